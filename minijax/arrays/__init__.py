@@ -1,0 +1,1 @@
+"""Concrete arrays, and running programs on them. See the layers in README.md."""

@@ -1,0 +1,334 @@
+"""The concrete array: a jaxlib buffer with a type.
+
+May import the ground floor, `core`, `runtime` and `lowering.types`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, aval_makers, get_aval
+from minijax.lowering.types import physical
+from minijax.runtime import buffers, platforms, sharding
+
+__all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array"]
+
+
+class Signature:
+    """All that a compiled program may depend on in a concrete argument: its aval, where it lies,
+    and whether it must stay there (`committed`). Interned: compares by identity.
+    """
+
+    __slots__ = ("aval", "committed", "sharding")
+
+    def __new__(cls, aval: ShapedArray, where: Any, committed: bool):
+        key = (aval, where, committed)
+        found = _signatures.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.aval, found.sharding, found.committed = key
+            found = _signatures.setdefault(key, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Signature({self.aval}, {self.sharding}, committed={self.committed})"
+
+
+_signatures: dict[tuple, Signature] = {}
+
+
+class ArrayImpl(Array):
+    """A concrete array. `_buffer` is jaxlib's array; `signature` its full type."""
+
+    __slots__ = ("_buffer", "aval", "signature")
+
+    def __init__(self, buffer: Any, aval: ShapedArray, signature: Signature):
+        self._buffer = buffer
+        self.aval = aval
+        self.signature = signature
+
+    @property
+    def sharding(self) -> Any:
+        return self.signature.sharding
+
+    @property
+    def committed(self) -> bool:
+        return self.signature.committed
+
+    _committed = committed
+
+    @property
+    def device(self) -> Any:
+        """The device of a single-device array; the sharding of any other."""
+        where = self.signature.sharding
+        return where.device if type(where) is sharding.SingleDeviceSharding else where
+
+    def devices(self) -> set:
+        """The devices that hold a part of the array."""
+        return self.signature.sharding.device_set
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return self.signature.sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return self.signature.sharding.is_fully_replicated
+
+    def is_deleted(self) -> bool:
+        return self._buffer.is_deleted()
+
+    def delete(self) -> None:
+        """Free the memory now. Any later use raises RuntimeError."""
+        self._buffer.delete()
+
+    def is_ready(self) -> bool:
+        return self._buffer.is_ready()
+
+    def block_until_ready(self) -> ArrayImpl:
+        self._check_deleted()
+        self._buffer.block_until_ready()
+        return self
+
+    def on_device_size_in_bytes(self) -> int:
+        return self._buffer.on_device_size_in_bytes()
+
+    def unsafe_buffer_pointer(self) -> int:
+        return self._buffer.unsafe_buffer_pointer()
+
+    def copy_to_host_async(self) -> None:
+        self._check_deleted()
+
+    def _check_deleted(self) -> None:
+        if self._buffer.is_deleted():
+            raise RuntimeError(
+                f"Array has been deleted: {self.aval}. It was donated to a jitted function "
+                "(donate_argnums) or `delete()` was called on it; keep using the result instead, "
+                "or do not donate it."
+            )
+
+    @property
+    def _value(self) -> np.ndarray:
+        """The value in host memory; read-only, and not copied on a CPU."""
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array: it is "
+                f"{self.aval.str_short()}. Use minijax.random.key_data(arr) if you wish to extract "
+                "the underlying integer array."
+            )
+        return self._stored
+
+    @property
+    def _stored(self) -> np.ndarray:
+        """The same; of random keys, their words."""
+        self._check_deleted()
+        if self.aval.dtype == dtypes.float0:
+            return np.zeros(self.aval.shape, dtypes.float0)
+        where = self.signature.sharding
+        return buffers.to_numpy(self._buffer, physical(self.aval), where.device)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        value = self._value
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(f"a copy is needed to convert {value.dtype} to {dtype}")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def item(self, *args) -> Any:
+        """The element at an index, or the only one, as a Python number."""
+        return self._value.item(*args)
+
+    def tolist(self) -> Any:
+        return self._value.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._value.tobytes(order)
+
+    def _scalar(self, kind: str) -> Any:
+        value = self._value
+        if value.size != 1:
+            raise TypeError(
+                f"Only scalar arrays can be converted to Python scalars by {kind}(); got an array "
+                f"of shape {self.shape}: pick one element, or use .astype."
+            )
+        return value.reshape(())[()]
+
+    def __bool__(self) -> bool:
+        if self.aval.size == 1:
+            return bool(self._value.reshape(())[()])
+        if self.aval.size == 0:
+            raise ValueError(
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to ask "
+                "whether an array is not empty."
+            )
+        raise ValueError(
+            f"The truth value of an array with more than one element is ambiguous: its shape is "
+            f"{self.shape}. Use a.any() or a.all()."
+        )
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
+            raise TypeError(
+                "Only integer scalar arrays can be converted to a scalar index; got "
+                f"{self.aval.str_short()}."
+            )
+        return int(self._value[()])
+
+    def __iter__(self):
+        if self.aval.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[index] for index in range(self.aval.shape[0])])
+
+    def __reversed__(self):
+        if self.aval.ndim == 0:
+            raise TypeError("reversed() of a 0-d array")
+        return iter([self[index] for index in range(self.aval.shape[0] - 1, -1, -1)])
+
+    def __format__(self, spec: str) -> str:
+        if self.aval.ndim or isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            return format(str(self), spec)
+        return format(self._value[()], spec)
+
+    def __repr__(self) -> str:
+        if self._buffer.is_deleted():
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._stored}"
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        suffix = f"dtype={self.dtype.name}{weak})"
+        if self.aval.size == 0 and self.aval.ndim > 1:
+            body = f"[], shape={self.shape}".replace(" ", " ")
+        else:
+            body = np.array2string(self._value, separator=", ", prefix="Array(", suffix=",")
+        last = body.rfind("\n") + 1
+        gap = " "
+        if len(body) - last + len(suffix) + (6 if last == 0 else 0) + 1 > 80:
+            gap = "\n      "
+        return f"Array({body},{gap}{suffix}"
+
+    def __str__(self) -> str:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            return repr(self)
+        return str(self._value)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> Any:
+        """A DLPack capsule of the array, sharing its memory."""
+        self._check_deleted()
+        if copy:
+            return self.__copy__().__dlpack__(stream=stream)
+        self._buffer.block_until_ready()
+        return buffers.to_dlpack(self._buffer, stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return buffers.dlpack_kind(self.signature.sharding.device)
+
+    def __deepcopy__(self, memo) -> ArrayImpl:
+        return self.__copy__()
+
+    def __copy__(self) -> ArrayImpl:
+        self._check_deleted()
+        buffer = buffers.move(self._buffer, self.signature.sharding, copy=True)
+        return ArrayImpl(buffer, self.aval, self.signature)
+
+    def __reduce__(self):
+        return _unpickle, (np.array(self._stored), self.shape, self.dtype, self.aval.weak_type)
+
+
+def _unpickle(value: np.ndarray, shape: tuple, dtype: Any, weak_type: bool) -> ArrayImpl:
+    return array_from_numpy(value, ShapedArray(shape, dtype, weak_type))
+
+
+aval_makers[ArrayImpl] = lambda x: x.aval
+
+
+def array_from_numpy(
+    value: np.ndarray,
+    aval: ShapedArray | None = None,
+    where: Any = None,
+    committed: bool = False,
+    *,
+    copy: bool = True,
+) -> ArrayImpl:
+    """A NumPy array on a device: the default one, unless a sharding is given.
+
+    `aval` may be that of random keys; the array then holds their words.
+    """
+    if aval is None:
+        aval = get_aval(value)
+    stored = physical(aval)
+    if value.dtype != stored.dtype:
+        value = value.astype(stored.dtype)
+    if where is None:
+        where = sharding.single_device(platforms.default_device())
+    signature = Signature(aval, where, committed)
+    return ArrayImpl(buffers.put(value, stored, where, committed, copy=copy), aval, signature)
+
+
+_scalars: dict[tuple, ArrayImpl] = {}
+_MOST_SCALARS = 2048
+_COMPLEX = frozenset((complex, np.complex64, np.complex128))
+
+
+def scalar_array(x: Any) -> ArrayImpl:
+    """A number as an array; those met lately are kept, since programs use few."""
+    kind = type(x)
+    # Zeros have signs that comparing does not tell apart.
+    key = (kind, x if x and kind not in _COMPLEX else repr(x), local.context.key)
+    found = _scalars.get(key)
+    if found is None or found._buffer.is_deleted():
+        if len(_scalars) >= _MOST_SCALARS:
+            _scalars.clear()
+        aval = get_aval(x)
+        found = _scalars[key] = array_from_numpy(_checked_scalar(x, aval), aval)
+    return found
+
+
+def _checked_scalar(x: Any, aval: ShapedArray) -> np.ndarray:
+    try:
+        return np.asarray(x, aval.dtype)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} is too large to convert to {aval.dtype.name}: give it as an array of "
+            "a wider dtype, with enable_x64 for 64 bits."
+        ) from None
+
+
+def as_array(x: Any) -> ArrayImpl:
+    """Any value that a primitive may take, as a concrete array."""
+    kind = type(x)
+    if kind is ArrayImpl:
+        return x
+    if kind in (float, int, bool, complex):
+        return scalar_array(x)
+    if isinstance(x, np.generic) and kind is not np.void:
+        get_aval(x)
+        return scalar_array(x)
+    if isinstance(x, (np.ndarray, np.generic)):
+        aval = get_aval(x)
+        return array_from_numpy(np.asarray(x), aval)
+    for base in (bool, int, float, complex):
+        if isinstance(x, base):
+            return scalar_array(base(x))
+    if hasattr(x, "__jax_array__"):
+        return as_array(x.__jax_array__())
+    get_aval(x)
+    raise TypeError(f"{x!r} of type {kind} cannot become an array")
+
+
+def clear_scalars() -> None:
+    _scalars.clear()

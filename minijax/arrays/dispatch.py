@@ -1,0 +1,352 @@
+"""Compiled programs, and running one primitive eagerly.
+
+May import the ground floor, `core`, `runtime`, `lowering` and `arrays.array`. A `Program` is a
+compiled jaxpr with what is needed to call it on concrete arrays; it is found by one dict lookup on
+the signatures of its arguments.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import errors
+from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.trace import EvalTrace, Tracer, check_alive
+from minijax.lowering.module import Module, write_function
+from minijax.lowering.types import physical
+from minijax.runtime import buffers, executables, platforms, sharding
+
+__all__ = ["Lowered", "Program", "compile_lowered", "lower_program", "program_for"]
+
+_log = logging.getLogger("minijax")
+_INLINE_BYTES = 4096  # larger constants are passed as hidden arguments, not written as text
+
+
+class Lowered:
+    """A module, and how its arguments and results relate to those of its jaxpr."""
+
+    __slots__ = (
+        "committed", "devices", "donated", "hidden", "keepalives", "kept", "name", "options",
+        "out_avals", "sharding", "text",
+    )  # fmt: skip
+
+
+def _device_of(signatures: Sequence[Signature], names: Sequence[str] | None) -> tuple[Any, bool]:
+    """The sharding to run on, and whether an argument is committed to it."""
+    chosen = None
+    for index, signature in enumerate(signatures):
+        if not signature.committed:
+            continue
+        if chosen is None:
+            chosen = index
+        elif signatures[chosen].sharding != signature.sharding:
+            first, second = (
+                f"argument {names[i] if names and i < len(names) else i} of type "
+                f"{signatures[i].aval.str_short()} on {sorted_ids(signatures[i].sharding)}"
+                for i in (chosen, index)
+            )
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got {first} and {second}. "
+                "Move one of them with minijax.device_put(x, device)."
+            )
+    if chosen is not None:
+        return signatures[chosen].sharding, True
+    return sharding.single_device(platforms.default_device()), False
+
+
+def sorted_ids(where: Any) -> str:
+    devices = sorted(where.device_set, key=lambda device: device.id)
+    return f"device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
+
+
+def lower_program(
+    closed: ClosedJaxpr,
+    name: str,
+    signatures: Sequence[Signature],
+    *,
+    donated: Sequence[bool] | None = None,
+    keep_unused: bool = False,
+    options: dict[str, Any] | None = None,
+    device: Any = None,
+    arg_names: Sequence[str] | None = None,
+    platform: str | None = None,
+) -> Lowered:
+    """Write the module of a jaxpr for arguments of these signatures."""
+    lowered = Lowered()
+    if device is not None:
+        lowered.sharding, lowered.committed = sharding.single_device(device), True
+    else:
+        lowered.sharding, lowered.committed = _device_of(signatures, arg_names)
+    lowered.devices = tuple(lowered.sharding._device_assignment)
+    jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
+    lowered.kept = [index for index, keep in enumerate(used) if keep]
+    lowered.out_avals = closed.out_avals
+    hidden_vars: list[Var] = []
+    lowered.hidden = []
+    consts = {}
+    for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
+        if is_large_constant(value):
+            hidden_vars.append(var)
+            lowered.hidden.append(as_array(value))
+        else:
+            consts[var] = value
+    jaxpr = Jaxpr(
+        list(consts), [*hidden_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects
+    )
+    lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
+    attributes = _donations(lowered, jaxpr, len(hidden_vars))
+    module = Module(f"jit_{name}", platform or lowered.devices[0].platform)
+    module.name = module.unique(module.name)
+    text = write_function(
+        module,
+        "main",
+        ClosedJaxpr(jaxpr, list(consts.values())),
+        public=True,
+        arg_attributes=attributes,
+    )
+    module.functions.append(text)
+    lowered.text = module.text()
+    lowered.keepalives = module.keepalives
+    lowered.name = name
+    lowered.options = options
+    return lowered
+
+
+def is_large_constant(value: Any) -> bool:
+    """Whether a constant is to be an argument: it is large, or must stay where it is."""
+    if isinstance(value, ArrayImpl) and value.signature.committed:
+        return True
+    return get_aval(value).size * 8 > _INLINE_BYTES
+
+
+def _donations(lowered: Lowered, jaxpr: Jaxpr, hidden: int) -> list[str]:
+    """The attributes of the arguments: a donated one lends its memory to a result of its type."""
+    attributes = [""] * len(jaxpr.invars)
+    if not any(lowered.donated):
+        return attributes
+    free: dict[Any, list[int]] = {}
+    for index, aval in enumerate(lowered.out_avals):
+        free.setdefault((aval.shape, aval.dtype), []).append(index)
+    unusable = []
+    for position, donated in enumerate(lowered.donated):
+        if donated:
+            aval = jaxpr.invars[hidden + position].aval
+            candidates = free.get((aval.shape, aval.dtype))
+            if candidates:
+                attributes[hidden + position] = (
+                    f" {{tf.aliasing_output = {candidates.pop(0)} : i32}}"
+                )
+            else:
+                unusable.append(aval)
+    if unusable:
+        shown = ", ".join(aval.str_short() for aval in unusable)
+        warnings.warn(
+            f"Some donated buffers were not usable: {shown}. No result has the same shape and "
+            "dtype, so their memory cannot be used again; leave them out of donate_argnums.",
+            stacklevel=2,
+        )
+    return attributes
+
+
+def compile_lowered(lowered: Lowered) -> Program:
+    settings = local.context.settings
+    start = time.perf_counter()
+    executable = executables.compile_module(
+        lowered.text,
+        lowered.devices,
+        overrides=lowered.options,
+        cached=not lowered.keepalives,
+    )
+    if settings.log_compiles:
+        took = time.perf_counter() - start
+        _log.warning("Finished XLA compilation of jit(%s) in %.6f sec", lowered.name, took)
+    return Program(lowered, executable)
+
+
+class Program:
+    """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
+
+    __slots__ = (
+        "checked", "execute", "executable", "handlers", "hidden", "keepalives", "kept", "lowered",
+        "name", "out_signatures", "simple", "target",
+    )  # fmt: skip
+
+    def __init__(self, lowered: Lowered, executable: Any):
+        where, committed = lowered.sharding, lowered.committed
+        self.lowered = lowered
+        self.executable = executable
+        self.execute = executable.execute_sharded
+        self.name = lowered.name
+        self.target = where
+        self.kept = lowered.kept
+        self.hidden = [_on(where, value)._buffer for value in lowered.hidden]
+        self.keepalives = lowered.keepalives
+        self.out_signatures = [Signature(aval, where, committed) for aval in lowered.out_avals]
+        self.handlers = [
+            executables.result_handler(physical(aval), where, committed)
+            for aval in lowered.out_avals
+        ]
+        self.simple = False
+        settings = local.context.settings
+        self.checked = settings.debug_nans or settings.debug_infs
+
+    def specialize(self, signatures: Sequence[Signature]) -> None:
+        """Note that calls with these signatures need no selection, move or check."""
+        self.simple = (
+            self.kept == list(range(len(signatures)))
+            and not self.hidden
+            and not self.checked
+            and all(s.sharding is self.target for s in signatures)
+        )
+
+    def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
+        operands = [a._buffer for a in args] if self.simple else self.prepare(args)
+        try:
+            results = self.execute(operands).consume_with_handlers(self.handlers)
+        except Exception:
+            check_deleted(args)
+            raise
+        outs = list(map(ArrayImpl, results, self.lowered.out_avals, self.out_signatures))
+        if self.checked:
+            check_finite(outs, self.name)
+        return outs
+
+    def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
+        target = self.target
+        chosen = [args[index] for index in self.kept]
+        return self.hidden + [
+            a._buffer if a.signature.sharding is target else _on(target, a)._buffer for a in chosen
+        ]
+
+
+def check_deleted(args: Sequence[ArrayImpl]) -> None:
+    """RuntimeError if an argument was donated or deleted, which jaxlib reports in other words."""
+    for a in args:
+        a._check_deleted()
+
+
+def _on(where: Any, value: ArrayImpl) -> ArrayImpl:
+    if value.signature.sharding is where or value.signature.sharding == where:
+        return value
+    moved = buffers.move(value._buffer, where)
+    return ArrayImpl(moved, value.aval, Signature(value.aval, where, value.committed))
+
+
+def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
+    """FloatingPointError where debug_nans or debug_infs is on and a result has such a value."""
+    settings = local.context.settings
+    for out in outs:
+        if out.aval.dtype.kind not in "fcV" or out.aval.size == 0:
+            continue
+        value = np.asarray(out)
+        if value.dtype.kind == "V":
+            value = value.astype(np.float32)
+        for wanted, test, label in (
+            (settings.debug_nans, np.isnan, "nan"),
+            (settings.debug_infs, np.isinf, "inf"),
+        ):
+            if wanted and test(value).any():
+                raise FloatingPointError(
+                    f"invalid value ({label}) encountered in {name}, in a result of type "
+                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to find the "
+                    "operation."
+                )
+
+
+_programs: dict[tuple, Program] = {}
+
+
+def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **options) -> Program:
+    """The compiled program of a jaxpr for arguments like these; kept with the jaxpr."""
+    signatures = tuple([a.signature for a in args])
+    key = ("program", name, signatures, local.context.key, tuple(sorted(options.items(), key=str)))
+    try:
+        return closed.memo[key]
+    except KeyError:
+        pass
+    program = compile_lowered(lower_program(closed, name, signatures, **_thawed(options)))
+    program.specialize(signatures)
+    closed.memo[key] = program
+    return program
+
+
+def _thawed(options: dict) -> dict:
+    found = options.get("options")
+    return {**options, "options": dict(found) if found else None}
+
+
+def run_primitive(trace: EvalTrace, primitive: Primitive, args: tuple, params: dict) -> Any:
+    """Run one equation at once: compiled on first use, then found by its key."""
+    if primitive.rule_impl is not None:
+        return primitive.rule_impl(*args, **params)
+    arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
+    # What holds programs is remembered with the first of them, and goes when it goes.
+    memo = _programs if primitive._avals is not None else _memo_of(params)
+    key = (primitive, local.context.key, *[a.signature for a in arrays], *params.items())
+    try:
+        program = memo[key]
+    except (KeyError, TypeError) as missing:
+        program = _compile_primitive(primitive, tuple([a.signature for a in arrays]), params)
+        if type(missing) is KeyError:
+            memo[key] = program
+    if primitive.multiple_results or not program.simple:
+        outs = program(arrays)
+        return outs if primitive.multiple_results else outs[0]
+    try:
+        results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
+            program.handlers
+        )
+    except Exception:
+        check_deleted(arrays)
+        raise
+    signature = program.out_signatures[0]
+    return ArrayImpl(results[0], signature.aval, signature)
+
+
+def _memo_of(params: dict) -> dict:
+    for value in params.values():
+        if isinstance(value, tuple) and value:
+            value = value[0]
+        if isinstance(value, ClosedJaxpr):
+            return value.memo
+    return {}
+
+
+def _compile_primitive(primitive, signatures, params) -> Program:
+    in_vars = [Var(s.aval) for s in signatures]
+    out_avals = primitive.out_avals(tuple([s.aval for s in signatures]), params)
+    out_vars = [Var(a) for a in (out_avals if primitive.multiple_results else [out_avals])]
+    eqn = JaxprEqn(in_vars, out_vars, primitive, params, primitive.effects_of(params))
+    closed = ClosedJaxpr(Jaxpr([], in_vars, out_vars, [eqn]))
+    program = compile_lowered(lower_program(closed, primitive.name, signatures, keep_unused=True))
+    program.specialize(signatures)
+    return program
+
+
+def concrete(x: Any) -> ArrayImpl:
+    """An argument of an eager operation as an array. Tracers have no place here."""
+    if isinstance(x, Tracer):
+        check_alive(x)
+        raise errors.ConcretizationTypeError(
+            f"A traced array reached an operation that runs at once: {x!r}. {x.origin()} Within "
+            "ensure_compile_time_eval() all operands must be known."
+        )
+    return as_array(x)
+
+
+def clear_programs() -> None:
+    _programs.clear()
+    executables.clear_executables()
+
+
+EvalTrace.process = run_primitive

@@ -1,0 +1,68 @@
+"""`Array`: the base class of concrete arrays and of tracers. May import nothing but typing.
+
+It stands in the core and knows no operation: `minijax.numpy` attaches the operators and methods
+once, at import (`attach`), so that `isinstance(x, Array)` is plain inheritance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Array", "attach"]
+
+
+class Array:
+    """An array of minijax: a concrete one, or a tracer that stands for one.
+
+    Arrays are immutable; `x.at[index].set(y)` gives an updated copy.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+    aval: Any
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError(
+            "Array cannot be made directly: use minijax.numpy.array(...) or asarray(...)"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+
+
+def attach(members: dict[str, Callable | property]) -> None:
+    """Give `Array` its operators and methods; called once by `minijax.numpy`."""
+    for name, member in members.items():
+        setattr(Array, name, member)

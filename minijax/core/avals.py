@@ -1,0 +1,215 @@
+"""Abstract values: what is known of an array while its program is traced.
+
+May import the ground floor. Avals are interned: equal avals are the same object, so they hash and
+compare by identity, and a shape rule or a compiled program is found by one dict lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.config import local
+
+__all__ = [
+    "AbstractToken",
+    "AbstractValue",
+    "ShapedArray",
+    "abstract_token",
+    "aval_makers",
+    "get_aval",
+    "shaped_abstractify",
+    "typeof",
+]
+
+Shape = tuple[int, ...]
+
+
+class AbstractValue:
+    """The base class of all avals."""
+
+    __slots__ = ()
+
+    def strip_weak_type(self) -> AbstractValue:
+        return self
+
+    def update(self, **changes) -> AbstractValue:
+        raise NotImplementedError(f"{type(self).__name__} has nothing to update")
+
+
+class AbstractToken(AbstractValue):
+    """The type of a token, which orders effects."""
+
+    __slots__ = ()
+    weak_type = False
+    shape = ()
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "Tok"
+
+    __repr__ = str_short
+
+    def to_tangent_aval(self) -> AbstractToken:
+        return self
+
+
+abstract_token = AbstractToken()
+
+
+class ShapedArray(AbstractValue):
+    """Shape, dtype, weak type; and, where they are explicit, sharding and varying mesh axes.
+
+    `sharding` is None unless a mesh with explicit axes is in force; `vma` is the set of manual
+    mesh axes over which the value varies.
+    """
+
+    __slots__ = ("__dict__", "dtype", "ndim", "shape", "sharding", "size", "vma", "weak_type")
+
+    shape: Shape
+    dtype: np.dtype
+    weak_type: bool
+
+    def __new__(cls, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset()):
+        key = (shape, dtype, weak_type, sharding, vma)
+        try:
+            return _interned[key]
+        except (KeyError, TypeError):
+            return _intern(cls, shape, dtype, weak_type, sharding, vma)
+
+    def update(self, **changes) -> ShapedArray:
+        shape = changes.pop("shape", self.shape)
+        dtype = changes.pop("dtype", self.dtype)
+        weak_type = changes.pop("weak_type", self.weak_type)
+        changes.setdefault("sharding", self.sharding)
+        changes.setdefault("vma", self.vma)
+        return ShapedArray(shape, dtype, weak_type, **changes)
+
+    def strip_weak_type(self) -> ShapedArray:
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of a tangent to a value of this type: float0 where the dtype has none."""
+        tangent = self.__dict__.get("tangent")
+        if tangent is None:
+            tangent = self.__dict__["tangent"] = (
+                self
+                if dtypes.issubdtype(self.dtype, np.inexact)
+                else ShapedArray(self.shape, dtypes.float0)
+            )
+        return tangent
+
+    to_cotangent_aval = to_tangent_aval
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        text = f"{name}[{','.join(map(str, self.shape))}]"
+        return f"~{text}" if self.weak_type and not short_dtypes else text
+
+    def __str__(self) -> str:
+        return self.str_short()
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short().removeprefix('~')}{weak})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __reduce__(self):
+        return _unpickle, (self.shape, self.dtype, self.weak_type)
+
+
+def _unpickle(shape, dtype, weak_type):
+    return ShapedArray(shape, dtype, weak_type)
+
+
+_interned: dict[tuple, ShapedArray] = {}
+
+
+def _intern(cls, shape, dtype, weak_type, sharding, vma) -> ShapedArray:
+    """Canonicalize the fields and make the one aval that has them."""
+    shape = tuple(int(size) if not isinstance(size, int) else size for size in shape)
+    if not isinstance(dtype, dtypes.ExtendedDType):
+        dtype = np.dtype(dtype)
+    key = (shape, dtype, bool(weak_type), sharding, frozenset(vma))
+    aval = _interned.get(key)
+    if aval is None:
+        aval = object.__new__(cls)
+        aval.shape, aval.dtype, aval.weak_type, aval.sharding, aval.vma = key
+        aval.ndim = len(shape)
+        size = 1
+        for extent in shape:
+            size *= extent
+        aval.size = size
+        aval = _interned.setdefault(key, aval)
+    return aval
+
+
+# From the type of a value to the function that gives its aval; the layers above add their own.
+aval_makers: dict[type, Callable[[Any], AbstractValue]] = {}
+
+
+def get_aval(x: Any) -> AbstractValue:
+    """The aval of a value that a primitive may take. TypeError for anything else."""
+    try:
+        return x.aval
+    except AttributeError:
+        pass
+    for kind in type(x).__mro__:
+        maker = aval_makers.get(kind)
+        if maker is not None:
+            return maker(x)
+    if hasattr(x, "__jax_array__"):
+        return get_aval(x.__jax_array__())
+    raise TypeError(
+        f"Argument {_shortened(x)!s} of type {type(x)} is not a valid JAX type: "
+        "pass an array or a Python number, or mark the argument as static."
+    )
+
+
+def _shortened(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def is_array_type(x: Any) -> bool:
+    """Whether `x` is a value that a primitive may take."""
+    return hasattr(x, "aval") or any(kind in aval_makers for kind in type(x).__mro__)
+
+
+typeof = shaped_abstractify = get_aval
+
+
+def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
+    dtype = x.dtype
+    if dtype.kind in "OSUMm" or (dtype.kind == "V" and not dtypes.is_supported(dtype)):
+        raise TypeError(
+            f"A NumPy array of dtype {dtype} is not a valid JAX type: "
+            "convert it to a boolean or numeric dtype."
+        )
+    return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
+
+
+_scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+
+
+def _scalar_aval_maker(kind: type) -> Callable[[Any], ShapedArray]:
+    def make(x: Any) -> ShapedArray:
+        key = (kind, local.context.settings.enable_x64)
+        aval = _scalar_avals.get(key)
+        if aval is None:
+            dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
+            aval = _scalar_avals[key] = ShapedArray((), dtype, kind is not bool)
+        return aval
+
+    return make
+
+
+aval_makers[np.ndarray] = aval_makers[np.generic] = _array_aval
+for _kind in (bool, int, float, complex):
+    aval_makers[_kind] = _scalar_aval_maker(_kind)

@@ -1,0 +1,283 @@
+"""Jaxprs: recorded programs. May import the ground floor and `core`.
+
+A jaxpr is a list of equations over typed variables, in one scope, without control flow of its own:
+`{ lambda consts ; inputs. let equations in outputs }`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from minijax.config import local
+from minijax.core.avals import AbstractValue
+from minijax.core.effects import is_impure
+from minijax.core.primitive import Primitive, no_effects
+
+__all__ = [
+    "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Var",
+    "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params", "subjaxprs",
+]  # fmt: skip
+
+
+class Var:
+    """A variable of a jaxpr; it has a type, and gets a name only when it is printed."""
+
+    __slots__ = ("__weakref__", "aval")
+
+    def __init__(self, aval: AbstractValue):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short(True)}"
+
+
+class DropVar(Var):
+    """The output of an equation that nothing reads; printed `_`."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant that stands in an equation."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: AbstractValue):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val})"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One application of a primitive. `source` and `scope` say where in the user's program."""
+
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "scope", "source")
+
+    def __init__(
+        self, invars, outvars, primitive, params, effects=no_effects, source=None, scope=""
+    ):
+        self.invars: list[Atom] = invars
+        self.outvars: list[Var] = outvars
+        self.primitive: Primitive = primitive
+        self.params: dict[str, Any] = params
+        self.effects: frozenset = effects
+        self.source = source
+        self.scope: str = scope
+
+    def replace(self, **changes) -> JaxprEqn:
+        return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in _EQN_FIELDS))
+
+    def __repr__(self) -> str:
+        from_printer = _printer["eqn"]
+        return from_printer(self)
+
+
+_EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source", "scope")
+_printer: dict[str, Callable[[Any], str]] = {}  # filled by core.printing
+
+
+class DebugInfo:
+    """The function a jaxpr was traced from, and the names of its arguments and results."""
+
+    __slots__ = ("func_name", "result_paths", "traced_for")
+    arg_names: Sequence[str] | None = None
+
+    def __init__(self, traced_for="", func_name="", result_paths=None):
+        self.traced_for = traced_for
+        self.func_name = func_name
+        self.result_paths = result_paths
+
+    def __repr__(self) -> str:
+        return f"DebugInfo({self.traced_for!r}, {self.func_name!r})"
+
+
+class Jaxpr:
+    """An open program: `constvars` stand for values that the outside supplies."""
+
+    __slots__ = (
+        "__weakref__", "constvars", "debug_info", "effects", "eqns", "invars", "outvars",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: frozenset | None = None,
+        debug_info: DebugInfo | None = None,
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        if effects is None:
+            effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
+        self.effects = effects
+        self.debug_info = debug_info or DebugInfo()
+
+    @property
+    def in_avals(self) -> list[AbstractValue]:
+        return [var.aval for var in self.invars]
+
+    @property
+    def out_avals(self) -> list[AbstractValue]:
+        return [var.aval for var in self.outvars]
+
+    is_high = False
+
+    def replace(self, **changes) -> Jaxpr:
+        fields = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+        values = {name: changes.get(name, getattr(self, name)) for name in fields}
+        if "eqns" in changes and "effects" not in changes:
+            values["effects"] = None
+        return Jaxpr(**values)
+
+    def __str__(self) -> str:
+        return _printer["jaxpr"](self)
+
+    __repr__ = __str__
+
+    def pretty_print(self, **options) -> str:
+        return _printer["jaxpr"](self, **options)
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constants. Compares and hashes by identity."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        if len(consts) != len(jaxpr.constvars):
+            raise ValueError(f"{len(jaxpr.constvars)} constants wanted, {len(consts)} given")
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        self.memo: dict = {}  # what transforms have derived from this program, kept while it lives
+
+    in_avals = property(lambda self: self.jaxpr.in_avals)
+    out_avals = property(lambda self: self.jaxpr.out_avals)
+    literals = property(lambda self: self.consts)
+    eqns = property(lambda self: self.jaxpr.eqns)
+    effects = property(lambda self: self.jaxpr.effects)
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None):
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
+
+    def derive(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value that `make` gives, remembered under `key` while this program lives."""
+        try:
+            return self.memo[key]
+        except KeyError:
+            value = self.memo[key] = make()
+            return value
+
+    def __str__(self) -> str:
+        return _printer["jaxpr"](self.jaxpr)
+
+    __repr__ = __str__
+
+    def pretty_print(self, **options) -> str:
+        return _printer["jaxpr"](self.jaxpr, **options)
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Apply each equation in the current trace."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    context = local.context
+    outer_source, outer_scope = context.source, context.scope
+    try:
+        for eqn in jaxpr.eqns:
+            context.source = eqn.source
+            if eqn.scope:
+                context.scope = f"{outer_scope}/{eqn.scope}" if outer_scope else eqn.scope
+            else:
+                context.scope = outer_scope
+            ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            out = eqn.primitive.bind(*ins, **eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+    finally:
+        context.source, context.scope = outer_source, outer_scope
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The function on flat arguments that a closed jaxpr stands for."""
+
+    def fun(*args):
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    fun.closed_jaxpr = closed
+    return fun
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The sub-programs among the params of an equation."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Keep what the used outputs and the effects need.
+
+    Returns the program with the unused outputs and inputs left out, and which inputs are used;
+    an input that `instantiate` marks is kept in any case.
+    """
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    live: set[Var] = {v for v in outvars if type(v) is not Literal}
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        used = [v in live for v in eqn.outvars]
+        if eqn.primitive.rule_dce is not None and not all(used):
+            _, eqn = eqn.primitive.rule_dce(used, eqn)
+            if eqn is None:
+                continue
+        elif not (any(used) or (eqn.effects and is_impure(eqn.effects))):
+            continue
+        eqns.append(eqn)
+        live.update(v for v in eqn.invars if type(v) is not Literal)
+    used_inputs = [v in live or keep for v, keep in zip(jaxpr.invars, instantiate, strict=True)]
+    invars = [v for v, used in zip(jaxpr.invars, used_inputs, strict=True) if used]
+    eqns.reverse()
+    info = jaxpr.debug_info
+    return Jaxpr(jaxpr.constvars, invars, outvars, eqns, None, info), used_inputs
+
+
+def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Leave out the constants that nothing reads."""
+    jaxpr = closed.jaxpr
+    read: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for eqn in jaxpr.eqns:
+        read.update(v for v in eqn.invars if type(v) is not Literal)
+    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in read]
+    if len(kept) == len(closed.consts):
+        return closed
+    return ClosedJaxpr(jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept])
+
+
+def used_by(eqns: Iterable[JaxprEqn]) -> set[Var]:
+    return {v for eqn in eqns for v in eqn.invars if type(v) is not Literal}

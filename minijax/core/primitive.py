@@ -1,0 +1,141 @@
+"""`Primitive`: the name of an operation and, beside it, all of its rules.
+
+May import the ground floor and `core.avals`. A rule is a function set by a decorator:
+
+    sin_p = Primitive("sin")
+
+    @sin_p.shape_rule
+    def _(x): return x                                  # avals in, aval (or avals) out
+
+    @sin_p.jvp
+    def _(primals, tangents): ...                       # -> primal out, tangent out
+
+Each interpreter asks the primitive for its rule; none keeps a table. A cell that has no rule holds
+the reason why (`not_differentiable("...")`), so that the table is total and can be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax.config import local
+
+__all__ = ["NoRule", "Primitive", "all_primitives", "no_rule", "not_differentiable"]
+
+all_primitives: dict[str, Primitive] = {}
+
+
+class NoRule:
+    """Stands where a rule would: calling it raises with the reason."""
+
+    __slots__ = ("error", "reason")
+
+    def __init__(self, reason: str, error: type[Exception] = NotImplementedError):
+        self.reason = reason
+        self.error = error
+
+    def __call__(self, *args, **params):
+        raise self.error(self.reason)
+
+    def __repr__(self) -> str:
+        return f"NoRule({self.reason!r})"
+
+
+def no_rule(reason: str, error: type[Exception] = NotImplementedError) -> NoRule:
+    """A cell of the rule table that is empty on purpose."""
+    return NoRule(reason, error)
+
+
+not_differentiable = no_rule
+
+
+def _setter(slot: str) -> Callable:
+    def decorate(self: Primitive, rule: Callable) -> Callable:
+        setattr(self, slot, rule)
+        return rule
+
+    decorate.__name__ = slot.removeprefix("rule_")
+    decorate.__doc__ = f"Decorator: set the {decorate.__name__!r} rule. See the module's top."
+    return decorate
+
+
+class Primitive:
+    """An operation that tracers record and interpreters give meaning to.
+
+    Rules, with what they take and give (`params` are keyword arguments; results are one value, or a
+    list if `multiple_results`):
+
+    - shape_rule(*avals, **params) -> aval(s)
+    - effects_rule(**params) -> the set of effects of a call; none if absent
+    - jvp(primals, tangents, **params) -> out, tangent out; a tangent may be a symbolic `Zero`
+    - linearize(trace, primals, tangents, **params): like jvp, with the linear part recorded in
+      the `PartialTrace` given; needed only by primitives that hold sub-programs
+    - partial_eval(trace, args, **params): split a call of which some arguments are unknown
+    - transpose(cotangents, *args, **params) -> a cotangent, Zero or None for each argument; the
+      linear arguments are `UndefinedPrimal`s
+    - batch(args, dims, **params) -> out, out dim; `None` is an unbatched dim
+    - batch_axis(axis, args, dims, **params): the same, told the mapped axis (`AxisData`)
+    - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`
+    - impl(*args, **params): run it eagerly, where compiling one equation is not the way
+    - stage(trace, args, params): record it, where one equation with these params is not the way
+    - dce(used_outputs, eqn) -> used inputs, new equation or None
+    """
+
+    __slots__ = (
+        "__weakref__", "_avals", "multiple_results", "name", "printed", "rule_batch",
+        "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
+        "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_transpose",
+    )  # fmt: skip
+
+    def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True):
+        """`memoize=False` if params hold programs: results of the shape rule are then not kept."""
+        self.name = name
+        self.multiple_results = multiple_results
+        self._avals: dict[tuple, Any] | None = {} if memoize else None
+        self.printed: Callable[[dict], dict] | None = None
+        for slot in Primitive.__slots__:
+            if slot.startswith("rule_"):
+                setattr(self, slot, None)
+        all_primitives[name] = self
+
+    shape_rule = _setter("rule_shape")
+    effects_rule = _setter("rule_effects")
+    jvp = _setter("rule_jvp")
+    linearize = _setter("rule_linearize")
+    partial_eval = _setter("rule_partial_eval")
+    transpose = _setter("rule_transpose")
+    batch = _setter("rule_batch")
+    batch_axis = _setter("rule_batch_axis")
+    lower = _setter("rule_lower")
+    impl = _setter("rule_impl")
+    stage = _setter("rule_stage")
+    dce = _setter("rule_dce")
+
+    def bind(self, *args, **params):
+        """Apply the primitive in the current trace."""
+        return local.context.trace.process(self, args, params)
+
+    def out_avals(self, avals: tuple, params: dict) -> Any:
+        """What the shape rule says; remembered, since avals and most params are hashable."""
+        memo = self._avals
+        if memo is None:
+            return self.rule_shape(*avals, **params)
+        key = (avals, *params.items()) if params else avals
+        try:
+            return memo[key]
+        except KeyError:
+            pass
+        except TypeError:
+            return self.rule_shape(*avals, **params)
+        out = memo[key] = self.rule_shape(*avals, **params)
+        return out
+
+    def effects_of(self, params: dict) -> frozenset:
+        return self.rule_effects(**params) if self.rule_effects is not None else no_effects
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+no_effects: frozenset = frozenset()

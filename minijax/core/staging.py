@@ -1,0 +1,225 @@
+"""Recording a function as a jaxpr. May import the ground floor and `core`.
+
+`JaxprTrace` records every primitive it is given. `PartialTrace` records only what depends on its
+own tracers and lets the rest pass to its parent: it splits a computation in two, which is what
+linearizing (tangents are unknown) and checkpointing need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.config import local
+from minijax.core import source
+from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+)
+from minijax.core.primitive import Primitive, no_effects
+from minijax.core.trace import Trace, Tracer, check_alive
+
+__all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "trace_to_jaxpr"]
+
+
+class StagedTracer(Tracer):
+    """Stands for a variable of the jaxpr that is being recorded."""
+
+    __slots__ = ("_var",)
+
+    def __init__(self, trace: JaxprTrace, var: Var):
+        self._trace = trace
+        self.aval = var.aval
+        self._var = var
+
+    def origin(self) -> str:
+        return self._trace.describe(self._var)
+
+
+_LITERAL_TYPES = (bool, int, float, complex)
+
+
+class JaxprTrace(Trace):
+    """Records equations; values from outside become constants, numbers become literals."""
+
+    __slots__ = ("constants", "debug_info", "effects", "eqns", "in_vars")
+
+    def __init__(self, parent: Trace | None, debug_info: DebugInfo | None = None):
+        super().__init__(parent)
+        self.debug_info = debug_info or DebugInfo()
+        self.eqns: list[JaxprEqn] = []
+        self.in_vars: list[Var] = []
+        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.effects: set = set()
+
+    def new_arg(self, aval: AbstractValue) -> StagedTracer:
+        var = Var(aval)
+        self.in_vars.append(var)
+        return StagedTracer(self, var)
+
+    def process(self, primitive, args, params):
+        if primitive.rule_stage is not None:
+            return primitive.rule_stage(self, args, params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        """Append one equation; gives the tracer(s) of its result(s)."""
+        atoms = [
+            a._var if type(a) is StagedTracer and a._trace is self else self.lift(a) for a in args
+        ]
+        out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        effects = no_effects if primitive.rule_effects is None else primitive.effects_of(params)
+        context = local.context
+        where = context.source or source.capture(3)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in out_avals]
+            result = [StagedTracer(self, var) for var in outvars]
+        else:
+            outvars = [Var(out_avals)]
+            result = StagedTracer(self, outvars[0])
+        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope))
+        if effects:
+            self.effects |= effects
+        return result
+
+    def lift(self, x: Any) -> Var | Literal:
+        """The atom that stands for a value from outside of this trace."""
+        kind = type(x)
+        if kind in _LITERAL_TYPES:
+            return Literal(x, get_aval(x))
+        if isinstance(x, Tracer):
+            if x._trace is self:
+                return x._var
+            check_alive(x)
+        elif isinstance(x, np.generic) or (kind is np.ndarray and x.ndim == 0):
+            aval = get_aval(x)
+            return Literal(np.asarray(x, aval.dtype)[()], aval)
+        entry = self.constants.get(id(x))
+        if entry is None:
+            if hasattr(x, "__jax_array__") and not hasattr(x, "aval"):
+                x = x.__jax_array__()
+                return self.lift(x)
+            entry = self.constants[id(x)] = (Var(get_aval(x)), x)
+        return entry[0]
+
+    def atom(self, x: Any) -> Var | Literal:
+        """The atom of any value, of this trace or not."""
+        return x._var if type(x) is StagedTracer and x._trace is self else self.lift(x)
+
+    def tracer_of(self, x: Any) -> StagedTracer:
+        """A tracer of this trace for any value."""
+        if type(x) is StagedTracer and x._trace is self:
+            return x
+        atom = self.lift(x)
+        if type(atom) is Literal:
+            self.constants[id(x)] = (Var(atom.aval), x)
+            atom = self.constants[id(x)][0]
+        return StagedTracer(self, atom)
+
+    def closed(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        """End the trace: the program that computes `outs`."""
+        outvars = [self.atom(x) for x in outs]
+        pairs = list({id(var): (var, value) for var, value in self.constants.values()}.values())
+        jaxpr = Jaxpr(
+            [var for var, _ in pairs],
+            self.in_vars,
+            outvars,
+            self.eqns,
+            frozenset(self.effects),
+            self.debug_info,
+        )
+        self.end()
+        drop_unused(jaxpr)
+        return prune_trivial(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
+
+    def describe(self, var: Var) -> str:
+        """Where `var` comes from: an argument by name, or the line of the equation that made it."""
+        name = self.debug_info.func_name or "the traced function"
+        doing = f" for {self.debug_info.traced_for}" if self.debug_info.traced_for else ""
+        for index, candidate in enumerate(self.in_vars):
+            if candidate is var:
+                names = self.debug_info.arg_names
+                which = names[index] if names and index < len(names) else f"number {index}"
+                return f"It is the argument {which} of {name}, traced{doing}."
+        for eqn in self.eqns:
+            if any(candidate is var for candidate in eqn.outvars):
+                place = source.summarize(eqn.source)
+                return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
+        return f"It belongs to {name}, traced{doing}."
+
+
+def drop_unused(jaxpr: Jaxpr) -> None:
+    """Mark outputs that nothing reads, so that they print as `_`."""
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars}
+    read.update(jaxpr.outvars)
+    for eqn in jaxpr.eqns:
+        for index, var in enumerate(eqn.outvars):
+            if var not in read:
+                eqn.outvars[index] = DropVar(var.aval)
+
+
+def prune_trivial(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Leave out constants that no equation reads (values lifted, then unused)."""
+    if not closed.consts:
+        return closed
+    read = {v for eqn in closed.jaxpr.eqns for v in eqn.invars}
+    read.update(closed.jaxpr.outvars)
+    kept = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True) if v in read]
+    if len(kept) == len(closed.consts):
+        return closed
+    closed.jaxpr.constvars = [v for v, _ in kept]
+    return ClosedJaxpr(closed.jaxpr, [c for _, c in kept])
+
+
+class PartialTrace(JaxprTrace):
+    """Records what depends on its tracers; its parent computes the rest at once."""
+
+    __slots__ = ()
+
+    def process(self, primitive, args, params):
+        for a in args:
+            if type(a) is StagedTracer and a._trace is self:
+                break
+        else:
+            return self.pass_to_parent(primitive, args, params)
+        if primitive.rule_partial_eval is not None:
+            return primitive.rule_partial_eval(self, args, params)
+        return self.record(primitive, args, params)
+
+    def pass_to_parent(self, primitive, args, params):
+        context = local.context
+        saved = context.trace
+        context.trace = self.parent
+        try:
+            return self.parent.process(primitive, args, params)
+        finally:
+            context.trace = saved
+
+    def is_unknown(self, x: Any) -> bool:
+        return type(x) is StagedTracer and x._trace is self
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[AbstractValue],
+    debug_info: DebugInfo | None = None,
+) -> ClosedJaxpr:
+    """Record `fun`, which takes and gives flat values. Constants may be tracers of outer traces."""
+    context = local.context
+    saved, saved_source, saved_scope = context.trace, context.source, context.scope
+    trace = JaxprTrace(saved, debug_info)
+    context.trace, context.source, context.scope = trace, None, ""
+    try:
+        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        return trace.closed(outs)
+    finally:
+        trace.alive = False
+        context.trace, context.source, context.scope = saved, saved_source, saved_scope

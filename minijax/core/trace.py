@@ -1,0 +1,186 @@
+"""Traces and tracers: the machine that every transform is built on.
+
+May import the ground floor and the rest of `core`. There is no stack of traces: the current trace
+is thread-local, each trace holds the one it was made in (`parent`), and each tracer knows its
+trace. A trace gives meaning to a primitive by `process`; while it works on its parent's values it
+makes the parent current.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any
+
+from minijax import errors
+from minijax.config import Context, local
+from minijax.core.array import Array
+from minijax.core.primitive import Primitive
+
+__all__ = ["EvalTrace", "Trace", "Tracer", "check_alive", "current", "eval_trace", "set_trace"]
+
+
+class Trace:
+    """An interpreter that is at work; `alive` until its transform has ended."""
+
+    __slots__ = ("__weakref__", "alive", "parent")
+
+    def __init__(self, parent: Trace | None):
+        self.parent = parent
+        self.alive = True
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        self.alive = False
+
+
+class EvalTrace(Trace):
+    """The outermost trace: runs a primitive at once. `arrays.dispatch` defines its `process`."""
+
+    __slots__ = ()
+
+
+eval_trace = EvalTrace(None)
+Context.outermost = eval_trace
+local.context.trace = eval_trace
+
+
+def current() -> Trace:
+    return local.context.trace
+
+
+@contextmanager
+def set_trace(trace: Trace):
+    """Make `trace` current while the context lasts."""
+    context = local.context
+    saved = context.trace
+    context.trace = trace
+    try:
+        yield trace
+    finally:
+        context.trace = saved
+
+
+class Tracer(Array):
+    """Stands for an array in a trace."""
+
+    __slots__ = ("_trace", "aval")
+
+    @property
+    def sharding(self):
+        raise AttributeError(
+            f"{type(self).__name__} has no concrete sharding: it is known once the program runs"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval.str_short()})"
+
+    def origin(self) -> str:
+        """One sentence on where this tracer comes from, for error messages."""
+        return ""
+
+    def __bool__(self):
+        known = self.concrete()
+        if known is not None:
+            return bool(known)
+        raise errors.TracerBoolConversionError(
+            _conversion_message(
+                self,
+                "its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`)",
+                "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where; or, if the "
+                "argument need not be traced, mark it static (static_argnums, static_argnames).",
+            )
+        )
+
+    def __index__(self):
+        known = self.concrete()
+        if known is not None:
+            return known.__index__()
+        raise errors.TracerIntegerConversionError(
+            _conversion_message(
+                self,
+                "it was used as a Python integer (an index, a shape, `range`)",
+                "Mark the argument static, or index with an array: minijax.numpy.asarray(x)[i].",
+            )
+        )
+
+    def _to_scalar(self, kind: str):
+        known = self.concrete()
+        if known is not None:
+            return known
+        raise errors.ConcretizationTypeError(
+            _conversion_message(
+                self,
+                f"it was given to `{kind}()`, which needs its value",
+                f"Use x.astype({kind}) to convert within a traced program, or mark the argument "
+                "static (static_argnums, static_argnames).",
+            )
+        )
+
+    def __int__(self):
+        return int(self._to_scalar("int"))
+
+    def __float__(self):
+        return float(self._to_scalar("float"))
+
+    def __complex__(self):
+        return complex(self._to_scalar("complex"))
+
+    def __array__(self, dtype=None, copy=None):
+        raise errors.TracerArrayConversionError(
+            _conversion_message(
+                self,
+                "it was converted to a NumPy array (a NumPy function, or `numpy.asarray`)",
+                "Call the function of the same name in minijax.numpy, or compute this outside of "
+                "the transformed function.",
+            )
+        )
+
+    def concrete(self) -> Any:
+        """The value, where the trace knows it (as under an un-jitted `grad`); else None."""
+        return None
+
+    def item(self, *args):
+        known = self.concrete()
+        if known is not None:
+            return known.item(*args)
+        self._to_scalar("item")
+
+    def tolist(self):
+        return self.item()
+
+    def block_until_ready(self):
+        return self
+
+    def copy_to_host_async(self) -> None:
+        pass
+
+    def delete(self) -> None:
+        raise errors.ConcretizationTypeError(
+            _conversion_message(
+                self, "delete() was called on it", "Only concrete arrays hold a buffer."
+            )
+        )
+
+
+def _conversion_message(tracer: Tracer, seen: str, remedy: str) -> str:
+    origin = tracer.origin()
+    return (
+        f"Attempted to use a traced array where a known value is needed: {tracer!r}: {seen}. "
+        + (origin + " " if origin else "")
+        + remedy
+    )
+
+
+def check_alive(tracer: Tracer) -> None:
+    """UnexpectedTracerError if the trace of this tracer has ended: it leaked."""
+    if not tracer._trace.alive:
+        origin = tracer.origin()
+        raise errors.UnexpectedTracerError(
+            f"A tracer was used after its transformation had ended (it leaked): {tracer!r}. "
+            + (origin + " " if origin else "")
+            + "A function under jit, grad, vmap or another transformation may not store its "
+            "values in globals, attributes or closures: return them instead. To find the place, "
+            "set minijax.config.update('jax_check_tracer_leaks', True)."
+        )

@@ -1,0 +1,689 @@
+"""Data types: every dtype an array may have, their categories, canonical widths, and promotion.
+
+Ground floor: imports NumPy, ml_dtypes, `config` and `errors`, nothing else.
+
+A dtype is an `np.dtype` or an `ExtendedDType` (random keys). The lower-case constants here
+(`float32`, `bfloat16`, `int4`, ...) are `np.dtype` objects, so they can be compared and looked up
+in tables. With 64-bit mode off, 64-bit dtypes become 32-bit ones: "canonical" means that here.
+
+Promotion follows JEP 9263: the least upper bound in a lattice whose nodes are the dtypes and three
+weak categories (`i*`, `f*`, `c*`) that Python scalars and weakly typed arrays belong to.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from ml_dtypes import finfo, iinfo
+
+from minijax.config import local
+from minijax.errors import TypePromotionError
+
+__all__ = [
+    "DType", "ExtendedDType", "TypePromotionError", "bfloat16", "bit_width", "bool_",
+    "canonicalize_dtype", "check_user_dtype_supported", "complex64", "complex128", "complex_",
+    "dtype", "dtype_and_weak_type", "extended", "finfo", "float0", "float4_e2m1fn", "float6_e2m3fn",
+    "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
+    "float64", "float_", "iinfo", "int1", "int2", "int4", "int8", "int16", "int32", "int64", "int_",
+    "is_extended", "is_python_scalar", "is_supported", "isdtype", "issubdtype", "itemsize_bits",
+    "lattice_result_type", "prng_key", "promote", "promote_types", "python_scalar_dtypes",
+    "result_type", "scalar_type_of", "short_name", "supports_inf", "to_complex_dtype",
+    "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype", "to_real_dtype", "uint", "uint1",
+    "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+
+
+# Extended dtypes
+
+
+class extended(np.generic):
+    """Scalar category of every extended dtype. Never instantiated."""
+
+
+class prng_key(extended):
+    """Scalar category of random key dtypes, such as `key<fry>`. Never instantiated."""
+
+
+class ExtendedDType:
+    """A dtype whose elements are themselves arrays of a base dtype, such as a random key.
+
+    Abstract: a subclass gives the attributes below, equality and hash.
+    """
+
+    __slots__ = ()
+
+    name: str  # as printed
+    type: type  # its scalar category, `extended` or below
+    itemsize: int  # bytes of one element
+    _rules: Any  # what the array rooms ask of it
+
+
+DType = np.dtype | ExtendedDType
+
+
+def is_extended(dtype: Any) -> bool:
+    """Whether `dtype` is an extended dtype, such as that of random keys."""
+    return isinstance(dtype, ExtendedDType)
+
+
+# The dtypes
+
+float0 = np.dtype([("float0", np.void, 0)])  # tangents of integers and booleans
+bool_ = np.dtype(np.bool_)
+
+int1, int2, int4 = map(np.dtype, (ml_dtypes.int1, ml_dtypes.int2, ml_dtypes.int4))
+int8, int16, int32, int64 = map(np.dtype, (np.int8, np.int16, np.int32, np.int64))
+uint1, uint2, uint4 = map(np.dtype, (ml_dtypes.uint1, ml_dtypes.uint2, ml_dtypes.uint4))
+uint8, uint16, uint32, uint64 = map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64))
+
+float4_e2m1fn = np.dtype(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = np.dtype(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = np.dtype(ml_dtypes.float6_e3m2fn)
+float8_e3m4 = np.dtype(ml_dtypes.float8_e3m4)
+float8_e4m3 = np.dtype(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = np.dtype(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = np.dtype(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = np.dtype(ml_dtypes.float8_e8m0fnu)
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float16, float32, float64 = map(np.dtype, (np.float16, np.float32, np.float64))
+complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
+
+_TINY_INTS = (int1, int2, int4, uint1, uint2, uint4)
+_SIGNED = (int1, int2, int4, int8, int16, int32, int64)
+_UNSIGNED = (uint1, uint2, uint4, uint8, uint16, uint32, uint64)
+_TINY_FLOATS = (
+    float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
+    float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+)  # fmt: skip
+_FLOATS = (*_TINY_FLOATS, bfloat16, float16, float32, float64)
+_COMPLEX = (complex64, complex128)
+_NUMERIC = (*_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX)
+_SUPPORTED = frozenset((bool_, *_NUMERIC, float0))
+
+# NumPy's class tree does not know the ml_dtypes classes: the category each belongs to.
+_CATEGORY: dict[type, type] = {
+    **{d.type: np.signedinteger for d in _SIGNED},
+    **{d.type: np.unsignedinteger for d in _UNSIGNED},
+    **{d.type: np.floating for d in _FLOATS},
+}
+
+_BITS: dict[np.dtype, int] = {
+    bool_: 8,
+    **{d: iinfo(d).bits for d in _SIGNED + _UNSIGNED},
+    **{d: finfo(d).bits for d in _FLOATS},
+    complex64: 64,
+    complex128: 128,
+}
+
+_SHORT_NAMES: dict[np.dtype, str] = {
+    float0: "float0",
+    bool_: "bool",
+    **{d: f"i{_BITS[d]}" for d in _SIGNED},
+    **{d: f"u{_BITS[d]}" for d in _UNSIGNED},
+    **{d: d.name.replace("float", "f") for d in _FLOATS},
+    **{d: d.name.replace("complex", "c") for d in _COMPLEX},
+}
+
+_NARROWED = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+
+python_scalar_dtypes: dict[type, np.dtype] = {
+    bool: bool_,
+    int: int64,
+    float: float64,
+    complex: complex128,
+}
+
+
+# From what users write to a canonical dtype
+
+_interned: dict[Any, np.dtype] = {}  # what `np.dtype` gave for classes and strings
+_canonical: tuple[dict[Any, np.dtype], ...] = ({}, {})  # the same, canonical, x64 off and on
+
+
+def _as_dtype(dtype: Any) -> np.dtype:
+    """`np.dtype(dtype)`, memoised for the classes and names that stand in programs."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    if isinstance(dtype, (type, str)):
+        found = _interned.get(dtype)
+        if found is None:
+            found = getattr(dtype, "dtype", None)
+            if not isinstance(found, np.dtype):  # a NumPy class has a descriptor there
+                found = np.dtype(dtype)
+            _interned[dtype] = found
+        return found
+    return np.dtype(dtype)
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+    """The dtype arrays get for `dtype` in the current mode: 64-bit ones narrow when x64 is off.
+
+    Raises ValueError for an extended dtype unless `allow_extended_dtype`, and TypeError for what is
+    no dtype.
+    """
+    memo = _canonical[local.context.settings.enable_x64]
+    try:
+        return memo[dtype]
+    except (KeyError, TypeError):  # new, or an array, which has no hash
+        pass
+    if isinstance(dtype, ExtendedDType):
+        if allow_extended_dtype:
+            return dtype
+        raise ValueError(
+            f"canonicalize_dtype(dtype): dtype is the extended dtype {dtype.name}, which has no "
+            "canonical NumPy dtype. Pass allow_extended_dtype=True to let it through."
+        )
+    found = _as_dtype(dtype)
+    if not local.context.settings.enable_x64:
+        found = _NARROWED.get(found, found)
+    if isinstance(dtype, (np.dtype, type, str)):
+        memo[dtype] = found
+    return found
+
+
+def int_() -> np.dtype:
+    """The dtype of a Python int: int64, or int32 when x64 is off."""
+    return int64 if local.context.settings.enable_x64 else int32
+
+
+def uint() -> np.dtype:
+    """The default unsigned dtype: uint64, or uint32 when x64 is off."""
+    return uint64 if local.context.settings.enable_x64 else uint32
+
+
+def float_() -> np.dtype:
+    """The dtype of a Python float: float64, or float32 when x64 is off."""
+    return float64 if local.context.settings.enable_x64 else float32
+
+
+def complex_() -> np.dtype:
+    """The dtype of a Python complex: complex128, or complex64 when x64 is off."""
+    return complex128 if local.context.settings.enable_x64 else complex64
+
+
+def is_supported(dtype: DType) -> bool:
+    """Whether arrays of `dtype` exist: a numeric, boolean, `float0` or extended dtype."""
+    return dtype in _SUPPORTED or isinstance(dtype, ExtendedDType)
+
+
+def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType:
+    """The canonical dtype for a `dtype=` argument a user wrote; None stands for the default float.
+
+    Warns (UserWarning) when a 64-bit dtype was asked for by name and x64 is off. Python's own
+    `int`, `float`, `complex` mean the default width and never warn. Raises TypeError for what is no
+    dtype or not one of an array here, ValueError for an array. `fun_name` stands in the message.
+    """
+    if type(dtype) is type and dtype in python_scalar_dtypes:
+        return canonicalize_dtype(python_scalar_dtypes[dtype])
+    if dtype is None:
+        return float_()
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    where = f" in {fun_name}" if fun_name else ""
+    if not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "ndim"):
+        raise ValueError(
+            f"The dtype argument{where} is an array of dtype {dtype.dtype} and shape "
+            f"{dtype.shape}, not a dtype. Pass dtype=array.dtype."
+        )
+    wanted = _as_dtype(dtype)
+    if wanted not in _SUPPORTED:
+        raise TypeError(
+            f"Arrays hold numbers and booleans only; the dtype argument{where} is {dtype!r}. "
+            "Pass a numeric or bool dtype, in the machine's byte order."
+        )
+    if local.context.settings.enable_x64 or wanted not in _NARROWED:
+        return wanted
+    narrowed = _NARROWED[wanted]
+    warnings.warn(
+        f"Explicitly requested dtype {wanted}{where} is not available and is truncated to dtype "
+        f"{narrowed}, because 64-bit mode is off. Turn it on with the setting jax_enable_x64 or "
+        f"the environment variable JAX_ENABLE_X64=1, or ask for {narrowed}.",
+        UserWarning,
+        stacklevel=_user_stacklevel(),
+    )
+    return narrowed
+
+
+def _user_stacklevel() -> int:
+    """The `stacklevel` for a warning of the caller that points at the first frame not ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "minijax":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+# The dtype of a value
+
+
+def is_python_scalar(x: Any) -> bool:
+    """Whether `x` is a Python bool, int, float or complex (subclasses too, NumPy scalars not)."""
+    if type(x) in python_scalar_dtypes:
+        return True
+    return isinstance(x, (int, float, complex)) and not isinstance(x, np.generic)
+
+
+def dtype(x: Any, *, canonicalize: bool = False) -> DType:
+    """The dtype of an array, scalar or dtype-like `x`; of a Python scalar, its 64-bit default.
+
+    With `canonicalize`, in the current mode. Raises ValueError for None, TypeError for what has no
+    dtype or one no array can have.
+    """
+    if x is None:
+        raise ValueError("dtype(x): x is None, which has no dtype. Pass an array or a dtype.")
+    found = _raw_dtype(x)
+    return canonicalize_dtype(found, allow_extended_dtype=True) if canonicalize else found
+
+
+def _raw_dtype(x: Any) -> DType:
+    kind = type(x)
+    if kind in python_scalar_dtypes:
+        return python_scalar_dtypes[kind]
+    if isinstance(x, (type, str, np.dtype)):
+        found = _as_dtype(x)
+    else:
+        found = getattr(x, "dtype", None)
+        if isinstance(found, ExtendedDType):
+            return found
+        if not isinstance(found, np.dtype):
+            if is_python_scalar(x):
+                return next(d for t, d in python_scalar_dtypes.items() if isinstance(x, t))
+            raise TypeError(
+                f"Cannot determine the dtype of {x!r}, of type {kind.__name__}. "
+                "Pass an array, a Python scalar, or a NumPy dtype."
+            )
+    if found not in _SUPPORTED:
+        raise TypeError(
+            f"The dtype {found} of {x!r} is not one an array can have. "
+            "Pass numbers or booleans, in the machine's byte order."
+        )
+    return found
+
+
+def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
+    """The dtype (not canonicalised) and weak type with which `x` enters promotion.
+
+    Python scalars, and `int`, `float`, `complex` as dtypes, are weak; anything with an `aval` says
+    so there; the rest is strong. `None` is the default float.
+    """
+    kind = type(x)
+    if kind in python_scalar_dtypes:
+        return python_scalar_dtypes[kind], kind is not bool
+    if kind is np.ndarray and x.dtype in _SUPPORTED:
+        return x.dtype, False
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval.dtype, aval.weak_type
+    if kind is type and x in python_scalar_dtypes:
+        return python_scalar_dtypes[x], x is not bool
+    if x is None:
+        return float64, False
+    weak = not isinstance(x, bool) and is_python_scalar(x)
+    return _raw_dtype(x), weak
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type (bool, int, float or complex) that the values of array or dtype `x` have.
+
+    Raises TypeError where there is none (`float0`, keys), ValueError for None.
+    """
+    found = dtype(x)
+    for category, scalar in (
+        (np.bool_, bool),
+        (np.integer, int),
+        (np.floating, float),
+        (np.complexfloating, complex),
+    ):
+        if issubdtype(found, category):
+            return scalar
+    raise TypeError(
+        f"scalar_type_of(x): x has dtype {short_name(found)}, whose values are no Python scalars. "
+        "Pass a bool, integer, floating or complex array or dtype."
+    )
+
+
+# Categories and widths
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype or scalar class `a` is `b` or lies under it, as `numpy.issubdtype`.
+
+    Knows the ml_dtypes (`bfloat16` is `floating`, `int4` a `signedinteger`) and extended dtypes.
+    """
+    try:
+        return _subtypes[a, b]
+    except (KeyError, TypeError):  # new, or an array, which has no hash
+        pass
+    lower, upper = _scalar_class(a), _scalar_class(b)
+    if isinstance(b, ExtendedDType):  # a leaf: only itself lies under it
+        return a == b
+    result = issubclass(lower, upper) or issubclass(_CATEGORY.get(lower, lower), upper)
+    if isinstance(a, (np.dtype, type)) and isinstance(b, (np.dtype, type)):
+        _subtypes[a, b] = result
+    return result
+
+
+_subtypes: dict[tuple[Any, Any], bool] = {}  # what `issubdtype` gave for dtypes and classes
+
+
+def _scalar_class(dtype: Any) -> type:
+    if isinstance(dtype, (np.dtype, ExtendedDType)):
+        return dtype.type
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        return dtype
+    return _as_dtype(dtype).type
+
+
+_KINDS: dict[str, frozenset[np.dtype]] = {
+    "bool": frozenset((bool_,)),
+    "signed integer": frozenset(_SIGNED),
+    "unsigned integer": frozenset(_UNSIGNED),
+    "integral": frozenset(_SIGNED + _UNSIGNED),
+    "real floating": frozenset(_FLOATS),
+    "complex floating": frozenset(_COMPLEX),
+    "numeric": frozenset(_NUMERIC),
+}
+
+
+_CATEGORIES = frozenset((
+    np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact,
+    np.floating, np.complexfloating, np.flexible, np.character, extended, prng_key,
+))  # fmt: skip
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of `kind`: a dtype, a kind's name, or a tuple of these.
+
+    The kinds are 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
+    'complex floating' and 'numeric'. Raises ValueError for another name, TypeError for another
+    object. Source: `isdtype` of the Python array API standard.
+    """
+    dtype = _as_dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(_is_of_kind(dtype, one) for one in kinds)
+
+
+def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:
+    if isinstance(kind, str):
+        if kind in _KINDS:
+            return dtype in _KINDS[kind]
+        try:
+            return dtype == np.dtype(kind)
+        except TypeError:
+            raise ValueError(
+                f"isdtype(dtype, kind): kind is {kind!r}, neither a kind nor a dtype's name. "
+                f"Pass one of {list(_KINDS)}, or a dtype."
+            ) from None
+    if not (kind is None or isinstance(kind, (type, np.dtype))) or kind in _CATEGORIES:
+        raise TypeError(
+            f"isdtype(dtype, kind): kind is {kind!r}. Pass a dtype, a kind's name such as "
+            "'real floating', or a tuple of these."
+        )
+    return dtype == _as_dtype(kind)
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Bits of one element of `dtype`: 4 for int4, 8 for bool, 64 for `float`.
+
+    Raises ValueError for None and for dtypes without a width (`float0`, keys, strings).
+    """
+    if dtype is None:
+        raise ValueError("itemsize_bits(dtype): dtype is None. Pass a dtype.")
+    found = dtype if isinstance(dtype, ExtendedDType) else _as_dtype(dtype)
+    bits = _BITS.get(found)
+    if bits is None:
+        raise ValueError(
+            f"itemsize_bits(dtype): dtype is {dtype!r}, which has no width in bits. "
+            "Pass a bool, integer, floating or complex dtype."
+        )
+    return bits
+
+
+bit_width = itemsize_bits
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether `dtype` is a floating or complex one with infinities (the `fn` formats have none)."""
+    dtype = _as_dtype(dtype)
+    return issubdtype(dtype, np.inexact) and not dtype.name.endswith(("fn", "fnuz", "fnu"))
+
+
+def short_name(dtype: DType) -> str:
+    """The name of `dtype` in printed jaxprs: 'f32', 'bf16', 'i4', 'f8_e4m3fn', 'key<fry>'."""
+    return _SHORT_NAMES.get(dtype) or dtype.name
+
+
+# From one dtype to its relative of another category
+
+_TO_INEXACT = {
+    **dict.fromkeys((bool_, *_SIGNED, *_UNSIGNED), float32),
+    int64: float64,
+    uint64: float64,
+}
+_TO_REAL = {complex64: float32, complex128: float64}
+_TO_COMPLEX = {
+    **dict.fromkeys((bool_, *_SIGNED, *_UNSIGNED, *_FLOATS), complex64),
+    int64: complex128,
+    uint64: complex128,
+    float64: complex128,
+}
+
+
+def to_inexact_dtype(dtype: Any) -> DType:
+    """The floating dtype that functions such as `sin` compute in; inexact dtypes stay."""
+    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return _TO_INEXACT.get(dtype, dtype)
+
+
+def to_numeric_dtype(dtype: Any) -> DType:
+    """int32 for bool; other dtypes stay."""
+    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return int32 if dtype == bool_ else dtype
+
+
+def to_real_dtype(dtype: Any) -> DType:
+    """The dtype of the real part: float32 for complex64; real dtypes stay."""
+    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return _TO_REAL.get(dtype, dtype)
+
+
+def to_floating_dtype(dtype: Any) -> DType:
+    """The real floating dtype: of the real part for complex, as `to_inexact_dtype` for integers."""
+    return to_real_dtype(to_inexact_dtype(dtype))
+
+
+def to_complex_dtype(dtype: Any) -> DType:
+    """The complex dtype: complex128 for 64-bit dtypes, complex64 for the other real ones."""
+    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return _TO_COMPLEX.get(dtype, dtype)
+
+
+# Promotion
+
+_Node = np.dtype | str
+_Pairs = tuple[tuple[DType, bool], ...]
+
+# Each node with those directly above it, for the standard and for the strict lattice.
+_STANDARD: dict[_Node, tuple[_Node, ...]] = {
+    bool_: ("i*",),
+    "i*": (uint8, int8, *_TINY_INTS),
+    uint8: (int16, uint16),
+    int8: (int16,),
+    uint16: (int32, uint32),
+    int16: (int32,),
+    uint32: (int64, uint64),
+    int32: (int64,),
+    uint64: ("f*",),
+    int64: ("f*",),
+    "f*": ("c*", bfloat16, float16, *_TINY_FLOATS),
+    bfloat16: (float32,),
+    float16: (float32,),
+    float32: (float64, complex64),
+    float64: (complex128,),
+    "c*": (complex64,),
+    complex64: (complex128,),
+}
+_STRICT: dict[_Node, tuple[_Node, ...]] = {
+    "i*": ("f*", *_SIGNED, *_UNSIGNED),
+    "f*": ("c*", *_FLOATS),
+    "c*": _COMPLEX,
+}
+
+
+def _upper_sets(above: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozenset[_Node]]:
+    """For each node, itself and all that lies above it."""
+
+    @functools.cache
+    def upper(node: _Node) -> frozenset[_Node]:
+        return frozenset((node,)).union(*map(upper, above.get(node, ())))
+
+    return {node: upper(node) for node in ("i*", "f*", "c*", bool_, *_NUMERIC)}
+
+
+_UPPER = {"standard": _upper_sets(_STANDARD), "strict": _upper_sets(_STRICT)}
+# The node at which a weakly typed value of a dtype enters the lattice.
+_WEAK_NODE: dict[np.dtype, _Node] = {
+    bool_: bool_,
+    **dict.fromkeys(_SIGNED + _UNSIGNED, "i*"),
+    **dict.fromkeys(_FLOATS, "f*"),
+    **dict.fromkeys(_COMPLEX, "c*"),
+}
+
+# What a join of weak values only comes to: the widest of its kind, and weak. Booleans never are.
+_WEAK_RESULT: dict[_Node, tuple[np.dtype, bool]] = {
+    bool_: (bool_, False),
+    **dict.fromkeys(("i*", *_SIGNED), (int64, True)),
+    **dict.fromkeys(_UNSIGNED, (uint64, True)),
+    **dict.fromkeys(("f*", *_FLOATS), (float64, True)),
+    **dict.fromkeys(("c*", *_COMPLEX), (complex128, True)),
+}
+_TINY_NODES = frozenset(_TINY_INTS)
+_WEAK_NAMES = {"i*": "int (weak)", "f*": "float (weak)", "c*": "complex (weak)"}
+
+
+def _join(nodes: tuple[_Node, ...], mode: str) -> _Node:
+    """The least upper bound of `nodes`. Raises TypePromotionError where there is none."""
+    upper = _UPPER[mode]
+    common = frozenset.intersection(*[upper[node] for node in nodes])
+    for node in common:
+        if common <= upper[node]:
+            return node
+    seen = ", ".join(_WEAK_NAMES.get(node) or node.name for node in nodes)
+    if mode == "strict":
+        hint = (
+            "jax_numpy_dtype_promotion is 'strict', which mixes a dtype with Python scalars of its "
+            "kind only. Cast the inputs with x.astype(dtype), or set it to 'standard'."
+        )
+    elif _TINY_NODES.intersection(nodes):
+        hint = (
+            "Integers below 8 bits do not promote implicitly. Cast explicitly, for example with "
+            "x.astype('int32')."
+        )
+    else:
+        hint = (
+            "Floats of 8 bits and below do not promote implicitly. Cast explicitly, for example "
+            "with x.astype('float32')."
+        )
+    raise TypePromotionError(f"No implicit promotion for input dtypes ({seen}). {hint}")
+
+
+def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
+    """Promotion proper, on dtypes already in the mode's width; the result may be wider."""
+    first = pairs[0][0]
+    if first not in _BITS and all(found == first for found, _ in pairs):
+        return first, False  # float0 and keys go only with themselves
+    for found, _ in pairs:
+        if found not in _BITS:
+            seen = ", ".join(short_name(other) for other, _ in pairs)
+            raise ValueError(
+                f"Cannot promote dtypes ({seen}): {short_name(found)} is not a valid dtype for "
+                "type promotion. Convert that input to a bool, integer, floating or complex dtype."
+            )
+    if all(weak for _, weak in pairs) and (len(pairs) == 1 or mode == "standard"):
+        # Weak values only: join as if strong, then take the default width of the kind.
+        node = _join(tuple(dict.fromkeys([found for found, _ in pairs])), mode)
+        return _WEAK_RESULT[node]
+    nodes = [_WEAK_NODE[found] if weak else found for found, weak in pairs]
+    node = _join(tuple(dict.fromkeys(nodes)), mode)
+    return _WEAK_RESULT[node] if isinstance(node, str) else (node, False)
+
+
+# Results by mode and by x64 (off, on).
+_promoted: dict[str, tuple[dict[_Pairs, tuple[DType, bool]], ...]] = {
+    mode: ({}, {}) for mode in _UPPER
+}
+
+
+def promote(pairs: _Pairs) -> tuple[DType, bool]:
+    """The dtype and weak type that inputs with these (dtype, weak type) pairs promote to.
+
+    Canonical in the current mode whether the inputs are or not. Raises TypePromotionError where the
+    dtypes have no common type, ValueError for `float0` or a key mixed with something else.
+    """
+    settings = local.context.settings
+    memo = _promoted[settings.numpy_dtype_promotion][settings.enable_x64]
+    try:
+        return memo[pairs]
+    except KeyError:
+        pass
+    if not pairs:
+        raise ValueError("Promotion needs at least one array or dtype; none was given.")
+    narrowed = {} if settings.enable_x64 else _NARROWED
+    canonical = tuple([(narrowed.get(found, found), weak) for found, weak in pairs])
+    found, weak = _resolve(canonical, settings.numpy_dtype_promotion)
+    result = memo[pairs] = (narrowed.get(found, found), weak)
+    return result
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype to which dtypes `a` and `b` promote; Python's `int`, `float`, `complex` are weak.
+
+    Does not narrow `a` and `b`: `promote_types(int, int)` is int64 even when x64 is off; but of
+    narrower dtypes none widens to 64 bits then. Raises TypePromotionError where there is no common
+    type, ValueError for dtypes that do not promote (strings, `float0`).
+    Source: `numpy.promote_types`, JEP 9263.
+    """
+    pairs = tuple(
+        (python_scalar_dtypes[one], one is not bool)
+        if type(one) is type and one in python_scalar_dtypes
+        else (_as_dtype(one), False)
+        for one in (a, b)
+    )
+    if pairs[0][0] not in _BITS or pairs[1][0] not in _BITS:
+        raise ValueError(
+            f"promote_types(a, b): a is {a!r} and b is {b!r}; only bool, integer, floating and "
+            "complex dtypes promote. Convert to one of these first."
+        )
+    settings = local.context.settings
+    found, _ = _resolve(pairs, settings.numpy_dtype_promotion)
+    if found == int64 and not settings.enable_x64 and all(given != int64 for given, _ in pairs):
+        return int32  # uint32 with a signed dtype
+    return found
+
+
+def lattice_result_type(*args: Any) -> tuple[DType, bool]:
+    """The dtype and weak type to which arrays, scalars and dtypes promote; see `promote`."""
+    return promote(tuple([dtype_and_weak_type(arg) for arg in args]))
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
+    """The dtype to which arrays, scalars and dtypes promote together, in the current mode.
+
+    With `return_weak_type_flag`, a pair of it and the weak type. Warns where a dtype among `args`
+    asks for 64 bits by name and x64 is off. Raises ValueError without arguments, TypePromotionError
+    where there is no common type. Source: `numpy.result_type`, JEP 9263.
+    """
+    for arg in args:
+        is_numpy_class = isinstance(arg, type) and issubclass(arg, np.generic)
+        if is_numpy_class or isinstance(arg, (str, np.dtype)):
+            check_user_dtype_supported(arg, "result_type")
+    result = lattice_result_type(*args)
+    return result if return_weak_type_flag else result[0]

@@ -1,0 +1,210 @@
+"""Jacobians and Hessians: derivative functions mapped over a basis.
+
+May import the floors below: it is written with the transforms and `lax`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.core.avals import get_aval
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.shapes import reshape
+from minijax.lax.slicing import slice_in_dim
+from minijax.transforms.arguments import as_ints
+from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.grad import (
+    _check_input,
+    _documented,
+    _Flat,
+    _is_int,
+    _OneArgument,
+    _pullback,
+    _with_arguments,
+    as_result,
+    check_callable,
+)
+from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.primitives import instantiate, moveaxis
+from minijax.transforms.tangents import float0_zeros
+
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
+
+
+def jacfwd(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """A function that gives the Jacobian of `fun`, column by column in forward mode.
+
+    The Jacobian of an output of shape `s` by an input of shape `t` has shape `s + t`; outputs and
+    inputs that are trees give a tree of trees. Cheaper than `jacrev` if inputs are the fewer.
+    """
+    return _jacobian(fun, argnums, has_aux, holomorphic, False, "jacfwd")
+
+
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """A function that gives the Jacobian of `fun`, row by row in reverse mode; see `jacfwd`."""
+    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, "jacrev")
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """A function that gives the Hessian of `fun`: the forward Jacobian of the reverse one."""
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
+    check_callable(fun)
+    numbers = as_ints("argnums", argnums)
+    single = _is_int(argnums)
+
+    def jacobian_of(*args, **kwargs):
+        count = len(args)
+        if not all(-count <= n < count for n in numbers):
+            raise TypeError(
+                f"{transform}: argnums={argnums} needs more positional arguments than the {count} "
+                "given."
+            )
+        chosen = [n % count for n in numbers]
+        dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
+        leaves, in_tree = tree_util.flatten(dynamic)
+        for x in leaves:
+            _check_jacobian_input(x, holomorphic, allow_int, transform)
+        call = _with_arguments(fun, args, kwargs, chosen, single)
+        flat = _Flat(call, _OneArgument(in_tree), has_aux, transform)
+        build = _columns if transform == "jacfwd" else _rows
+        blocks, outs = build(flat, leaves, holomorphic, transform)
+        _, aux = flat.results(outs)
+        rows = [in_tree.unflatten([as_result(b) for b in row]) for row in blocks]
+        result = flat.out_tree.unflatten(rows)
+        return (result, aux) if has_aux else result
+
+    return _documented(jacobian_of, fun, "Jacobian")
+
+
+def _check_jacobian_input(x, holomorphic, allow_int, transform) -> None:
+    _check_input(x, holomorphic, allow_int, transform)
+    dtype = get_aval(x).dtype
+    if transform == "jacfwd" and not holomorphic and dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(
+            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
+            f"but got {dtype.name}. For holomorphic differentiation, pass holomorphic=True. For "
+            "differentiation of non-holomorphic functions involving complex inputs, use jvp "
+            "directly."
+        )
+
+
+def _check_jacobian_output(outs, holomorphic, transform) -> None:
+    for x in outs:
+        dtype = get_aval(x).dtype
+        if holomorphic:
+            if not dtypes.issubdtype(dtype, np.complexfloating):
+                raise TypeError(
+                    f"{transform} with holomorphic=True requires outputs with complex dtype, but "
+                    f"got {dtype.name}."
+                )
+        elif transform == "jacrev" and not dtypes.issubdtype(dtype, np.floating):
+            raise TypeError(
+                f"jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
+                f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
+                "holomorphic=True. For other functions with such outputs, use vjp directly."
+            )
+
+
+def _basis(avals: Sequence[Any]) -> list[Any]:
+    """For each aval the unit directions of all of them: together an identity matrix."""
+    total = sum(aval.size for aval in avals)
+    start, parts = 0, []
+    for aval in avals:
+        part = np.zeros((total, aval.size), aval.dtype)
+        part[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
+        part = part.reshape(total, *aval.shape)
+        parts.append(weakly_typed(part) if aval.weak_type else part)
+        start += aval.size
+    return parts
+
+
+def weakly_typed(x: np.ndarray) -> Any:
+    return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
+
+
+def _columns(flat, leaves, holomorphic, transform):
+    avals = [get_aval(x) for x in leaves]
+    total = sum(aval.size for aval in avals)
+    kept: list[Any] = []
+
+    def push(*tangents):
+        outs, dots = jvp_flat(flat, leaves, tangents)
+        kept[:] = outs
+        return [instantiate(t) for t in dots[: flat.count]]
+
+    axis = AxisData(None, total)
+    dots, dims = batch_flat(push, axis, _basis(avals), [0] * len(avals))
+    outs = kept
+    _check_jacobian_output(outs[: flat.count], holomorphic, transform)
+    blocks = []
+    for out, dot, dim in zip(outs, dots, dims, strict=False):
+        ndim = get_aval(out).ndim
+        last = moveaxis(to_front(dot, dim, total), 0, ndim)
+        blocks.append(_split(last, ndim, avals))
+    return blocks, outs
+
+
+def _rows(flat, leaves, holomorphic, transform):
+    outs, pullback = _pullback(flat, leaves, None)
+    out_avals = [get_aval(x) for x in outs[: flat.count]]
+    _check_jacobian_output(outs[: flat.count], holomorphic, transform)
+    total = sum(aval.size for aval in out_avals)
+
+    def pull(*cotangents):
+        given = [ct for ct, live in zip(cotangents, pullback.live, strict=True) if live]
+        return pullback.pull(given)
+
+    axis = AxisData(None, total)
+    cts, dims = batch_flat(pull, axis, _basis(out_avals), [0] * len(out_avals))
+    columns = [_split_row(ct, dim, total, out_avals) for ct, dim in zip(cts, dims, strict=True)]
+    return [list(row) for row in zip(*columns, strict=True)], outs
+
+
+def _split_row(ct: Any, dim: int | None, total: int, out_avals: Sequence[Any]) -> list[Any]:
+    if getattr(ct, "dtype", None) == dtypes.float0:
+        return [float0_zeros((*aval.shape, *ct.shape)) for aval in out_avals]
+    return _split(to_front(ct, dim, total), 0, out_avals)
+
+
+def _split(x: Any, axis: int, avals: Sequence[Any]) -> list[Any]:
+    """Cut the axis of directions into one block per aval, which takes the aval's own shape."""
+    start, blocks = 0, []
+    for aval in avals:
+        part = x
+        if len(avals) > 1:
+            part = slice_in_dim(x, start, start + aval.size, axis=axis)
+        shape = (*x.shape[:axis], *aval.shape, *x.shape[axis + 1 :])
+        blocks.append(reshape(part, shape))
+        start += aval.size
+    return blocks

@@ -1,0 +1,341 @@
+"""`cond`, `switch` and `platform_dependent`: a choice of functions, on pytrees.
+
+May import the floors below. The primitive and its rules stand in `cond_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from minijax.core.trace import Tracer
+from minijax.lax.compare import clamp_p, ne_p
+from minijax.lax.control_flow.common import (
+    TracedFunction,
+    arrayed,
+    check_callables,
+    difference,
+    plain,
+    same_type,
+    trace_function,
+    tree_differences,
+)
+from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.transforms.arguments import fun_name
+
+__all__ = ["cond", "platform_dependent", "switch"]
+
+T = TypeVar("T")
+
+# -- from the traced branches to the equation -----------------------------------------------------
+
+
+class _Plan:
+    """How traced branches become an equation.
+
+    An output that is the same operand in all branches is no output of the equation: `passed` has
+    for each output the number of the operand, or None.
+    """
+
+    __slots__ = ("branches", "consts", "passed")
+
+
+def _make_plan(traced: Sequence[TracedFunction]) -> _Plan:
+    plan = _Plan()
+    plan.consts, position = [], {}
+    for each in traced:
+        for c in each.consts:
+            if id(c) not in position:
+                position[id(c)] = len(plan.consts)
+                plan.consts.append(c)
+    jaxprs = []
+    for each in traced:
+        jaxpr = each.closed.jaxpr
+        count = len(each.consts)
+        own = {position[id(c)]: v for c, v in zip(each.consts, jaxpr.invars, strict=False)}
+        consts = [own.get(k) or Var(get_aval(c)) for k, c in enumerate(plan.consts)]
+        jaxprs.append(jaxpr.replace(invars=[*consts, *jaxpr.invars[count:]]))
+    plan.passed = [_same_input(jaxprs, k) for k in range(len(jaxprs[0].outvars))]
+    left = [k for k, place in enumerate(plan.passed) if place is None]
+    whole = not plan.consts and len(left) == len(plan.passed)
+    plan.branches = tuple(
+        each.closed
+        if whole
+        else ClosedJaxpr(jaxpr.replace(outvars=[jaxpr.outvars[k] for k in left]))
+        for each, jaxpr in zip(traced, jaxprs, strict=True)
+    )
+    return plan
+
+
+def _same_input(jaxprs: Sequence[Jaxpr], k: int) -> int | None:
+    """The number of the input that is output `k` of all these programs."""
+    for place, var in enumerate(jaxprs[0].invars):
+        if var is jaxprs[0].outvars[k]:
+            same = all(jaxpr.outvars[k] is jaxpr.invars[place] for jaxpr in jaxprs)
+            return place if same else None
+    return None
+
+
+def _choose(
+    name: str, index: Any, branches: Sequence[Callable], labels: Sequence[str],
+    operands: tuple, platforms: tuple | None = None,
+) -> Any:  # fmt: skip
+    """Trace the branches, check that they agree, and bind `cond_p`. Those of `cond` come as the user
+    gives them, the one for True first.
+    """
+    leaves, tree = tree_util.flatten(operands)
+    trees = tuple(tree.children())
+    avals = tuple([get_aval(x) for x in leaves])
+    traced = tuple([trace_function(name, f, trees, avals) for f in branches])
+    key = (name, traced[1:])
+    plan = traced[0].plans.get(key)
+    if plan is None:
+        _check_agreement(name, traced, branches, labels)
+        ordered = traced[::-1] if name == "cond" else traced
+        plan = traced[0].plans[key] = _make_plan(ordered)
+    args = [*plan.consts, *leaves]
+    outs = []
+    if None in plan.passed or any(branch.effects for branch in plan.branches):
+        params = {} if platforms is None else {"branches_platforms": platforms}
+        outs = cond_p.bind(index, *args, branches=plan.branches, **params)
+    if len(outs) != len(plan.passed):
+        rest = iter(outs)
+        outs = [next(rest) if k is None else arrayed(args[k]) for k in plan.passed]
+    return traced[0].out_tree.unflatten(outs)
+
+
+def _check_agreement(name, traced, branches, labels) -> None:
+    first = traced[0]
+    for other, f, label in zip(traced[1:], branches[1:], labels[1:], strict=True):
+        named = f"{labels[0]} is {_where(branches[0])}\n{label} is {_where(f)}\n\n"
+        both = f"{labels[0]} and/or {label}"
+        if first.out_tree != other.out_tree:
+            lines = [
+                f"{labels[0]} output{' at path ' + path if path else ''} is {x} but {label} "
+                f"output{' at path ' + path if path else ''} is {y}, so {reason}."
+                for path, x, y, reason in tree_differences(first.out_tree, other.out_tree)
+            ]
+            raise TypeError(
+                f"{name} branch outputs must have the same pytree structure, but they differ:\n\n"
+                + named + "\n".join(lines)
+                + f"\n\nRevise {both} so that they have the same pytree structure."
+            )  # fmt: skip
+        lines = _type_differences(first, other, labels[0], label)
+        if lines:
+            raise TypeError(
+                f"{name} branches must have equal output types but they differ.\n\n"
+                + named + "\n".join(lines)
+                + f"\n\nRevise {both} so that all output types match."
+            )  # fmt: skip
+
+
+def _where(fun: Callable) -> str:
+    """A function by name and, if it is written in Python, by its line."""
+    code = getattr(fun, "__code__", None)
+    place = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return f"{fun_name(fun)}{place}"
+
+
+def _type_differences(first, other, label, other_label) -> list[str]:
+    pairs = list(zip(first.closed.out_avals, other.closed.out_avals, strict=True))
+    if all(same_type(x, y) for x, y in pairs):
+        return []
+    tree = first.out_tree
+    paths = tree_util.generate_key_paths(tree.unflatten(list(range(tree.num_leaves))))
+    lines = []
+    for (path, _), (x, y) in zip(paths, pairs, strict=True):
+        if not same_type(x, y):
+            where = tree_util.keystr(path)
+            lines.append(
+                f"The output of {label}{' at path ' + where if where else ''} has type {plain(x)} "
+                f"but the corresponding output of {other_label} has type {plain(y)}, so "
+                f"{difference(x, y)}."
+            )
+    return lines
+
+
+# -- cond and switch ------------------------------------------------------------------------------
+
+_UNSET = object()
+
+
+def cond(*args: Any, **kwargs: Any) -> Any:
+    """`cond(pred, true_fun, false_fun, *operands)`: one function or the other, on the operands.
+
+    `pred` is a boolean scalar, or a number that counts as true unless it is zero. Both functions are
+    traced, one is run; under `vmap` over `pred`, both are. They must return the same structure, shapes
+    and dtypes: TypeError otherwise. StableHLO `case`.
+
+    Two older forms are understood: `operand=` for a single operand, and `cond(pred, true_operand,
+    true_fun, false_operand, false_fun)`.
+    """
+    if len(args) == 5 and not kwargs and callable(args[2]) and callable(args[4]):
+        if not callable(args[1]):
+            return _cond_of_two(*args)
+    elif "true_operand" in kwargs or "false_operand" in kwargs:
+        return _cond_of_two(*args, **kwargs)
+    return _cond(*args, **kwargs)
+
+
+def _cond_of_two(pred, true_operand, true_fun, false_operand, false_fun):
+    check_callables(
+        "lax.cond: true_fun and false_fun arguments should be callable.", true_fun, false_fun
+    )
+    return _cond(
+        pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
+    )
+
+
+def _cond(pred, true_fun, false_fun, *operands, operand=_UNSET):
+    if operand is not _UNSET:
+        if operands:
+            raise TypeError(
+                "if 'operand' keyword is passed then no positional operands can be passed, got "
+                f"operand={operand!r} and positional operands {operands}: pass all by position."
+            )
+        operands = (operand,)
+    check_callables(
+        "lax.cond: true_fun and false_fun arguments should be callable.", true_fun, false_fun
+    )
+    if pred is None:
+        raise TypeError("cond predicate is None: pass a boolean scalar.")
+    known = _predicate(pred)
+    if local.context.settings.disable_jit and not isinstance(known, Tracer):
+        return (true_fun if known else false_fun)(*operands)
+    if isinstance(known, Array):
+        index = _as_int32(known)
+    else:
+        index = _INDICES[known]
+    return _choose("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
+
+
+def _as_int32(x: Any) -> Any:
+    return convert_element_type_p.bind(x, new_dtype=_INT32, weak_type=False, sharding=None)
+
+
+_INT32 = np.dtype(np.int32)
+_INDICES = {False: np.int32(0), True: np.int32(1)}
+
+
+def _predicate(pred: Any) -> Any:
+    """The predicate as a bool, or an array of booleans; TypeError for what is none."""
+    if type(pred) in (bool, int, float):
+        return bool(pred)
+    try:
+        aval = get_aval(pred)
+    except TypeError:
+        raise TypeError(
+            f"Pred must be a scalar, got {pred!r} of type {type(pred)}: pass a boolean scalar."
+        ) from None
+    if aval.shape:
+        raise TypeError(
+            f"Pred must be a scalar, got {pred!r} of shape {aval.shape}. Reduce it with .any() or "
+            ".all(); for a choice in each element use minijax.numpy.where."
+        )
+    if aval.dtype == np.bool_:
+        return pred if isinstance(pred, Array) else bool(pred)
+    if aval.dtype.kind == "c" or not dtypes.issubdtype(aval.dtype, np.number):
+        raise TypeError(
+            f"Pred type must be either boolean or number, got {aval.dtype.name}: compare it first."
+        )
+    if not isinstance(pred, Array):
+        return bool(pred)
+    return ne_p.bind(pred, np.zeros((), aval.dtype)[()])
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _UNSET) -> Any:
+    """`branches[index](*operands)`, with the index clamped to the branches that there are.
+
+    `index` is an integer scalar, `branches` a sequence of functions, which must return the same
+    structure, shapes and dtypes (TypeError otherwise). ValueError for an empty sequence. Under `vmap`
+    over the index all branches are run. StableHLO `case`.
+    """
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if operand is not _UNSET:
+        if operands:
+            raise TypeError(
+                "if 'operand' keyword is passed then no positional operands can be passed, got "
+                f"operand={operand!r} and positional operands {operands}: pass all by position."
+            )
+        operands = (operand,)
+    index = _index(index)
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = len(branches) - 1
+    if isinstance(index, Array):
+        if local.context.settings.disable_jit and not isinstance(index, Tracer):
+            return branches[min(max(int(index), 0), last)](*operands)
+        if index.dtype != _INT32 or index.weak_type:
+            index = _as_int32(index)
+        index = clamp_p.bind(np.int32(0), index, np.int32(last))
+    else:
+        place = min(max(int(index), 0), last)
+        if local.context.settings.disable_jit:
+            return branches[place](*operands)
+        index = np.int32(place)
+    labels = ["branch 0", *(f"branch{k}" for k in range(1, len(branches)))]
+    return _choose("switch", index, branches, labels, operands)
+
+
+def _index(index: Any) -> Any:
+    """The index, checked to be an integer scalar."""
+    try:
+        aval = get_aval(index)
+    except TypeError:
+        raise TypeError(f"Index type must be an integer, got {index!r}.") from None
+    if aval.shape:
+        raise TypeError(
+            f"Branch index must be scalar, got {index!r} of shape {aval.shape}: use vmap to choose "
+            "for each of several."
+        )
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(
+            f"Index type must be an integer, got {index!r} as {aval.dtype.name}: convert it, or use "
+            "lax.cond."
+        )
+    return index
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
+) -> T:
+    """The function that is given for the platform that the program is compiled for, on `args`.
+
+    `per_platform` has the keywords `cpu`, `cuda`, `rocm`, `tpu`, ...; `default` stands for the
+    others. All must return the same structure, shapes and dtypes (TypeError otherwise); only the one
+    that is needed is compiled. NotImplementedError if there is none for the platform.
+    """
+    for name, f in per_platform.items():
+        if name == "gpu":
+            raise ValueError(
+                "platform_dependent(..., gpu=...): use 'cuda' or 'rocm' for lax.platform_dependent."
+            )
+        check_callables(
+            f"lax.platform_dependent: the {name!r} branch must be a callable, got {f!r}.", f
+        )
+    if default is not None:
+        check_callables(
+            f"lax.platform_dependent: the default branch must be a callable, got {default!r}.",
+            default,
+        )
+    platforms: tuple = tuple((name,) for name in per_platform)
+    branches = list(per_platform.values())
+    labels = [f"the {name!r} branch" for name in per_platform]
+    if default is not None:
+        platforms = (*platforms, None)
+        branches.append(default)
+        labels.append("the default branch")
+    index = platform_index_p.bind(platforms=platforms)
+    return _choose("platform_dependent", index, branches, labels, args, platforms)

@@ -1,0 +1,477 @@
+"""`while_p`, and the loops on it: `while_loop`, and `fori_loop`, which is a scan if it can be.
+
+May import the floors below. The condition may have batch axes, in which case all that is carried
+has them in front and the loop goes on while any element does.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import dtypes, errors, tree_util
+from minijax.arrays.array import ArrayImpl
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.effects import NamedAxisEffect
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import Tracer
+from minijax.lax.arithmetic import add_p
+from minijax.lax.compare import lt_p
+from minijax.lax.control_flow.common import (
+    TracedFunction,
+    arrayed,
+    check_callables,
+    check_carry,
+    promoted,
+    trace_function,
+)
+from minijax.lax.control_flow.flow import (
+    carry_reached,
+    chosen,
+    merge,
+    needed,
+    nonzero,
+    permuted,
+    reached,
+    settle,
+    split_list,
+    spread,
+)
+from minijax.lax.control_flow.loop_lowering import lower_while
+from minijax.lax.control_flow.scan import make_plan, run_loop, unroll_factor
+from minijax.lax.control_flow.scan_rules import batch_loop_body
+from minijax.lax.convert import convert_element_type
+from minijax.transforms.batching import batch_jaxpr, to_front
+from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.primitives import instantiate
+from minijax.transforms.tangents import zero_tangent
+
+__all__ = ["fori_loop", "while_loop", "while_p"]
+
+T = TypeVar("T")
+
+# -- the primitive --------------------------------------------------------------------------------
+
+while_p = Primitive("while", multiple_results=True, memoize=False)
+
+
+@while_p.shape_rule
+def _(*avals, body_jaxpr, **params):
+    return body_jaxpr.out_avals
+
+
+@while_p.effects_rule
+def _(*, cond_jaxpr, body_jaxpr, **params):
+    return cond_jaxpr.effects | body_jaxpr.effects
+
+
+while_p.lower(lower_while)
+
+
+class _Jvp:
+    """The programs of a loop that carries tangents too, and which carried values have one."""
+
+    __slots__ = ("body", "carry", "cond")
+
+
+def _jvp_programs(cond: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, flags) -> _Jvp:
+    def make():
+        found = _Jvp()
+        made, found.carry, _ = settle(
+            body, (*flags, []), lambda nonzeros, want: jvp_jaxpr(body, nonzeros, want)
+        )
+        counts = [len(part) for part in flags]
+        c, i, dc, di = split_list(made.jaxpr.invars, *counts, sum(flags[0]))
+        found.body = permuted(made, [*c, *dc, *i, *di])
+        avals = [aval.to_tangent_aval() for aval in chosen(body.out_avals, found.carry)]
+        found.cond = permuted(cond, [*cond.jaxpr.invars, *map(Var, avals)])
+        return found
+
+    key = ("while jvp", cond, tuple(map(tuple, flags)), local.context.key)
+    return body.derive(key, make)
+
+
+def _jvp_arguments(primals, tangents, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tuple:
+    """The operands and params of the loop that carries tangents too."""
+    cond_consts, consts, init = split_list(primals, cond_nconsts, body_nconsts)
+    _, consts_dot, init_dot = split_list(tangents, cond_nconsts, body_nconsts)
+    flags = nonzero(consts_dot), nonzero(init_dot)
+    made = _jvp_programs(cond_jaxpr, body_jaxpr, cond_nconsts, flags)
+    consts_dot = chosen(consts_dot, flags[0])
+    init_dot = [instantiate(t) for t in chosen(init_dot, made.carry)]
+    params = {
+        "cond_jaxpr": made.cond, "cond_nconsts": cond_nconsts, "body_jaxpr": made.body,
+        "body_nconsts": body_nconsts + len(consts_dot),
+    }  # fmt: skip
+    return [*cond_consts, *consts, *consts_dot, *init, *init_dot], params, made.carry
+
+
+@while_p.jvp
+def _(primals, tangents, **params):
+    args, new_params, carry = _jvp_arguments(primals, tangents, **params)
+    outs = while_p.bind(*args, **new_params)
+    avals = params["body_jaxpr"].out_avals
+    return outs[: len(carry)], spread(outs[len(carry) :], carry, avals)
+
+
+@while_p.linearize
+def _(trace, primals, tangents, **params):
+    # How often it runs is known only when it has run, so there is no room for residuals: the linear
+    # part runs the loop again, on pairs. It can be applied, not transposed.
+    outs = while_p.bind(*primals, **params)
+    args, new_params, carry = _jvp_arguments(primals, tangents, **params)
+    if not any(carry):
+        return outs, [zero_tangent(aval) for aval in params["body_jaxpr"].out_avals]
+    pairs = trace.record(while_p, args, new_params)
+    return outs, spread(pairs[len(carry) :], carry, params["body_jaxpr"].out_avals)
+
+
+@while_p.transpose
+def _(cts, *args, **params):
+    raise ValueError(
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+        "dynamic start/stop values: how many steps there are, and so what has to be remembered of "
+        "them, is not known beforehand. Use lax.scan, or lax.fori_loop with static start and stop "
+        "(forward mode, minijax.jvp and jacfwd, works as it is)."
+    )
+
+
+@while_p.partial_eval
+def _(trace, args, params):
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    counts = params["cond_nconsts"], params["body_nconsts"]
+    unknown = [trace.is_unknown(a) for a in args]
+    cond_flags, flags, init_flags = split_list(unknown, *counts)
+    carry = carry_reached(body.jaxpr, flags, init_flags)
+    outs = trace.record(while_p, args, params)
+    if reached(cond.jaxpr, [*cond_flags, *carry])[0] or all(carry):
+        return outs
+    # The steps are known: run the part of the loop that is, for its own sake.
+    cond_consts, consts, init = split_list(args, *counts)
+
+    def make():
+        known = [not flag for flag in carry]
+        inner, _ = dce_jaxpr(body.jaxpr, known, [*[not flag for flag in flags], *known])
+        keep = [*[True] * counts[0], *known]
+        return ClosedJaxpr(inner, body.consts), permuted(cond, chosen(cond.jaxpr.invars, keep))
+
+    key = ("while known", cond, tuple(flags), tuple(carry), local.context.key)
+    known_body, known_cond = body.derive(key, make)
+    consts = [x for x, flag in zip(consts, flags, strict=True) if not flag]
+    init = [x for x, flag in zip(init, carry, strict=True) if not flag]
+    known = while_p.bind(
+        *cond_consts, *consts, *init, cond_jaxpr=known_cond, cond_nconsts=len(cond_consts),
+        body_jaxpr=known_body, body_nconsts=len(consts),
+    )  # fmt: skip
+    return merge(known, chosen(outs, carry), carry)
+
+
+@while_p.batch_axis
+def _(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    cond_consts, consts, init = split_list(args, cond_nconsts, body_nconsts)
+    cond_dims, const_dims, init_dims = split_list(dims, cond_nconsts, body_nconsts)
+    body, carry, _ = batch_loop_body(body_jaxpr, axis, const_dims, init_dims)
+    effect = None if axis.name is None else NamedAxisEffect(axis.name)
+    flags = [*(dim is not None for dim in cond_dims), *carry]
+    # A condition that has axes already lines up with the front of the carry: it gets this one too.
+    ends_apart = bool(cond_jaxpr.out_avals[0].shape) and any(carry)
+    ends_apart = ends_apart or reached(cond_jaxpr.jaxpr, flags, effect=effect)[0]
+    if ends_apart:
+        _, ins = split_list(body_jaxpr.jaxpr.invars, body_nconsts)
+        changing = [x is not y for x, y in zip(ins, body_jaxpr.jaxpr.outvars, strict=True)]
+        body, carry, _ = batch_loop_body(body_jaxpr, axis, const_dims, init_dims, at_least=changing)
+    carry_dims = [0 if batched else None for batched in carry]
+    cond, _ = batch_jaxpr(cond_jaxpr, axis, [*cond_dims, *carry_dims], ends_apart)
+    init = [
+        to_front(x, dim, axis.size) if batched else x
+        for x, dim, batched in zip(init, init_dims, carry, strict=True)
+    ]
+    outs = while_p.bind(
+        *cond_consts, *consts, *init, cond_jaxpr=cond, cond_nconsts=cond_nconsts,
+        body_jaxpr=body, body_nconsts=body_nconsts,
+    )  # fmt: skip
+    return outs, carry_dims
+
+
+@while_p.dce
+def _(used, eqn):
+    params = eqn.params
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    if not any(used) and not (cond.effects or body.effects):
+        return [False] * len(eqn.invars), None
+    counts = params["cond_nconsts"], params["body_nconsts"]
+
+    def make():
+        tested = needed(cond.jaxpr, [True])[counts[0] :]
+        carry = [a or b for a, b in zip(used, tested, strict=True)]
+        while True:
+            inner, used_inputs = dce_jaxpr(body.jaxpr, carry)
+            grown = [a or b for a, b in zip(carry, used_inputs[counts[1] :], strict=True)]
+            if grown == carry:
+                break
+            carry = grown
+        kept = [*used_inputs[: counts[1]], *carry]
+        inner, _ = dce_jaxpr(body.jaxpr, carry, instantiate=kept)
+        invars = chosen(cond.jaxpr.invars, [*[True] * counts[0], *carry])
+        return ClosedJaxpr(inner, body.consts), permuted(cond, invars), kept
+
+    new_body, new_cond, kept = body.derive(("while dce", cond, tuple(used)), make)
+    used_inputs = [*[True] * counts[0], *kept]
+    consts, carry = split_list(kept, counts[1])
+    new = eqn.replace(
+        invars=chosen(eqn.invars, used_inputs),
+        outvars=chosen(eqn.outvars, carry),
+        params=dict(params, cond_jaxpr=new_cond, body_jaxpr=new_body, body_nconsts=sum(consts)),
+    )
+    return used_inputs, new
+
+
+# -- while_loop -----------------------------------------------------------------------------------
+
+
+def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
+    """`body_fun` applied to a state, from `init_val` on, as long as `cond_fun` of it is true.
+
+    The state is a pytree of arrays with the same structure, shapes and dtypes at every step:
+    TypeError otherwise, or if `cond_fun` gives no boolean scalar. It is compiled as one loop. Forward
+    mode works; reverse mode raises ValueError, since the number of steps is unknown: use `scan`.
+    StableHLO `while`.
+    """
+    check_callables(
+        "lax.while_loop: body_fun and cond_fun arguments should be callable.", body_fun, cond_fun
+    )
+    if local.context.settings.disable_jit:
+        try:
+            value = tree_util.tree_map(arrayed, init_val)
+            while cond_fun(value):
+                value = body_fun(value)
+            return value
+        except errors.ConcretizationTypeError:
+            pass  # the condition is traced (by vmap, say): the loop is an equation then
+    leaves, tree = tree_util.flatten(init_val)
+    plan, leaves = _while_plan(cond_fun, body_fun, leaves, tree)
+    return tree.unflatten(_run_while(plan, leaves))
+
+
+class _WhilePlan:
+    """The programs of a loop, without what it carries unchanged and does not test (`moved`)."""
+
+    __slots__ = ("body", "body_consts", "cond", "cond_consts", "kept", "moved")
+
+
+def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
+    in_avals = [get_aval(x) for x in leaves]
+    body = trace_function("while_loop", body_fun, (tree,), in_avals)
+    changed = promoted(leaves, in_avals, body.closed.out_avals)
+    if changed is not None:
+        leaves = changed
+        in_avals = [get_aval(x) for x in leaves]
+        body = trace_function("while_loop", body_fun, (tree,), in_avals)
+    cond = trace_function("while_cond", cond_fun, (tree,), in_avals)
+    plan = body.plans.get(cond)
+    if plan is None:
+        _check_condition(cond)
+        check_carry(
+            "while_loop", body_fun, 0, tree, in_avals, body.out_tree, body.closed.out_avals, "val"
+        )
+        plan = body.plans[cond] = _make_while_plan(cond, body)
+    return plan, leaves
+
+
+def _check_condition(cond: TracedFunction) -> None:
+    if cond.out_tree != _LEAF:
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}. Return one "
+            "value, such as `x < 10`."
+        )
+    aval = cond.closed.out_avals[0]
+    if aval.shape or aval.dtype != np.bool_:
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}]. Compare, or "
+            "reduce with .any() or .all()."
+        )
+
+
+_LEAF = tree_util.tree_structure(0)
+
+
+def _make_while_plan(cond: TracedFunction, body: TracedFunction) -> _WhilePlan:
+    plan = _WhilePlan()
+    plan.cond_consts, plan.body_consts = cond.consts, body.consts
+    consts, carry = split_list(body.closed.jaxpr.invars, len(body.consts))
+    cond_consts, tested = split_list(cond.closed.jaxpr.invars, len(cond.consts))
+    outs = body.closed.jaxpr.outvars
+    read = {v for eqn in cond.closed.jaxpr.eqns for v in eqn.invars}
+    read.update(cond.closed.jaxpr.outvars)
+    passed = [x is y and z not in read for x, y, z in zip(carry, outs, tested, strict=True)]
+    plan.moved = [i for i, flag in enumerate(passed) if flag]
+    plan.kept = [i for i, flag in enumerate(passed) if not flag]
+    plan.cond, plan.body = cond.closed, body.closed
+    if plan.moved:
+        pick = lambda values, places: [values[i] for i in places]
+        plan.body = permuted(
+            body.closed,
+            [*pick(carry, plan.moved), *consts, *pick(carry, plan.kept)],
+            pick(outs, plan.kept),
+        )
+        plan.cond = permuted(cond.closed, [*cond_consts, *pick(tested, plan.kept)])
+    return plan
+
+
+def _run_while(plan: _WhilePlan, leaves: Sequence[Any]) -> list[Any]:
+    outs = while_p.bind(
+        *plan.cond_consts,
+        *[leaves[i] for i in plan.moved],
+        *plan.body_consts,
+        *[leaves[i] for i in plan.kept],
+        cond_jaxpr=plan.cond,
+        cond_nconsts=len(plan.cond_consts),
+        body_jaxpr=plan.body,
+        body_nconsts=len(plan.moved) + len(plan.body_consts),
+    )
+    if not plan.moved:
+        return outs
+    results = list(leaves)
+    for i, out in zip(plan.kept, outs, strict=True):
+        results[i] = out
+    for i in plan.moved:
+        results[i] = arrayed(results[i])
+    return results
+
+
+# -- fori_loop ------------------------------------------------------------------------------------
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, T], T],
+    init_val: T,
+    *,
+    unroll: int | bool | None = None,
+) -> T:
+    """`val = body_fun(i, val)` for `i` from `lower` up to, and not with, `upper`.
+
+    With bounds that are known it is a `scan` and can be differentiated in both modes; with traced
+    ones it is a `while_loop`. `unroll` is that of `scan`, for known bounds only (ValueError
+    otherwise). TypeError if the bounds are of different types, or the state changes its type.
+    """
+    check_callables("lax.fori_loop: body_fun argument should be callable.", body_fun)
+    lower, upper, known = _bounds(lower, upper)
+    if unroll is not None and not known:
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known; got "
+            f"lower={lower!r}, upper={upper!r}."
+        )
+    if local.context.settings.disable_jit and known:
+        for i in range(lower, upper):
+            init_val = body_fun(i, init_val)
+        return init_val
+    leaves, tree = tree_util.flatten(init_val)
+    if not known:
+        return tree.unflatten(_dynamic_fori(lower, upper, body_fun, leaves, tree))
+    trips = max(upper - lower, 0)
+    plan, leaves = _fori_plan(lower, body_fun, leaves, tree)
+    steps = unroll_factor(1 if unroll is None else unroll, trips)
+    carry, _ = run_loop(plan, [lower, *leaves], (), trips, False, steps)
+    return tree.unflatten(carry[1:])
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
+    """Both bounds, of one type, and whether they are known; then they are Python integers."""
+    low, high = get_aval(lower), get_aval(upper)
+    for name, bound, aval in (("lower", lower, low), ("upper", upper, high)):
+        if aval.shape:
+            raise TypeError(
+                f"fori_loop: {name} must be a scalar; got {bound!r} of type {aval.str_short()}."
+            )
+    dtype = low.dtype
+    if low.dtype != high.dtype:
+        dtype, _ = dtypes.promote(((low.dtype, low.weak_type), (high.dtype, high.weak_type)))
+        weak = low.weak_type or high.weak_type
+        kinds = {low.dtype.kind, high.dtype.kind}
+        if not weak or dtype not in (low.dtype, high.dtype) or not kinds <= set("i"):
+            raise TypeError(
+                "lower and upper arguments to fori_loop must have equal types, got "
+                f"{low.dtype.name} and {high.dtype.name}: convert one of them with .astype."
+            )
+    known = not (isinstance(lower, Tracer) or isinstance(upper, Tracer))
+    if known and dtype.kind in "iub":
+        return operator.index(_item(lower)), operator.index(_item(upper)), True
+    if low.dtype != dtype:
+        lower = convert_element_type(lower, dtype)
+    elif high.dtype != dtype:
+        upper = convert_element_type(upper, dtype)
+    return lower, upper, False
+
+
+def _item(x: Any) -> Any:
+    return int(x) if isinstance(x, (ArrayImpl, np.ndarray, np.generic)) else x
+
+
+def _counted(body_fun: Callable) -> Callable:
+    def step(i, val):
+        return _next(i), body_fun(i, val)
+
+    return step
+
+
+def _next(i: Any) -> Any:
+    aval = i.aval
+    return add_p.bind(i, 1 if aval.weak_type else np.asarray(1, aval.dtype)[()])
+
+
+def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[TracedFunction, Sequence[Any]]:
+    avals = [get_aval(x) for x in leaves]
+    trees = (_LEAF, tree)
+    how = {"kind": "fori", "adapt": _counted}
+    traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)
+    if traced.plans:
+        return traced, leaves
+    changed = promoted(leaves, avals, traced.closed.out_avals[1:])
+    if changed is not None:
+        leaves = changed
+        avals = [get_aval(x) for x in leaves]
+        traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)
+    out_tree = traced.out_tree.children()[1]
+    check_carry(what, body_fun, 1, tree, avals, out_tree, traced.closed.out_avals[1:])
+    return traced, leaves
+
+
+def _fori_plan(lower: int, body_fun, leaves, tree):
+    traced, leaves = _fori_traced("fori_loop", body_fun, get_aval(lower), leaves, tree)
+    return make_plan(traced, 1 + len(leaves), None), leaves
+
+
+def _dynamic_fori(lower, upper, body_fun, leaves, tree) -> list[Any]:
+    """A while loop that carries the counter, its bound and the state."""
+    index_aval = get_aval(lower)
+    traced, leaves = _fori_traced("fori_loop", body_fun, index_aval, leaves, tree)
+    bound = get_aval(upper)
+    plan = traced.plans.get(bound)
+    if plan is None:
+        plan = traced.plans[bound] = _dynamic_plan(traced, index_aval, bound)
+    return _run_while(plan, [lower, upper, *leaves])[2:]
+
+
+def _dynamic_plan(traced: TracedFunction, index_aval: Any, bound: Any) -> _WhilePlan:
+    jaxpr = traced.closed.jaxpr
+    consts, (i, *vals) = split_list(jaxpr.invars, len(traced.consts))
+    last = Var(bound)
+    body = permuted(
+        traced.closed, [*consts, i, last, *vals], [jaxpr.outvars[0], last, *jaxpr.outvars[1:]]
+    )
+    cond = trace_to_jaxpr(
+        lambda i, last, *vals: [lt_p.bind(i, last)],
+        (index_aval, bound, *(v.aval for v in vals)),
+        DebugInfo("fori_loop", "cond_fun"),
+    )
+    return _make_while_plan(
+        TracedFunction(cond, [], _LEAF), TracedFunction(body, traced.consts, None)
+    )

@@ -1,0 +1,288 @@
+"""`scan` and `map`: loops of known length, as functions on pytrees.
+
+May import the floors below. The primitive and its rules stand in `scan_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from minijax import errors, tree_util
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import Tracer
+from minijax.lax.control_flow.common import (
+    TracedFunction,
+    arrayed,
+    check_callables,
+    check_carry,
+    promoted,
+    trace_function,
+)
+from minijax.lax.control_flow.flow import permuted, split_list
+from minijax.lax.control_flow.scan_rules import scan_p
+from minijax.lax.joining import concatenate, stack
+from minijax.lax.shapes import reshape
+from minijax.lax.slicing import index_in_dim, slice_in_dim
+from minijax.transforms.vmap import vmap
+
+__all__ = ["Plan", "make_plan", "map", "run_loop", "scan", "unroll_factor"]
+
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Carry, Y]:
+    """Loop over the leading axis of `xs`, carrying a state: `carry, y = f(carry, x)`.
+
+    Returns the last carry and the `y`s stacked along a new leading axis. It is compiled as one loop
+    whatever the length, and can be differentiated in both modes.
+
+    - `init`, `xs`: pytrees of arrays; `xs` may be None if `length` is given
+    - `reverse`: go from the last slice to the first; the `y`s lie as the `xs` do
+    - `unroll`: so many steps in one iteration of the compiled loop; True for all, 0 or False for 1
+    - `_split_transpose` is accepted and has no effect
+
+    The carry has the same structure, shapes and dtypes at every step: TypeError otherwise.
+    ValueError where leading axes differ, from each other or from `length`.
+    """
+    check_callables("scan(f, ...): lax.scan: f argument should be a callable.", f)
+    init_leaves, init_tree = tree_util.flatten(init)
+    xs_leaves, xs_tree = tree_util.flatten(xs)
+    length = _length(xs_leaves, length)
+    unroll = unroll_factor(unroll, length)
+    if local.context.settings.disable_jit:
+        return _step_by_step(f, init, xs_leaves, xs_tree, length, reverse)
+    plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree)
+    carry, ys = run_loop(plan, leaves, xs_leaves, length, bool(reverse), unroll)
+    return init_tree.unflatten(carry), plan.ys_tree.unflatten(ys)
+
+
+def _length(leaves: Sequence[Any], given: Any) -> int:
+    """The number of steps."""
+    lengths = []
+    for x in leaves:
+        shape = x.shape if hasattr(x, "aval") else get_aval(x).shape
+        if not shape:
+            raise ValueError(
+                f"scan got value with no leading axis to scan over: a leaf of xs is {x!r}, of "
+                "shape (). Each leaf of xs needs a leading axis; pass what is the same in each "
+                "step in the carry or by closure."
+            )
+        lengths.append(shape[0])
+    if isinstance(given, Tracer):
+        raise errors.ConcretizationTypeError(
+            "The `length` argument to `scan` expects a concrete `int` value; got the traced value "
+            f"{given!r}. For a loop of dynamic length use while_loop or fori_loop."
+        )
+    if given is not None:
+        given = int(given)
+        if any(size != given for size in lengths):
+            raise ValueError(
+                f"scan got `length` argument of {given} which disagrees with leading axis sizes "
+                f"{lengths}. Leave `length` out, or slice the xs."
+            )
+        return given
+    distinct = sorted(set(lengths))
+    if len(distinct) > 1:
+        raise ValueError(
+            "scan got values with different leading axis sizes: "
+            f"{', '.join([str(n) for n in lengths])}. All leaves of xs need the same leading axis size."
+        )
+    if not distinct:
+        raise ValueError(
+            "scan got no values to scan over and `length` not provided: give `length`."
+        )
+    return distinct[0]
+
+
+def unroll_factor(unroll: int | bool, length: int) -> int:
+    if isinstance(unroll, bool):
+        return max(length, 1) if unroll else 1
+    if unroll < 0:
+        raise ValueError(
+            f"`unroll` must be a `bool` or a non-negative `int`; scan got unroll={unroll!r}."
+        )
+    return int(unroll)
+
+
+# -- from the traced body to the equation ---------------------------------------------------------
+
+
+class Plan:
+    """How a traced body becomes an equation.
+
+    What the body passes on as it came is no part of the loop: a carried value becomes a constant
+    (`moved`), a stacked slice is the array itself (`from_xs`: for each y the number of the array, or
+    None). `kept` numbers the carried values that are left.
+    """
+
+    __slots__ = ("body", "consts", "from_xs", "kept", "moved", "ys_tree")
+
+    body: ClosedJaxpr
+    ys_tree: Any
+
+
+def make_plan(traced: TracedFunction, num_carry: int, ys_tree: Any) -> Plan:
+    plan = traced.plans.get(num_carry)
+    if plan is not None:
+        return plan
+    plan = Plan()
+    plan.ys_tree = ys_tree
+    plan.consts = traced.consts
+    closed = traced.closed
+    consts, carry, xs = split_list(closed.jaxpr.invars, len(traced.consts), num_carry)
+    out_carry, ys = split_list(closed.jaxpr.outvars, num_carry)
+    plan.moved = [i for i, (x, y) in enumerate(zip(carry, out_carry, strict=True)) if x is y]
+    plan.kept = [i for i in range(num_carry) if carry[i] is not out_carry[i]]
+    plan.from_xs = [next((k for k, x in enumerate(xs) if x is y), None) for y in ys]
+    if plan.moved or any(k is not None for k in plan.from_xs):
+        closed = permuted(
+            closed,
+            [*(carry[i] for i in plan.moved), *consts, *(carry[i] for i in plan.kept), *xs],
+            [
+                *(out_carry[i] for i in plan.kept),
+                *(y for y, k in zip(ys, plan.from_xs, strict=True) if k is None),
+            ],
+        )
+    plan.body = closed
+    traced.plans[num_carry] = plan
+    return plan
+
+
+def run_loop(
+    plan: Plan, init: Sequence[Any], xs: Sequence[Any], length: int, reverse: bool, unroll: int
+) -> tuple[list[Any], list[Any]]:
+    """Bind `scan_p`; gives the leaves of the last carry, and of what is stacked."""
+    body, kept = plan.body, plan.kept
+    outs: Sequence[Any] = ()
+    if body.jaxpr.outvars or body.jaxpr.effects:
+        outs = scan_p.bind(
+            *[init[i] for i in plan.moved], *plan.consts, *[init[i] for i in kept], *xs,
+            jaxpr=body, length=length, num_carry=len(kept),
+            num_consts=len(plan.moved) + len(plan.consts), reverse=reverse, unroll=unroll,
+        )  # fmt: skip
+    if len(kept) == len(init) and len(outs) == len(kept) + len(plan.from_xs):
+        return outs[: len(kept)], outs[len(kept) :]
+    carry = list(init)
+    for i, out in zip(kept, outs, strict=False):
+        carry[i] = out
+    for i in plan.moved:
+        carry[i] = arrayed(carry[i])
+    rest = iter(outs[len(kept) :])
+    return carry, [next(rest) if k is None else arrayed(xs[k]) for k in plan.from_xs]
+
+
+def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Sequence[Any]]:
+    count = len(init_leaves)
+    in_avals = [get_aval(x) for x in init_leaves]
+    x_avals = [_row_aval(get_aval(x)) for x in xs_leaves]
+    traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
+    plan = traced.plans.get(count)
+    if plan is not None:
+        return plan, init_leaves
+    carry_tree, ys_tree = _pair(traced, f)
+    count_out = carry_tree.num_leaves
+    changed = promoted(init_leaves, in_avals, traced.closed.out_avals[:count_out])
+    if changed is not None:
+        init_leaves = changed
+        in_avals = [get_aval(x) for x in init_leaves]
+        traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
+        carry_tree, ys_tree = _pair(traced, f)
+    out_avals = traced.closed.out_avals[: carry_tree.num_leaves]
+    check_carry("scan", f, 0, init_tree, in_avals, carry_tree, out_avals, "carry")
+    return make_plan(traced, count, ys_tree), init_leaves
+
+
+def _row_aval(aval: Any) -> Any:
+    return aval.update(shape=aval.shape[1:])
+
+
+def _pair(traced: TracedFunction, f: Callable) -> tuple[Any, Any]:
+    tree = traced.out_tree
+    children = tree.children()
+    if len(children) != 2 or (tree.num_leaves == 0 and tree.node_data() is None):
+        outs = tree.unflatten([aval.str_short() for aval in traced.closed.out_avals])
+        raise TypeError(
+            f"scan body output must be a pair (carry, y), got {outs}. Return two values from f, "
+            "with None as the second if nothing is to be stacked."
+        )
+    return children[0], children[1]
+
+
+def _step_by_step(f, carry, xs_leaves, xs_tree, length, reverse):
+    """The loop in Python, as with `disable_jit`."""
+    if length == 0:
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the output type is "
+            "unknown: it would have to be traced. Leave disable_jit for this call."
+        )
+    rows: list[Any] = []
+    tree = None
+    for i in reversed(range(length)) if reverse else range(length):
+        slices = [index_in_dim(x, i, 0, keepdims=False) for x in xs_leaves]
+        carry, y = f(carry, xs_tree.unflatten(slices))
+        leaves, tree = tree_util.flatten(y)
+        rows.append(leaves)
+    if reverse:
+        rows.reverse()
+    columns = zip(*rows, strict=True)
+    return carry, tree.unflatten([stack([arrayed(x) for x in column]) for column in columns])
+
+
+# -- map ------------------------------------------------------------------------------------------
+
+
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
+    """`f` on each slice of `xs` along its leading axis, one after the other; results are stacked.
+
+    Like `vmap`, with less memory and less speed. With `batch_size` it maps over so many slices at
+    once by `vmap`; what is left over makes a smaller batch. Errors are those of `scan`.
+    """
+    check_callables("map(f, ...): f should be a callable.", f)
+    leaves, tree = tree_util.flatten(xs)
+    length = _length(leaves, None)
+    if batch_size is None or batch_size >= length or batch_size == 0:
+        if batch_size and length:
+            return vmap(f)(xs)
+        return _map(f, None, leaves, tree, length)
+    if batch_size < 0:
+        raise ValueError(f"map(f, xs, batch_size=...) takes a positive integer; got {batch_size}.")
+    batches, rest = divmod(length, batch_size)
+    whole = batches * batch_size
+    grouped = [
+        reshape(slice_in_dim(x, 0, whole) if rest else x, (batches, batch_size, *x.shape[1:]))
+        for x in leaves
+    ]
+    mapped = _map(f, vmap, grouped, tree, batches)
+    last = None
+    if rest:
+        last = vmap(f)(tree.unflatten([slice_in_dim(x, whole, length) for x in leaves]))
+    outs, out_tree = tree_util.flatten(mapped)
+    outs = [reshape(y, (whole, *y.shape[2:])) for y in outs]
+    if rest:
+        tails = tree_util.flatten(last)[0]
+        outs = [concatenate([y, tail], 0) for y, tail in zip(outs, tails, strict=True)]
+    return out_tree.unflatten(outs)
+
+
+def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
+    """A scan that carries nothing, of `f` or of `how(f)`."""
+    if local.context.settings.disable_jit:
+        call = f if how is None else how(f)
+        return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]
+    avals = [_row_aval(get_aval(x)) for x in leaves]
+    traced = trace_function("map", f, (tree,), avals, kind=("map", how), adapt=how)
+    plan = make_plan(traced, 0, traced.out_tree)
+    return plan.ys_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])

@@ -1,0 +1,485 @@
+"""`scan_p`: a loop of known length that carries values, reads slices and stacks results.
+
+May import the floors below. Here are the primitive and its rules; the functions on it (`scan`,
+`map`) stand in `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.config import local
+from minijax.core.effects import NamedAxisEffect
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.lax.control_flow.common import run_inline
+from minijax.lax.control_flow.flow import (
+    carry_reached,
+    chosen,
+    merge,
+    needed,
+    nonzero,
+    partition,
+    permuted,
+    reached,
+    settle,
+    split_list,
+    split_program,
+    spread,
+)
+from minijax.lax.control_flow.loop_lowering import lower_scan
+from minijax.transforms.batching import batch_jaxpr, to_front, with_axis
+from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.linearize import linearize_jaxpr
+from minijax.transforms.primitives import add_tangents, instantiate, moveaxis
+from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
+from minijax.transforms.transpose import backward_pass
+
+__all__ = ["scan_p"]
+
+# Operands: constants, the initial carry, the arrays that are read in slices. `jaxpr` takes the
+# constants, the carry and one slice of each array, and gives the carry and what is stacked.
+scan_p = Primitive("scan", multiple_results=True, memoize=False)
+
+
+@scan_p.shape_rule
+def _(*avals, jaxpr, length, num_carry, **params):
+    out = jaxpr.out_avals
+    return [*out[:num_carry], *(with_axis(aval, 0, length) for aval in out[num_carry:])]
+
+
+@scan_p.effects_rule
+def _(*, jaxpr, **params):
+    return jaxpr.effects
+
+
+scan_p.lower(lower_scan)
+
+
+# -- derivatives ------------------------------------------------------------------------------------
+
+
+@scan_p.jvp
+def _(primals, tangents, *, jaxpr, length, num_consts, num_carry, **params):
+    counts = (num_consts, num_carry)
+    flags = split_list(nonzero(tangents), *counts)
+    made, carry, out_flags = _jvp_body(jaxpr, flags)
+    consts, init, xs = split_list(primals, *counts)
+    consts_dot, init_dot, xs_dot = split_list(tangents, *counts)
+    consts_dot, xs_dot = chosen(consts_dot, flags[0]), chosen(xs_dot, flags[2])
+    init_dot = [instantiate(t) for t in chosen(init_dot, carry)]
+    outs = scan_p.bind(
+        *consts, *consts_dot, *init, *init_dot, *xs, *xs_dot,
+        jaxpr=made, length=length, num_consts=num_consts + len(consts_dot),
+        num_carry=num_carry + len(init_dot), **params,
+    )  # fmt: skip
+    ys = len(jaxpr.out_avals) - num_carry
+    out, out_dot, ys, ys_dot = split_list(outs, num_carry, len(init_dot), ys)
+    avals = _out_avals(jaxpr, length, num_carry)
+    return [*out, *ys], spread([*out_dot, *ys_dot], out_flags, avals)
+
+
+def _out_avals(jaxpr, length, num_carry):
+    return scan_p.rule_shape(jaxpr=jaxpr, length=length, num_carry=num_carry)
+
+
+def _jvp_body(jaxpr: ClosedJaxpr, flags: list) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
+    """The body on pairs of primals and tangents, arranged as `scan_p` takes it."""
+
+    def make():
+        made, carry, out_flags = settle(
+            jaxpr, flags, lambda nonzeros, want: jvp_jaxpr(jaxpr, nonzeros, want)
+        )
+        counts = [len(part) for part in flags]
+        dots = [sum(flags[0]), sum(carry)]
+        c, i, x, dc, di, dx = split_list(made.jaxpr.invars, *counts, *dots)
+        ys = len(jaxpr.out_avals) - counts[1]
+        out, y, d_out, d_y = split_list(made.jaxpr.outvars, counts[1], ys, dots[1])
+        return (
+            permuted(made, [*c, *dc, *i, *di, *x, *dx], [*out, *d_out, *y, *d_y]),
+            carry,
+            out_flags,
+        )
+
+    key = ("scan jvp", tuple(map(tuple, flags)), local.context.key)
+    return jaxpr.derive(key, make)
+
+
+class _Split:
+    """A scan in two: one that is run now and gives residuals, and one that takes them.
+
+    - `first`: the body of the scan that is run; its last outputs are stacked residuals
+    - `hoisted`: (*constants) -> the residuals that no step changes; None if there are none
+    - `second`: the body of the other scan: (*constant residuals, *its constants, *its carry,
+      *stacked residuals, *its slices)
+    - `consts`, `xs`: where those residuals are found; see `_find`
+    """
+
+    __slots__ = ("consts", "first", "hoisted", "second", "xs")
+
+
+def _take_apart(
+    first: ClosedJaxpr, second: ClosedJaxpr, sources: Sequence[int], ins: Sequence[int],
+    outs: Sequence[int], second_ins: Sequence[int],
+) -> _Split:  # fmt: skip
+    """Decide for each residual of `second` how it gets from the one scan to the other.
+
+    `ins` counts the constants, carried values and slices of `first`; `outs` its carried and stacked
+    outputs, after which residuals come; `second_ins` the inputs of `second` after the residuals.
+    """
+    jaxpr = first.jaxpr
+    total = sum(ins)
+    varying = reached(jaxpr, [False] * ins[0] + [True] * (total - ins[0]), variables=True)
+    results, extra = jaxpr.outvars[: sum(outs)], jaxpr.outvars[sum(outs) :]
+    stacked: list[Any] = list(results[outs[0] :])
+    hoisted: list[Any] = []
+    split = _Split()
+    split.consts, split.xs = [], []
+    residuals, rest = split_list(second.jaxpr.invars, len(sources))
+    const_vars, xs_vars = [], []
+    for var, source in zip(residuals, sources, strict=True):
+        if source < ins[0]:
+            split.consts.append(("const", source))
+        elif ins[0] + ins[1] <= source < total:
+            split.xs.append(("xs", source - ins[0] - ins[1]))
+        else:
+            value = jaxpr.invars[source] if source < total else extra[source - total]
+            if value in varying:
+                index = _position(stacked, value)
+                split.xs.append(("ys", index))
+            else:
+                split.consts.append(("hoisted", _position(hoisted, value)))
+        is_const = len(split.consts) > len(const_vars)
+        (const_vars if is_const else xs_vars).append(var)
+    split.first = permuted(first, outvars=[*results[: outs[0]], *stacked])
+    split.hoisted = _hoist(first, hoisted, ins[0], varying) if hoisted else None
+    consts, carry, xs = split_list(rest, *second_ins[:2])
+    split.second = permuted(second, [*const_vars, *consts, *carry, *xs_vars, *xs])
+    return split
+
+
+def _position(values: list, value: Any) -> int:
+    for index, known in enumerate(values):
+        if known is value:
+            return index
+    values.append(value)
+    return len(values) - 1
+
+
+def _hoist(first: ClosedJaxpr, wanted: list, num_consts: int, varying: set) -> ClosedJaxpr:
+    """The program of values that depend on constants only."""
+    jaxpr = first.jaxpr
+    eqns = [eqn for eqn in jaxpr.eqns if not eqn.effects and varying.isdisjoint(eqn.outvars)]
+    inner = Jaxpr(jaxpr.constvars, jaxpr.invars[:num_consts], wanted, eqns)
+    return ClosedJaxpr(dce_jaxpr(inner, [True] * len(wanted), instantiate=True)[0], first.consts)
+
+
+def _run_first(split: _Split, consts, init, xs, num_ys: int, params: dict) -> tuple:
+    """Run the first scan. Gives its results, and the residuals: constants, and slices."""
+    hoisted = run_inline(split.hoisted, "hoisted", *consts) if split.hoisted is not None else []
+    outs = []
+    if split.first.out_avals or split.first.effects:
+        outs = scan_p.bind(
+            *consts, *init, *xs, jaxpr=split.first, num_consts=len(consts), num_carry=len(init),
+            **params,
+        )  # fmt: skip
+    ys = outs[len(init) :]
+    pools = {"const": consts, "hoisted": hoisted, "xs": xs, "ys": ys}
+    found = [[pools[kind][i] for kind, i in places] for places in (split.consts, split.xs)]
+    return outs[: len(init) + num_ys], found[0], found[1]
+
+
+@scan_p.linearize
+def _(trace, primals, tangents, *, jaxpr, length, num_consts, num_carry, **params):
+    params["length"] = length
+    counts = (num_consts, num_carry)
+    flags = split_list(nonzero(tangents), *counts)
+    split, carry, out_flags = _linearized(jaxpr, flags)
+    consts, init, xs = split_list(primals, *counts)
+    num_ys = len(jaxpr.out_avals) - num_carry
+    outs, const_residuals, xs_residuals = _run_first(split, consts, init, xs, num_ys, params)
+    consts_dot, init_dot, xs_dot = split_list(tangents, *counts)
+    dots = []
+    if split.second.out_avals:
+        const_args = [*const_residuals, *chosen(consts_dot, flags[0])]
+        init_args = [instantiate(t) for t in chosen(init_dot, carry)]
+        xs_args = [*xs_residuals, *chosen(xs_dot, flags[2])]
+        dots = trace.record(
+            scan_p,
+            [*const_args, *init_args, *xs_args],
+            dict(params, jaxpr=split.second, num_consts=len(const_args), num_carry=len(init_args)),
+        )
+    return outs, spread(dots, out_flags, _out_avals(jaxpr, length, num_carry))
+
+
+def _linearized(jaxpr: ClosedJaxpr, flags: list) -> tuple[_Split, list[bool], list[bool]]:
+    def make():
+        def derive(nonzeros, want):
+            split = linearize_jaxpr(jaxpr, nonzeros, want)
+            return split, split.out_nonzeros
+
+        made, carry, out_flags = settle(jaxpr, flags, derive)
+        ins = [len(part) for part in flags]
+        outs = (ins[1], len(jaxpr.out_avals) - ins[1])
+        second_ins = (sum(flags[0]), sum(carry), sum(flags[2]))
+        split = _take_apart(made.primal, made.linear, made.residual_sources, ins, outs, second_ins)
+        return split, carry, out_flags
+
+    key = ("scan linearize", tuple(map(tuple, flags)), local.context.key)
+    return jaxpr.derive(key, make)
+
+
+# -- partial evaluation and transposition -----------------------------------------------------------
+
+
+def _split_scan(args, unknown, jaxpr, num_consts, num_carry, params) -> tuple:
+    """Run what does not depend on the unknown arguments.
+
+    Gives the known results, which results are unknown, and the arguments and params of a scan of
+    the rest; of those arguments, which are unknown is the caller's to see.
+    """
+    counts = (num_consts, num_carry)
+    flags = split_list(unknown, *counts)
+    carry = carry_reached(jaxpr.jaxpr, *flags)
+
+    def make():
+        wanted = [*carry, *[False] * (len(jaxpr.out_avals) - num_carry)]
+        made = split_program(jaxpr, [*flags[0], *carry, *flags[2]], wanted)
+        second_ins = [sum(flags[0]), sum(carry), sum(flags[2])]
+        sizes = (num_consts, num_carry, len(flags[2]))
+        ins = [size - count for size, count in zip(sizes, second_ins, strict=True)]
+        num_ys = sum(not flag for flag in made.out_unknown[num_carry:])
+        outs = (ins[1], num_ys)
+        split = _take_apart(made.known, made.unknown, made.sources, ins, outs, second_ins)
+        return split, made.out_unknown, num_ys
+
+    key = ("scan split", tuple(map(tuple, flags)), local.context.key)
+    split, out_unknown, num_ys = jaxpr.derive(key, make)
+    parts = [
+        partition(part, flag)
+        for part, flag in zip(split_list(args, *counts), (flags[0], carry, flags[2]), strict=True)
+    ]
+    known, const_residuals, xs_residuals = _run_first(
+        split, *[part[0] for part in parts], num_ys, params
+    )
+    (_, consts), (_, init), (_, xs) = parts
+    rest = [*const_residuals, *consts], init, [*xs_residuals, *xs]
+    places = [len(const_residuals), 0, len(xs_residuals)]
+    return known, out_unknown, split.second, rest, places, carry
+
+
+@scan_p.partial_eval
+def _(trace, args, params):
+    unknown = [trace.is_unknown(a) for a in args]
+    if all(unknown):
+        return trace.record(scan_p, args, params)
+    rest = dict(params)
+    jaxpr, num_consts, num_carry = (rest.pop(n) for n in ("jaxpr", "num_consts", "num_carry"))
+    known, out_unknown, second, (consts, init, xs), _, _ = _split_scan(
+        args, unknown, jaxpr, num_consts, num_carry, rest
+    )
+    outs = trace.record(
+        scan_p,
+        [*consts, *init, *xs],
+        dict(rest, jaxpr=second, num_consts=len(consts), num_carry=len(init)),
+    )
+    return merge(known, outs, out_unknown)
+
+
+@scan_p.transpose
+def _(cts, *args, jaxpr, num_consts, num_carry, **params):
+    linear = [is_undefined(a) for a in args]
+    counts = (num_consts, num_carry)
+    carry = carry_reached(jaxpr.jaxpr, *split_list(linear, *counts))
+    if all(carry):
+        consts, init, xs = split_list(args, *counts)
+        return _transposed(cts, consts, init, xs, jaxpr, params)
+    # Some of what is carried is known, such as a counter: run that first.
+    _, out_unknown, second, rest, places, carry = _split_scan(
+        args, linear, jaxpr, num_consts, num_carry, params
+    )
+    results = _transposed(chosen(cts, out_unknown), *rest, second, params)
+    _, consts, _, init, _, xs = split_list(
+        results, places[0], len(rest[0]) - places[0], places[1], len(rest[1]), places[2]
+    )
+    flags = split_list(linear, *counts)
+    return [
+        *merge([None] * (num_consts - len(consts)), consts, flags[0]),
+        *merge([None] * (num_carry - len(init)), init, carry),
+        *merge([None] * (len(flags[2]) - len(xs)), xs, flags[2]),
+    ]
+
+
+def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list[Any]:
+    """The cotangents of a scan that is linear in all that it carries.
+
+    It is a scan the other way round that carries the cotangents of the carry and, summed so far,
+    those of the constants, and that stacks those of the slices.
+    """
+    consts_lin, xs_lin = ([is_undefined(a) for a in part] for part in (consts, xs))
+    ct_carry, ct_ys = split_list(cts, len(init))
+    nonzeros = nonzero(ct_carry), nonzero(ct_ys)
+    made = _transposed_body(jaxpr, consts_lin, xs_lin, *nonzeros)
+    known = [[a for a in part if not is_undefined(a)] for part in (consts, xs)]
+    sums = [
+        instantiate(Zero(a.aval.to_tangent_aval()))
+        for a in chosen(chosen(consts, consts_lin), made.consts)
+    ]
+    starts = [instantiate(ct) for ct in chosen(ct_carry, made.carry)]
+    outs = scan_p.bind(
+        *known[0], *sums, *starts, *known[1], *chosen(ct_ys, nonzeros[1]),
+        **dict(params, reverse=not params["reverse"]),
+        jaxpr=made.body, num_consts=len(known[0]), num_carry=len(sums) + len(starts),
+    )  # fmt: skip
+    sums, starts, slices = split_list(outs, len(sums), len(starts))
+    results = []
+    for part, flags, found in ((consts, made.consts, sums), (xs, made.xs, slices)):
+        rest = iter(merge([None] * flags.count(False), found, flags))
+        results.append([next(rest) if is_undefined(a) else None for a in part])
+    ct_init = merge([None] * made.carry.count(False), starts, made.carry)
+    ct_init = [ct if is_undefined(a) else None for a, ct in zip(init, ct_init, strict=True)]
+    return [*results[0], *ct_init, *results[1]]
+
+
+class _TransposedBody:
+    """`body`, and which linear constants, carried values and linear slices get a cotangent."""
+
+    __slots__ = ("body", "carry", "consts", "xs")
+
+
+def _transposed_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> _TransposedBody:
+    key = (
+        "scan transpose", tuple(consts_lin), tuple(xs_lin), tuple(ct_carry), tuple(ct_ys),
+        local.context.key,
+    )  # fmt: skip
+    return jaxpr.derive(key, lambda: _transpose_body(jaxpr, consts_lin, xs_lin, ct_carry, ct_ys))
+
+
+def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> _TransposedBody:
+    made = _TransposedBody()
+    made.carry = list(ct_carry)
+    sizes = len(consts_lin), len(ct_carry)
+    while True:
+        consts, back, _ = split_list(needed(jaxpr.jaxpr, [*made.carry, *ct_ys]), *sizes)
+        grown = [a or b for a, b in zip(made.carry, back, strict=True)]
+        if grown == made.carry:
+            break
+        made.carry = grown
+    made.consts = chosen(consts, consts_lin)
+    in_consts, in_carry, in_xs = split_list(jaxpr.in_avals, *sizes)
+    out_carry, out_ys = split_list(jaxpr.out_avals, sizes[1])
+    tangent = lambda avals: [aval.to_tangent_aval() for aval in avals]
+    parts = (
+        [a for a, lin in zip(in_consts, consts_lin, strict=True) if not lin],
+        tangent(chosen(chosen(in_consts, consts_lin), made.consts)),
+        tangent(chosen(out_carry, made.carry)),
+        [a for a, lin in zip(in_xs, xs_lin, strict=True) if not lin],
+        tangent(chosen(out_ys, ct_ys)),
+    )
+
+    def fun(*args):
+        known, sums, ct_out, slices, ct_y = split_list(args, *[len(part) for part in parts[:4]])
+        values = [
+            *_undefined_among(known, in_consts, consts_lin),
+            *map(UndefinedPrimal, in_carry),
+            *_undefined_among(slices, in_xs, xs_lin),
+        ]
+        cts = [*spread(ct_out, made.carry, out_carry), *spread(ct_y, ct_ys, out_ys)]
+        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts)
+        consts, carry, xs = split_list(found, *sizes)
+        new = chosen(chosen(consts, consts_lin), made.consts)
+        sums = [add_tangents(old, ct) for old, ct in zip(sums, new, strict=True)]
+        carry = [instantiate(ct) for ct in chosen(carry, made.carry)]
+        xs = chosen(xs, xs_lin)
+        made.xs = nonzero(xs)
+        return [*sums, *carry, *chosen(xs, made.xs)]
+
+    made.body = trace_to_jaxpr(fun, [a for part in parts for a in part], jaxpr.jaxpr.debug_info)
+    return made
+
+
+def _undefined_among(known, avals, linear):
+    rest = iter(known)
+    return [UndefinedPrimal(a) if lin else next(rest) for a, lin in zip(avals, linear, strict=True)]
+
+
+# -- vectorizing ----------------------------------------------------------------------------------
+
+
+@scan_p.batch_axis
+def _(axis, args, dims, *, jaxpr, num_consts, num_carry, **params):
+    consts, init, xs = split_list(args, num_consts, num_carry)
+    const_dims, init_dims, xs_dims = split_list(dims, num_consts, num_carry)
+    # Axis 0 of an array that is read in slices is the loop's own.
+    xs = [moveaxis(x, 0, 1) if dim == 0 else x for x, dim in zip(xs, xs_dims, strict=True)]
+    xs_dims = [None if dim is None else max(dim - 1, 0) for dim in xs_dims]
+    made, carry, out_dims = batch_loop_body(jaxpr, axis, const_dims, init_dims, xs_dims)
+    init = [
+        to_front(x, dim, axis.size) if batched else x
+        for x, dim, batched in zip(init, init_dims, carry, strict=True)
+    ]
+    outs = scan_p.bind(
+        *consts, *init, *xs, jaxpr=made, num_consts=num_consts, num_carry=num_carry, **params
+    )
+    return outs, [
+        *out_dims[:num_carry],
+        *(None if dim is None else dim + 1 for dim in out_dims[num_carry:]),
+    ]
+
+
+def batch_loop_body(
+    jaxpr: ClosedJaxpr, axis, const_dims, init_dims, xs_dims=(), at_least: Sequence[bool] = ()
+) -> tuple[ClosedJaxpr, list[bool], list[int | None]]:
+    """The body mapped over an axis, which carried values have the axis (in front), and out dims."""
+    effect = None if axis.name is None else NamedAxisEffect(axis.name)
+    flags = [[dim is not None for dim in part] for part in (const_dims, init_dims, xs_dims)]
+    if at_least:
+        flags[1] = [a or b for a, b in zip(flags[1], at_least, strict=True)]
+    carry = carry_reached(jaxpr.jaxpr, *flags, effect=effect)
+    others = [False] * (len(jaxpr.out_avals) - len(carry))
+    while True:
+        carry_dims = [0 if batched else None for batched in carry]
+        made, out_dims = batch_jaxpr(
+            jaxpr, axis, [*const_dims, *carry_dims, *xs_dims], [*carry, *others]
+        )
+        grown = [a or d is not None for a, d in zip(carry, out_dims, strict=False)]
+        if grown == carry:
+            return made, carry, out_dims
+        carry = grown
+
+
+# -- dead code ----------------------------------------------------------------------------------------
+
+
+@scan_p.dce
+def _(used, eqn):
+    params = eqn.params
+    jaxpr, num_consts, num_carry = (params[n] for n in ("jaxpr", "num_consts", "num_carry"))
+    counts = (num_consts, num_carry)
+
+    def make():
+        carry, ys = split_list(used, num_carry)
+        while True:
+            inner, used_inputs = dce_jaxpr(jaxpr.jaxpr, [*carry, *ys])
+            grown = [a or b for a, b in zip(carry, used_inputs[num_consts:], strict=False)]
+            if grown == carry:
+                break
+            carry = grown
+        consts, _, xs = split_list(used_inputs, *counts)
+        # A carried value that is only given out, never read, is still an input of the loop.
+        kept = [*consts, *carry, *xs]
+        inner, _ = dce_jaxpr(jaxpr.jaxpr, [*carry, *ys], instantiate=kept)
+        return ClosedJaxpr(inner, jaxpr.consts), kept, [*carry, *ys]
+
+    made, used_inputs, used_outputs = jaxpr.derive(("scan dce", tuple(used), num_consts), make)
+    if not any(used) and not made.effects:
+        return [False] * len(eqn.invars), None
+    consts, carry, _ = split_list(used_inputs, *counts)
+    new = eqn.replace(
+        invars=chosen(eqn.invars, used_inputs),
+        outvars=chosen(eqn.outvars, used_outputs),
+        params=dict(params, jaxpr=made, num_consts=sum(consts), num_carry=sum(carry)),
+    )
+    return used_inputs, new

@@ -1,0 +1,417 @@
+"""Solvers with derivatives of their own: `custom_root`, `custom_linear_solve`; and a barrier.
+
+May import the floors below. What solves an equation is not differentiated: the derivative of its
+solution follows from the equation, by the implicit function theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.core.avals import get_aval
+from minijax.core.effects import NamedAxisEffect
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.lax.arithmetic import neg_p
+from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
+from minijax.lax.control_flow.flow import merge, reached, split_list
+from minijax.transforms.batching import batch_jaxpr, to_front
+from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.grad import linearize
+from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.primitives import add_tangents, instantiate
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
+from minijax.transforms.transpose import transpose_jaxpr
+
+__all__ = [
+    "custom_linear_solve", "custom_root", "linear_solve_p", "optimization_barrier",
+    "optimization_barrier_p",
+]  # fmt: skip
+
+# -- custom_linear_solve: the primitive -----------------------------------------------------------
+
+
+class _LinearSolveTuple(NamedTuple):
+    """Something for each of the four functions."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transposed(self) -> _LinearSolveTuple:
+        return _LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+# Operands: the constants of the four programs, then the right-hand side. The results are the
+# solution, of the types of the right-hand side, and whatever else `solve` gives.
+linear_solve_p = Primitive("custom_linear_solve", multiple_results=True, memoize=False)
+
+
+def _split(args: Sequence[Any], const_lengths: _LinearSolveTuple) -> tuple:
+    *consts, b = split_list(args, *const_lengths)
+    return _LinearSolveTuple(*consts), b
+
+
+@linear_solve_p.shape_rule
+def _(*avals, const_lengths, jaxprs):
+    return jaxprs.solve.out_avals
+
+
+@linear_solve_p.effects_rule
+def _(*, jaxprs, **params):
+    return jaxprs.solve.effects
+
+
+@linear_solve_p.lower
+def _(b, *args, const_lengths, jaxprs):
+    consts, rhs = _split(args, const_lengths)
+    return b.closed_jaxpr(jaxprs.solve, *consts.solve, *rhs)
+
+
+@linear_solve_p.jvp
+def _(primals, tangents, *, const_lengths, jaxprs):
+    # A x = b, so A dx = db - dA x: the same solver with another right-hand side.
+    outs = linear_solve_p.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
+    consts, b = _split(primals, const_lengths)
+    consts_dot, b_dot = _split(tangents, const_lengths)
+    x = outs[: len(b)]
+    rhs = list(b_dot)
+    if any(type(t) is not Zero for t in consts_dot.matvec):
+        matvec = jaxprs.matvec
+        _, moved = jvp_flat(
+            lambda *args: eval_jaxpr(matvec.jaxpr, matvec.consts, *args),
+            [*consts.matvec, *x],
+            [*consts_dot.matvec, *map(zero_like, x)],
+        )
+        rhs = [
+            db if type(t) is Zero else add_tangents(db, neg_p.bind(t))
+            for db, t in zip(b_dot, moved, strict=True)
+        ]
+    if all(type(t) is Zero for t in rhs):
+        return outs, [zero_like(y) for y in outs]
+    rhs = [instantiate(t) for t in rhs]
+    dots = linear_solve_p.bind(
+        *primals[: len(primals) - len(b)], *rhs, const_lengths=const_lengths, jaxprs=jaxprs
+    )
+    return outs, [*dots[: len(b)], *(zero_like(y) for y in outs[len(b) :])]
+
+
+@linear_solve_p.transpose
+def _(cts, *args, const_lengths, jaxprs):
+    consts, b = _split(args, const_lengths)
+    if jaxprs.transpose_solve is None:
+        raise TypeError(
+            "transpose_solve required for backwards mode automatic differentiation of "
+            "custom_linear_solve: give transpose_solve, or symmetric=True if the matrix is."
+        )
+    cts = [instantiate(ct) for ct in cts[: len(b)]]
+    outs = linear_solve_p.bind(
+        *(c for group in consts.transposed() for c in group),
+        *cts,
+        const_lengths=const_lengths.transposed(),
+        jaxprs=jaxprs.transposed(),
+    )
+    found = [ct if is_undefined(x) else None for ct, x in zip(outs, b, strict=False)]
+    return [*[None] * (len(args) - len(b)), *found]
+
+
+@linear_solve_p.batch_axis
+def _(axis, args, dims, *, const_lengths, jaxprs):
+    _, b = _split(args, const_lengths)
+    const_dims, b_dims = _split(dims, const_lengths)
+    effect = None if axis.name is None else NamedAxisEffect(axis.name)
+    batched = [dim is not None for dim in b_dims]
+    while True:  # the solution and the right-hand side are batched in the same places
+        grown = batched
+        for closed, group in zip(jaxprs, const_dims, strict=True):
+            if closed is not None:
+                flags = [*(dim is not None for dim in group), *grown]
+                found = reached(closed.jaxpr, flags, effect=effect)
+                grown = [a or new for a, new in zip(grown, found, strict=False)]
+        if grown == batched:
+            break
+        batched = grown
+    in_dims = [0 if flag else None for flag in batched]
+    made, out_dims = [], []
+    for closed, group in zip(jaxprs, const_dims, strict=True):
+        if closed is None:
+            made.append(None)
+            continue
+        front = [*batched, *[False] * (len(closed.out_avals) - len(b))]
+        new, found = batch_jaxpr(closed, axis, [*group, *in_dims], front)
+        made.append(new)
+        out_dims.append(found)
+    b = [
+        to_front(x, dim, axis.size) if flag else x
+        for x, dim, flag in zip(b, b_dims, batched, strict=True)
+    ]
+    outs = linear_solve_p.bind(
+        *args[: len(args) - len(b)], *b,
+        const_lengths=const_lengths, jaxprs=_LinearSolveTuple(*made),
+    )  # fmt: skip
+    return outs, out_dims[2 if made[1] is not None else 1]
+
+
+# -- custom_linear_solve: the function ------------------------------------------------------------
+
+
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable[[Callable, Any], Any],
+    transpose_solve: Callable[[Callable, Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The solution `x` of `matvec(x) = b` that `solve(matvec, b)` gives, differentiably.
+
+    - `matvec`: a linear function from a pytree like `b` to one
+    - `transpose_solve(vecmat, b)`: solves with the transpose; needed for reverse mode unless
+      `symmetric`
+    - `has_aux`: `solve` (and `transpose_solve`) give `(x, aux)`, and so does this function
+
+    Neither solver is differentiated. TypeError for what cannot be called, and in reverse mode
+    without `transpose_solve`; ValueError where shapes of results are not those of `b`.
+    """
+    given = (matvec, solve) if transpose_solve is None else (matvec, solve, transpose_solve)
+    check_callables(
+        "custom_linear_solve: the first argument must be callable, and so must the solvers.", *given
+    )
+    leaves, tree = tree_util.flatten(b)
+    avals = [get_aval(x) for x in leaves]
+
+    def trace(name, f):
+        return trace_function(name, f, (tree,), avals)
+
+    traced = trace("matvec", matvec)
+    _same_shapes("matvec", traced.closed.out_avals, avals)
+    solved = trace("solve", lambda b: solve(matvec, b))
+    out_tree, aux_tree = _solution_trees(solved, tree, avals, has_aux, "solve")
+    vecmat = back = None
+    if symmetric:
+        vecmat, back = traced, solved
+    elif transpose_solve is not None:
+        vecmat = _transposed(traced)
+        flat = lambda y: out_tree.unflatten(
+            run_inline(vecmat.closed, "vecmat", *vecmat.consts, *tree_util.flatten(y)[0])
+        )
+        back = trace("transpose_solve", lambda b: transpose_solve(flat, b))
+        _solution_trees(back, tree, avals, has_aux, "transpose_solve")
+    four = (traced, vecmat, solved, back)
+    outs = linear_solve_p.bind(
+        *(c for each in four if each is not None for c in each.consts),
+        *leaves,
+        const_lengths=_LinearSolveTuple(*(len(each.consts) if each else 0 for each in four)),
+        jaxprs=_LinearSolveTuple(*(each and each.closed for each in four)),
+    )
+    x = tree.unflatten(outs[: len(leaves)])
+    return (x, aux_tree.unflatten(outs[len(leaves) :])) if has_aux else x
+
+
+def _solution_trees(solved, tree, avals, has_aux: bool, name: str) -> tuple[Any, Any]:
+    """The structures of a solution and of the auxiliary data."""
+    out_tree, aux_tree = solved.out_tree, None
+    if has_aux:
+        children = out_tree.children()
+        if len(children) != 2:
+            raise ValueError(
+                f"{name}() produced a pytree with structure {out_tree}, but a pair of the solution "
+                "and auxiliary data was expected because has_aux is True."
+            )
+        out_tree, aux_tree = children
+    _same_shapes(name, solved.closed.out_avals[: out_tree.num_leaves], avals)
+    if out_tree != tree:
+        raise TypeError(
+            f"{name}() output pytree structure must match b, got {out_tree} and {tree}."
+        )
+    return out_tree, aux_tree
+
+
+def _same_shapes(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    shapes = [[aval.shape for aval in avals] for avals in (found, wanted)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"custom_linear_solve: {name}() output shapes must match b, got {shapes[0]} and "
+            f"{shapes[1]}."
+        )
+
+
+class _Transposed:
+    """The transpose of a traced linear function: the same constants, another program."""
+
+    __slots__ = ("closed", "consts")
+
+    def __init__(self, closed: ClosedJaxpr, consts: Sequence[Any]):
+        self.closed, self.consts = closed, consts
+
+
+def _transposed(matvec) -> _Transposed:
+    closed, count = matvec.closed, len(matvec.consts)
+
+    def make():
+        size = len(closed.out_avals)
+        linear = [*[False] * count, *[True] * size]
+        made, nonzeros = transpose_jaxpr(closed, linear, [True] * size)
+        if all(nonzeros):
+            return made
+        avals = [aval.to_tangent_aval() for aval in closed.in_avals[count:]]
+
+        def filled(*args):
+            outs = eval_jaxpr(made.jaxpr, made.consts, *args)
+            zeros = [instantiate(Zero(a)) for a, nz in zip(avals, nonzeros, strict=True) if not nz]
+            return merge(zeros, outs, nonzeros)
+
+        leaf = tree_util.tree_structure(0)
+        return trace_function("vecmat", filled, (leaf,) * len(made.in_avals), made.in_avals).closed
+
+    return _Transposed(closed.derive("vecmat", make), matvec.consts)
+
+
+# -- custom_root ----------------------------------------------------------------------------------
+
+
+def custom_root(
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable[[Callable, Any], Any],
+    tangent_solve: Callable[[Callable, Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """A root `x` of `f`, as `solve(f, initial_guess)` finds it, differentiably.
+
+    - `f` maps a pytree like `initial_guess` to one; it may close over what is differentiated
+    - `tangent_solve(g, y)` solves `g(x) = y` for a linear function `g`
+    - `has_aux`: `solve` gives `(x, aux)`, and so does this function; aux has no derivative
+
+    By the implicit function theorem, dx = -(df/dx)^-1 df: neither `solve` nor the guess is
+    differentiated. TypeError where structures do not match that of `initial_guess`.
+    """
+    leaves, tree = tree_util.flatten(initial_guess)
+    avals = [get_aval(x) for x in leaves]
+    f_traced = trace_function("custom_root", f, (tree,), avals)
+    if f_traced.out_tree != tree:
+        raise TypeError(
+            "f() output pytree structure must match initial_guess, got "
+            f"{f_traced.out_tree} and {tree}."
+        )
+    solved = trace_function("custom_root solve", lambda x: solve(f, x), (tree,), avals)
+    out_tree, aux_tree = _root_trees(solved.out_tree, tree, has_aux)
+    root_avals = solved.closed.out_avals[: tree.num_leaves]
+
+    def step(x, y):
+        _, linear = linearize(f, x)
+        return tangent_solve(linear, y)
+
+    stepped = trace_function(
+        "custom_root tangent_solve", step, (tree, tree),
+        [*root_avals, *(a.to_tangent_aval() for a in f_traced.closed.out_avals)],
+    )  # fmt: skip
+    if stepped.out_tree != tree:
+        raise TypeError(
+            "tangent_solve() output pytree structure must match x, got "
+            f"{stepped.out_tree} and {tree}."
+        )
+    run = _root_function(f_traced.closed, solved.closed, stepped.closed, tree.num_leaves)
+    outs = run(f_traced.consts, solved.consts, stepped.consts, leaves)
+    x = out_tree.unflatten(outs[: tree.num_leaves])
+    return (x, aux_tree.unflatten(outs[tree.num_leaves :])) if has_aux else x
+
+
+def _root_trees(out_tree: Any, tree: Any, has_aux: bool) -> tuple[Any, Any]:
+    aux_tree = None
+    if has_aux:
+        children = out_tree.children()
+        if len(children) != 2:
+            raise ValueError(
+                f"solve() produced a pytree with structure {out_tree}, but a pytree tuple with "
+                "auxiliary output was expected because has_aux was set to True."
+            )
+        out_tree, aux_tree = children
+    if out_tree != tree:
+        raise TypeError(
+            f"solve() output pytree structure must match initial_guess, got {out_tree} and {tree}."
+        )
+    return out_tree, aux_tree
+
+
+def _root_function(f: ClosedJaxpr, solve: ClosedJaxpr, step: ClosedJaxpr, size: int) -> custom_jvp:
+    """The function of all constants and the guess, with the derivative that `f` implies."""
+
+    @custom_jvp
+    def _custom_root(f_consts, solve_consts, step_consts, guess):
+        return run_inline(solve, "solve", *solve_consts, *guess)
+
+    @_custom_root.defjvp
+    def _root_jvp(primals, tangents):
+        f_consts, _, step_consts, _ = primals
+        outs = _custom_root(*primals)
+        x = outs[:size]
+        _, moved = jvp_flat(
+            lambda *args: eval_jaxpr(f.jaxpr, f.consts, *args),
+            [*f_consts, *x],
+            [*map(_symbolic, f_consts, tangents[0]), *map(zero_like, x)],
+        )
+        aux = [instantiate(zero_like(y)) for y in outs[size:]]
+        if all(type(t) is Zero for t in moved):
+            return outs, [*(instantiate(zero_like(y)) for y in x), *aux]
+        moved = [instantiate(t) for t in moved]
+        dots = run_inline(step, "tangent_solve", *step_consts, *x, *moved)
+        return outs, [*(neg_p.bind(t) for t in dots), *aux]
+
+    return _custom_root
+
+
+def _symbolic(primal: Any, tangent: Any) -> Any:
+    """A tangent as a transform takes it: zero where the primal is no number to differentiate."""
+    inexact = dtypes.issubdtype(get_aval(primal).dtype, np.inexact)
+    return tangent if inexact else zero_like(primal)
+
+
+# -- optimization_barrier -------------------------------------------------------------------------
+
+optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
+
+
+@optimization_barrier_p.shape_rule
+def _(*avals):
+    return list(avals)
+
+
+@optimization_barrier_p.jvp
+def _(primals, tangents):
+    outs = optimization_barrier_p.bind(*primals)
+    given = [t for t in tangents if type(t) is not Zero]
+    made = iter(optimization_barrier_p.bind(*given) if given else ())
+    return outs, [t if type(t) is Zero else next(made) for t in tangents]
+
+
+@optimization_barrier_p.transpose
+def _(cts, *args):
+    given = [ct for ct in cts if type(ct) is not Zero]
+    made = iter(optimization_barrier_p.bind(*given) if given else ())
+    return [None if type(ct) is Zero else next(made) for ct in cts]
+
+
+@optimization_barrier_p.batch
+def _(args, dims):
+    return optimization_barrier_p.bind(*args), list(dims)
+
+
+@optimization_barrier_p.lower
+def _(b, *args):
+    return b.op_n("stablehlo.optimization_barrier", args, b.outs) if args else []
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The pytree as it is; the compiler moves no computation across.
+
+    What is computed from the result is not merged with, or done before, what the operand was
+    computed from. StableHLO `optimization_barrier`.
+    """
+    leaves, tree = tree_util.flatten(operand)
+    return tree.unflatten(optimization_barrier_p.bind(*leaves) if leaves else [])

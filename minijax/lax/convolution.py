@@ -1,0 +1,660 @@
+"""`conv_general_dilated` with all of its rules, and the functions on it.
+
+May import the floors below, `lax.convert`, `lax.dot`, `lax.precision`, `lax.shapes` and
+`lax.conv_numbers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.conv_numbers import (
+    ConvDimensionNumbers,
+    Ints,
+    Pairs,
+    conv_dimension_numbers,
+    conv_shape_tuple,
+    dilated,
+    padtype_to_pads,
+    transpose_dimension_numbers,
+    transpose_padding,
+)
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
+from minijax.lax.precision import Precision, canonical_precision, precision_config
+from minijax.lax.shapes import reshape_p, rev_p
+from minijax.lowering.module import i64_array
+from minijax.transforms.primitives import (
+    add_tangents,
+    broadcast_in_dim_p,
+    full_like_aval,
+    transpose_p,
+)
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = [
+    "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p",
+    "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding",
+]  # fmt: skip
+
+conv_general_dilated_p = Primitive("conv_general_dilated")
+
+# -- shapes and dtypes ----------------------------------------------------------------------------
+
+_KINDS = ((np.integer, np.integer), (np.integer, np.floating), (np.floating, np.floating),
+          (np.complexfloating, np.complexfloating))  # fmt: skip
+
+
+def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count: int) -> None:
+    """ValueError unless sizes (in the default layout) and numbers of groups go together."""
+    for name, count in (("feature", feature_group_count), ("batch", batch_group_count)):
+        if count < 1:
+            raise ValueError(
+                f"conv_general_dilated: {name}_group_count must be a positive integer; got {count}."
+            )
+        if y[0] % count:
+            raise ValueError(
+                f"conv_general_dilated: {name}_group_count must divide the output features of rhs; "
+                f"got {name}_group_count={count} for {y[0]} output features."
+            )
+    if feature_group_count > 1 and batch_group_count > 1:
+        raise ValueError(
+            "conv_general_dilated: at most one of feature_group_count and batch_group_count may be "
+            f"above 1; got {feature_group_count} and {batch_group_count}."
+        )
+    if x[0] % batch_group_count:
+        raise ValueError(
+            "conv_general_dilated: batch_group_count must divide the batch dimension of lhs; got "
+            f"batch_group_count={batch_group_count} for a batch of {x[0]}."
+        )
+    if x[1] % feature_group_count or x[1] // feature_group_count != y[1]:
+        raise ValueError(
+            "conv_general_dilated: the features of lhs, divided by feature_group_count, must be "
+            f"the input features of rhs; got {x[1]} features, feature_group_count="
+            f"{feature_group_count}, and {y[1]} input features."
+        )
+
+
+def _check_lengths(ndim: int, **given: Sequence) -> None:
+    for name, items in given.items():
+        if len(items) != ndim:
+            raise ValueError(
+                f"conv_general_dilated: {name} must have one entry for each of the {ndim} spatial "
+                f"dimensions; got {items}."
+            )
+        if any(item < 1 for item in items):
+            error = ValueError if name == "window_strides" else TypeError
+            raise error(f"conv_general_dilated: {name} must be positive; got {items}.")
+
+
+def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> np.dtype:
+    if x.dtype != y.dtype:
+        raise TypeError(
+            "conv_general_dilated takes operands of the same dtype; got lhs of type "
+            f"{x.str_short()} and rhs of type {y.str_short()}: convert one with .astype(...)."
+        )
+    if dtypes.is_extended(x.dtype):
+        raise TypeError(f"conv_general_dilated does not accept dtype {x.dtype.name}.")
+    if preferred is None or preferred == x.dtype:
+        return x.dtype
+    if x.dtype != dtypes.bool_:
+        if not any(
+            dtypes.issubdtype(x.dtype, old) and dtypes.issubdtype(preferred, new)
+            for old, new in _KINDS
+        ):
+            raise TypeError(
+                f"conv_general_dilated: preferred_element_type={preferred.name} is of another kind "
+                f"than the operands, of dtype {x.dtype.name}: integers may become integers or "
+                "floats, floats become floats, complex numbers stay complex."
+            )
+        check_preferred("conv_general_dilated", x.dtype, preferred, also_floats=True)
+    return preferred
+
+
+@conv_general_dilated_p.shape_rule
+def _(
+    x, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+    feature_group_count, batch_group_count, precision, preferred_element_type, out_sharding,
+):  # fmt: skip
+    dtype = _conv_dtype(x, y, preferred_element_type)
+    lhs, rhs, out = dimension_numbers
+    left, right = [x.shape[d] for d in lhs], [y.shape[d] for d in rhs]
+    _check_groups(left, right, feature_group_count, batch_group_count)
+    _check_lengths(
+        len(left) - 2,
+        window_strides=window_strides,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+    )
+    left[2:] = map(dilated, left[2:], lhs_dilation)
+    right[2:] = map(dilated, right[2:], rhs_dilation)
+    sizes = conv_shape_tuple(left, right, window_strides, padding, batch_group_count)
+    shape = [0] * len(sizes)
+    for size, axis in zip(sizes, out, strict=True):
+        shape[axis] = size
+    weak = x.weak_type and y.weak_type and preferred_element_type is None
+    return ShapedArray(tuple(shape), dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
+
+
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+@conv_general_dilated_p.jvp
+def _(primals, tangents, **params):
+    (x, y), (tx, ty) = primals, tangents
+    out = conv_general_dilated_p.bind(x, y, **params)
+    total = None
+    if type(tx) is not Zero:
+        total = conv_general_dilated_p.bind(tx, y, **params)
+    if type(ty) is not Zero:
+        total = add_tangents(total, conv_general_dilated_p.bind(x, ty, **params))
+    return out, zero_tangent(get_aval(out)) if total is None else total
+
+
+@conv_general_dilated_p.transpose
+def _(ct, x, y, **params):
+    if is_undefined(x):
+        return [_cotangent_of_lhs(ct, x.aval, y, **params), None]
+    return [None, _cotangent_of_rhs(ct, x, y.aval, **params)]
+
+
+def _sizes(shape: Ints, spec: Ints, dilation: Ints) -> list[int]:
+    """The spatial sizes of an operand, dilated."""
+    return [dilated(shape[axis], by) for axis, by in zip(spec[2:], dilation, strict=True)]
+
+
+def _swapped(spec: Ints) -> Ints:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _as_dtype(x: Any, dtype: np.dtype) -> Any:
+    if x.dtype == dtype:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
+
+
+def _cotangent_of_lhs(
+    ct, aval, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+    feature_group_count, batch_group_count, **params,
+):  # fmt: skip
+    """The cotangent, dilated as the windows were strided, convolved with the reversed filter."""
+    lhs, rhs, out = dimension_numbers
+    groups = max(feature_group_count, batch_group_count)
+    sizes = _sizes(aval.shape, lhs, lhs_dilation)
+    windows = _sizes(y.shape, rhs, rhs_dilation)
+    counts = _sizes(ct.shape, out, window_strides)
+    pads = []
+    for size, window, count, (low, _) in zip(sizes, windows, counts, padding, strict=True):
+        before = window - low - 1
+        pads.append((before, size + window - 1 - count - before))
+    if groups > 1:
+        y = _merge(_split(y, rhs[0], groups), rhs[0], rhs[1])
+    y = rev_p.bind(y, dimensions=tuple(rhs[2:]))
+    result = conv_general_dilated_p.bind(
+        ct,
+        _as_dtype(y, ct.dtype),
+        window_strides=lhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=window_strides,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=ConvDimensionNumbers(out, _swapped(rhs), lhs),
+        feature_group_count=groups,
+        batch_group_count=1,
+        **params,
+    )
+    result = _as_dtype(result, aval.dtype)
+    if batch_group_count > 1:
+        result = _merge(_split(result, lhs[1], groups), lhs[1], lhs[0])
+    return result
+
+
+def _cotangent_of_rhs(
+    ct, x, aval, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+    feature_group_count, batch_group_count, **params,
+):  # fmt: skip
+    """The input convolved with the cotangent: features are the batch, strides are dilations."""
+    if prod(x.shape) == 0 or prod(ct.shape) == 0:
+        return Zero(aval)
+    lhs, rhs, out = dimension_numbers
+    sizes = _sizes(x.shape, lhs, lhs_dilation)
+    windows = _sizes(aval.shape, rhs, rhs_dilation)
+    counts = _sizes(ct.shape, out, window_strides)
+    pads = [
+        (low, count + window - 1 - size - low)
+        for size, window, count, (low, _) in zip(sizes, windows, counts, padding, strict=True)
+    ]
+    result = conv_general_dilated_p.bind(
+        _as_dtype(x, ct.dtype),
+        ct,
+        window_strides=rhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=window_strides,
+        dimension_numbers=ConvDimensionNumbers(_swapped(lhs), _swapped(out), _swapped(rhs)),
+        feature_group_count=batch_group_count,
+        batch_group_count=feature_group_count,
+        **params,
+    )
+    return _as_dtype(result, aval.dtype)
+
+
+# -- batching -------------------------------------------------------------------------------------
+
+
+def _merge(x: Any, source: int, into: int) -> Any:
+    """Make one axis of two: `source` is the slower. `into` counts without `source`."""
+    order = [axis for axis in range(x.ndim) if axis != source]
+    shape = [x.shape[axis] for axis in order]
+    shape[into] *= x.shape[source]
+    order.insert(into, source)
+    dimensions = None if order == list(range(x.ndim)) else tuple(order)
+    return reshape_p.bind(x, new_sizes=tuple(shape), dimensions=dimensions, sharding=None)
+
+
+def _split(x: Any, axis: int, count: int) -> Any:
+    """Make two axes of one, the first of size `count`."""
+    shape = (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :])
+    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
+
+
+@conv_general_dilated_p.batch
+def _(args, dims, **params):
+    (x, y), (x_dim, y_dim) = args, dims
+    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
+    if size == 0:
+        return _batched_by_nothing(args, dims, params)
+    numbers = params["dimension_numbers"]
+    if y_dim is None:
+        x = _into_batch(x, x_dim, numbers.lhs_spec[0], params["batch_group_count"])
+        out = conv_general_dilated_p.bind(x, y, **params)
+        return _split(out, numbers.out_spec[0], size), numbers.out_spec[0]
+    place = numbers.out_spec[1]
+    if x_dim is None:
+        groups = max(params["feature_group_count"], params["batch_group_count"])
+        y = _into_batch(y, y_dim, numbers.rhs_spec[0], groups)
+        out = conv_general_dilated_p.bind(x, y, **params)
+        if groups == 1:
+            return _split(out, place, size), place
+        out = _split(_split(out, place, groups), place + 1, size)
+        return _merge(out, place, place + 1), place
+    # Both: each element of the batch is one more group.
+    kind = "batch_group_count" if params["batch_group_count"] > 1 else "feature_group_count"
+    x = _merge(x, x_dim, numbers.lhs_spec[0 if kind == "batch_group_count" else 1])
+    y = _merge(y, y_dim, numbers.rhs_spec[0])
+    params[kind] *= size
+    out = conv_general_dilated_p.bind(x, y, **params)
+    return _split(out, place, size), place
+
+
+def _into_batch(x: Any, dim: int, axis: int, groups: int) -> Any:
+    """Merge the batch axis into an axis of the operand, within each of its groups."""
+    if groups == 1:
+        return _merge(x, dim, axis)
+    place = axis + (axis >= dim)
+    x = _split(x, place, groups)
+    x = _merge(x, dim + (dim > place), axis + 1)
+    return _merge(x, axis, axis)
+
+
+def _batched_by_nothing(args, dims, params):
+    avals = []
+    for x, dim in zip(args, dims, strict=True):
+        aval = get_aval(x)
+        if dim is not None:
+            aval = aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+        avals.append(aval)
+    out = conv_general_dilated_p.out_avals(tuple(avals), params)
+    return full_like_aval(0, out.update(shape=(0, *out.shape))), 0
+
+
+# -- lowering -------------------------------------------------------------------------------------
+
+
+def _layout(spec: Ints, first: str, second: str) -> str:
+    names: list[Any] = [first] * len(spec)
+    names[spec[1]] = second
+    for number, axis in enumerate(spec[2:]):
+        names[axis] = number
+    return f"[{', '.join(map(str, names))}]"
+
+
+def _pairs_text(pairs: Pairs) -> str:
+    rows = ", ".join([f"[{low}, {high}]" for low, high in pairs])
+    return f"dense<[{rows}]> : tensor<{len(pairs)}x2xi64>" if pairs else "dense<> : tensor<0x2xi64>"
+
+
+@conv_general_dilated_p.lower
+def _(
+    b, x, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+    feature_group_count, batch_group_count, precision, preferred_element_type, out_sharding,
+):  # fmt: skip
+    lhs, rhs, out = dimension_numbers
+    layouts = f"{_layout(lhs, 'b', 'f')}x{_layout(rhs, 'o', 'i')}->{_layout(out, 'b', 'f')}"
+    attributes = (
+        f"window_strides = {i64_array(window_strides)}, padding = {_pairs_text(padding)}, "
+        f"lhs_dilation = {i64_array(lhs_dilation)}, rhs_dilation = {i64_array(rhs_dilation)}, "
+        f"dimension_numbers = #stablehlo.conv<{layouts}>, "
+        f"feature_group_count = {feature_group_count} : i64, "
+        f"batch_group_count = {batch_group_count} : i64, {precision_config(precision)}"
+    )
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return _lower_complex(b, x, y, b.out, attributes)
+    return b.op("stablehlo.convolution", (x, y), b.out, attributes)
+
+
+def _lower_complex(b, x, y, out, attributes):
+    """A product of complex numbers by three real ones (Gauss)."""
+    part, total = dtypes.to_real_dtype(x.dtype), out.update(dtype=dtypes.to_real_dtype(out.dtype))
+    (xr, xi), (yr, yi) = (
+        [b.op(f"stablehlo.{name}", (v,), v.aval.update(dtype=part)) for name in ("real", "imag")]
+        for v in (x, y)
+    )
+
+    def add(u, v, op="add"):
+        return b.op(f"stablehlo.{op}", (u, v), u.aval)
+
+    def convolve(u, v):
+        return b.op("stablehlo.convolution", (u, v), total, attributes)
+
+    first = convolve(add(xr, xi), yr)
+    second = convolve(xr, add(yi, yr, "subtract"))
+    third = convolve(xi, add(yr, yi))
+    real, imag = add(first, third, "subtract"), add(first, second)
+    return b.op("stablehlo.complex", (real, imag), out)
+
+
+# -- the functions --------------------------------------------------------------------------------
+
+
+def _frozen(x: Any) -> Any:
+    """An argument of nested sequences of integers as nested tuples."""
+    if x is None or isinstance(x, str):
+        return x
+    if isinstance(x, ConvDimensionNumbers):
+        return ConvDimensionNumbers(*map(_frozen, x))
+    try:
+        return tuple([_frozen(item) for item in x])
+    except TypeError:
+        return index(x)
+
+
+@lru_cache(maxsize=1024)
+def _canonical(x_shape, y_shape, strides, padding, lhs_dilation, rhs_dilation, numbers) -> tuple:
+    """The arguments of a convolution in the form that the primitive has them."""
+    numbers = conv_dimension_numbers(x_shape, y_shape, numbers)
+    lhs, rhs, _ = numbers = ConvDimensionNumbers(*map(tuple, numbers))
+    if not len(lhs) == len(rhs) == len(x_shape) == len(y_shape):
+        raise TypeError(
+            f"conv_general_dilated: lhs of shape {x_shape}, rhs of shape {y_shape} and "
+            f"dimension_numbers {numbers} must be of one rank."
+        )
+    count = len(x_shape) - 2
+    strides, padding = _frozen(strides), _frozen(padding)
+    lhs_dilation = (1,) * count if lhs_dilation is None else _frozen(lhs_dilation)
+    rhs_dilation = (1,) * count if rhs_dilation is None else _frozen(rhs_dilation)
+    _check_lengths(
+        count, window_strides=strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation
+    )
+    if isinstance(padding, str):
+        if any(by != 1 for by in lhs_dilation):
+            raise ValueError(
+                f"conv_general_dilated: padding={padding!r} has no meaning with lhs_dilation="
+                f"{lhs_dilation}: give the padding in numbers, or use conv_transpose."
+            )
+        sizes = [x_shape[d] for d in lhs[2:]]
+        padding = tuple(
+            padtype_to_pads(sizes, _sizes(y_shape, rhs, rhs_dilation), strides, padding)
+        )
+    elif not isinstance(padding, tuple) or not all(
+        isinstance(pair, tuple) and len(pair) == 2 for pair in padding
+    ):
+        raise ValueError(
+            "conv_general_dilated: padding must be a string or one pair (low, high) for each "
+            f"spatial dimension; got {padding}."
+        )
+    return strides, padding, lhs_dilation, rhs_dilation, numbers
+
+
+def conv_general_dilated(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The convolution of an array with filters, in any number of spatial dimensions.
+
+    By default lhs is (batch, features, *spatial) and rhs is (output features, input features,
+    *window); `dimension_numbers` tells other layouts, as three strings such as ("NHWC", "HWIO",
+    "NHWC"). `padding` is "SAME", "VALID", "SAME_LOWER" or a pair of integers, perhaps negative, for
+    each spatial dimension. Dilations put holes between elements. With groups of features or of
+    the batch, each is convolved with its part of the output features. The filter is not
+    reversed. StableHLO: `convolution`. TypeError and ValueError for arguments that do not fit.
+    """
+    shapes = np.shape(lhs), np.shape(rhs)
+    given = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
+    try:
+        chosen = _canonical(*shapes, *given)
+    except TypeError:  # lists and arrays are not hashable
+        chosen = _canonical(*shapes, *map(_frozen, given))
+    strides, padding, lhs_dilation, rhs_dilation, numbers = chosen
+    if preferred_element_type is not None:
+        preferred_element_type = preferred_dtype("conv_general_dilated", preferred_element_type)
+    return conv_general_dilated_p.bind(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def conv(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """A convolution in the default layout, padded by a named rule; see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """A convolution in the default layout, with dilations; see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_transpose(
+    lhs: Array,
+    rhs: Array,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Array:
+    """A convolution with fractional strides ("deconvolution"): the input is dilated by `strides`.
+
+    Layouts default to features last ("NHWC", "HWIO", "NHWC"). `padding` as a name is that of the
+    convolution of which this is the transpose; as pairs it is applied as given, or with
+    `use_consistent_padding` is also that of the convolution. `transpose_kernel` reverses the filter
+    and swaps its features, which gives the derivative of the convolution. ValueError for other
+    paddings, and for more than three spatial dimensions without `dimension_numbers`.
+    """
+    x_shape, y_shape = np.shape(lhs), np.shape(rhs)
+    if len(x_shape) <= 2 and dimension_numbers is None and len(x_shape) != 2:
+        raise ValueError(
+            f"conv_transpose takes operands of at least two dimensions; got lhs of shape {x_shape}."
+        )
+    if dimension_numbers is None:
+        dimension_numbers = transpose_dimension_numbers(len(x_shape))
+    numbers = conv_dimension_numbers(x_shape, y_shape, dimension_numbers)
+    strides = _frozen(strides)
+    spec = numbers.rhs_spec
+    rhs_dilation = (1,) * (len(y_shape) - 2) if rhs_dilation is None else _frozen(rhs_dilation)
+    windows = _sizes(y_shape, spec, rhs_dilation)
+    if isinstance(padding, str):
+        pads = [transpose_padding(k, s, padding) for k, s in zip(windows, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [
+            (k - 1 - low, k - 1 - high)
+            for k, (low, high) in zip(windows, _frozen(padding), strict=True)
+        ]
+    else:
+        pads = padding
+    if transpose_kernel:
+        if len(spec) > 2:
+            rhs = rev_p.bind(rhs, dimensions=tuple(sorted(spec[2:])))
+        order = list(range(len(spec)))
+        order[spec[0]], order[spec[1]] = order[spec[1]], order[spec[0]]
+        rhs = transpose_p.bind(rhs, permutation=tuple(order))
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * len(strides),
+        _frozen(pads),
+        strides,
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_patches(
+    lhs: Array,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The windows that a convolution would see, one after the other along the features.
+
+    The features of the result are (features of lhs, *filter_shape), flattened.
+    """
+    window = _frozen(filter_shape)
+    shape = np.shape(lhs)
+    numbers = conv_dimension_numbers(shape, (1, 1, *window), dimension_numbers)
+    features, size = shape[numbers.lhs_spec[1]], prod(window)
+    one_hot = broadcast_in_dim_p.bind(
+        np.eye(size, dtype=get_aval(lhs).dtype),
+        shape=(features, size, size),
+        broadcast_dimensions=(1, 2),
+        sharding=None,
+    )
+    filters = reshape_p.bind(
+        one_hot, new_sizes=(features * size, 1, *window), dimensions=None, sharding=None
+    )
+    order = tuple([int(axis) for axis in np.argsort(numbers.rhs_spec)])
+    if order != tuple(range(len(order))):
+        filters = transpose_p.bind(filters, permutation=order)
+    if precision is not None:
+        chosen = canonical_precision(precision)
+        precision = (chosen[0], Precision.DEFAULT) if isinstance(chosen, tuple) else chosen
+    return conv_general_dilated(
+        lhs,
+        filters,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Array:
+    """A convolution with a filter of its own at each place of the result ("locally connected").
+
+    rhs is (output features, input features * window, *spatial dimensions of the result).
+    """
+    numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        precision,
+    )
+    _, rhs_spec, out = numbers
+    out_dims = ((out[1],), (rhs_spec[1],)), (tuple(out[2:]), tuple(rhs_spec[2:]))
+    product = dot_general(patches, rhs, out_dims, precision)
+    spatial = len(out) - 2
+    order = [0] * len(out)
+    order[out[0]], order[out[1]] = spatial, spatial + 1
+    for place, axis in enumerate(out[2:]):
+        order[axis] = place
+    return transpose_p.bind(product, permutation=tuple(order))

@@ -1,0 +1,415 @@
+"""Cumulative sums, products, extrema and log-sum-exps along an axis.
+
+May import the floors below, and the files of `lax` on elements, shapes, reductions and windows.
+
+On CPU a long axis is cut into blocks of about equal number and length; a loop runs through all blocks
+at once, and what comes before each block, found in the same way, is combined with it. That is one
+operation an element and level, where a window as long as the axis costs XLA about 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.arithmetic import (
+    abs_p,
+    add_p,
+    complex_p,
+    div_p,
+    imag_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    real_p,
+    rem_p,
+    sub_p,
+)
+from minijax.lax.compare import eq_p, lt_p, ne_p, select_n_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.joining import concatenate_p
+from minijax.lax.reductions import combine_by, greatest, least, one, zero
+from minijax.lax.rules import INEXACT, NUMBER, check_dtype, elementwise, linear, scalar_like
+from minijax.lax.shapes import rev_p
+from minijax.lax.slicing import pad_p, slice_p
+from minijax.lax.transcendental import exp_p, log1p_p
+from minijax.lax.window_rules import lower_window
+from minijax.lowering.module import i64_array, lower_by
+from minijax.transforms.primitives import add_any_p, full_like_aval
+from minijax.transforms.tangents import Zero, zero_tangent
+
+__all__ = [
+    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod",
+    "cumprod_p", "cumsum", "cumsum_p",
+]  # fmt: skip
+
+_INT32 = np.dtype(np.int32)
+
+# -- lowering -------------------------------------------------------------------------------------------
+
+_UNROLLED = 8  # up to this length, each element has its own operation
+_LOOPED = 64  # up to this length, one loop runs through the axis
+
+
+class _Scan:
+    """Writes a cumulative operation along one axis: the operation, its identity, the direction."""
+
+    def __init__(self, b, combine: Callable, identity: np.generic, axis: int, reverse: bool):
+        self.b, self.combine, self.identity = b, combine, identity
+        self.axis, self.reverse = axis, reverse
+
+    def run(self, x):
+        size = x.shape[self.axis]
+        if size <= _UNROLLED:
+            return self.unrolled(x)
+        return self.looped(x, self.axis) if size <= _LOOPED else self.blocked(x)
+
+    def slice(self, x, axis: int, start: int, limit: int):
+        starts, limits = [0] * len(x.shape), list(x.shape)
+        starts[axis], limits[axis] = start, limit
+        attributes = (
+            f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+            f"strides = {i64_array([1] * len(starts))}"
+        )
+        return self.b.op("stablehlo.slice", (x,), _resized(x, axis, limit - start), attributes)
+
+    def pad(self, x, low: int, high: int):
+        """Add identities before and after along the axis, or take elements away."""
+        ndim, axis = len(x.shape), self.axis
+        lows, highs = [0] * ndim, [0] * ndim
+        lows[axis], highs[axis] = low, high
+        attributes = (
+            f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
+            f"interior_padding = {i64_array([0] * ndim)}"
+        )
+        fill = self.b.constant(self.identity, x.aval.update(shape=()))
+        out = _resized(x, axis, x.shape[axis] + low + high)
+        return self.b.op("stablehlo.pad", (x, fill), out, attributes)
+
+    def unrolled(self, x):
+        size = x.shape[self.axis]
+        parts = [self.slice(x, self.axis, i, i + 1) for i in range(size)]
+        order = range(size - 1, -1, -1) if self.reverse else range(size)
+        if dtypes.issubdtype(
+            x.dtype, np.complexfloating
+        ):  # the first angle is brought to the circle
+            start = self.b.full(self.identity, parts[0].aval)
+            parts[order[0]] = self.combine(self.b, start, parts[order[0]])
+        for before, i in pairwise(order):
+            parts[i] = self.combine(self.b, parts[before], parts[i])
+        attributes = f"dimension = {self.axis} : i64"
+        return self.b.op("stablehlo.concatenate", parts, x.aval, attributes)
+
+    def looped(self, x, axis: int):
+        """A loop that overwrites each slice with what has come together up to it."""
+        size, index = x.shape[axis], ShapedArray((), _INT32)
+        carried = _resized(x, axis, 1)
+        start = self.b.full(self.identity, carried)
+        state = [index, carried, x.aval]
+
+        def condition(r, i, total, xs):
+            return [r.compare(i, r.constant(size, index), "LT")]
+
+        def body(r, i, total, xs):
+            at = i
+            if self.reverse:
+                at = r.op("stablehlo.subtract", (r.constant(size - 1, index), i), index)
+            starts = [r.constant(0, index)] * len(x.shape)
+            starts[axis] = at
+            sizes = f"slice_sizes = {i64_array(carried.shape)}"
+            part = r.op("stablehlo.dynamic_slice", (xs, *starts), carried, sizes)
+            total = self.combine(r, total, part)
+            xs = r.op("stablehlo.dynamic_update_slice", (xs, total, *starts), x.aval)
+            return [r.op("stablehlo.add", (i, r.constant(1, index)), index), total, xs]
+
+        regions = [self.b.region(state, condition), self.b.region(state, body)]
+        operands = (self.b.constant(0, index), start, x)
+        return self.b.op_n("stablehlo.while", operands, state, "", regions)[2]
+
+    def blocked(self, x):
+        b, axis, size = self.b, self.axis, x.shape[self.axis]
+        levels = 2
+        while size > 100**levels:
+            levels += 1
+        length = int(np.ceil(size ** (1 / levels)))
+        count = -(-size // length)
+        extra = count * length - size
+        padded = self.pad(x, extra, 0) if self.reverse else self.pad(x, 0, extra)
+        shape = x.shape
+        blocks = b.reshape(padded, (*shape[:axis], count, length, *shape[axis + 1 :]))
+        blocks = self.looped(blocks, axis + 1)
+        last = 0 if self.reverse else length - 1
+        totals = self.slice(blocks, axis + 1, last, last + 1)
+        totals = self.run(b.reshape(totals, (*shape[:axis], count, *shape[axis + 1 :])))
+        before = self.pad(totals, -1, 1) if self.reverse else self.pad(totals, 1, -1)
+        dims = [d for d in range(len(blocks.shape)) if d != axis + 1]
+        whole = self.combine(b, b.broadcast(before, blocks.shape, dims), blocks)
+        whole = b.reshape(whole, padded.shape)
+        if not extra:
+            return whole
+        start = extra if self.reverse else 0
+        return self.slice(whole, axis, start, start + size)
+
+
+def _resized(x, axis: int, size: int) -> ShapedArray:
+    return x.aval.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
+def _as_window(b, x, combine: Callable, identity: np.generic, axis: int, reverse: bool):
+    """As a reduction over windows that reach to the end: what accelerators are good at."""
+    ndim, size, out = len(x.shape), x.shape[axis], b.out
+    width, padding = [1] * ndim, [(0, 0)] * ndim
+    width[axis] = size
+    padding[axis] = (0, size - 1) if reverse else (size - 1, 0)
+    window = {
+        "window_dimensions": width, "window_strides": [1] * ndim, "padding": padding,
+    }  # fmt: skip
+    init = b.constant(identity, x.aval.update(shape=()))
+    body = lambda r, p, q: [combine(r, p, q)]
+    return lower_window(b, [x], [init], body, [out], window)[0]
+
+
+# -- the primitives -------------------------------------------------------------------------------------
+
+
+def _cumulative(
+    name: str,
+    combine: Callable,
+    identity: Callable[[Any], np.generic],
+    accepts: Sequence[type] = NUMBER,
+) -> Primitive:
+    """A cumulative operation with its shape, batching and lowering rules."""
+    p = Primitive(name)
+
+    @p.shape_rule
+    def _(x, *, axis, reverse):
+        check_dtype(name, x, accepts)
+        if axis < 0:
+            raise ValueError(
+                f"{name}: axis must not be negative, got {axis} for an operand of shape {x.shape}: "
+                f"give {axis + x.ndim}."
+            )
+        if axis >= x.ndim:
+            raise ValueError(f"{name}: axis {axis} is out of bounds for array of shape {x.shape}.")
+        return x
+
+    @p.batch
+    def _(args, dims, *, axis, reverse):
+        (x,), (dim,) = args, dims
+        return p.bind(x, axis=axis + (axis >= dim), reverse=reverse), dim
+
+    @p.lower
+    def _(b, x, *, axis, reverse):
+        if x.aval.size == 0:
+            return x
+        start = identity(x.dtype)
+        # The loop slices within bytes, which XLA does not do for what is narrower than one.
+        if b.platform == "cpu" and dtypes.bit_width(x.dtype) >= 8:
+            return _Scan(b, combine, start, axis, reverse).run(x)
+        return _as_window(b, x, combine, start, axis, reverse)
+
+    return p
+
+
+def _by(p: Primitive) -> Callable:
+    return lambda b, x, y: combine_by(p, b, x, y)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """`log(exp(x) + exp(y))`, not overflowing; the sum where the difference is not a number."""
+    complex_valued = dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
+    greater = max_p.bind(x, y)
+    if complex_valued:
+        difference = sub_p.bind(min_p.bind(x, y), greater)
+        total = add_p.bind(greater, log1p_p.bind(exp_p.bind(difference)))
+    else:
+        difference = sub_p.bind(x, y)
+        small = exp_p.bind(neg_p.bind(abs_p.bind(difference)))
+        total = add_p.bind(greater, log1p_p.bind(small))
+    undefined = ne_p.bind(difference, difference)
+    total = select_n_p.bind(undefined, total, add_p.bind(x, y))
+    return _with_small_angle(total) if complex_valued else total
+
+
+def _with_small_angle(x: Any) -> Any:
+    """Complex numbers whose imaginary part is brought to the circle from -pi to pi."""
+    angle = imag_p.bind(x)
+    pi, circle = scalar_like(np.pi, angle), scalar_like(2 * np.pi, angle)
+    rest = rem_p.bind(sub_p.bind(pi, angle), circle)
+    low = lt_p.bind(rest, scalar_like(0, rest))
+    rest = select_n_p.bind(low, rest, add_p.bind(rest, circle))
+    return complex_p.bind(real_p.bind(x), sub_p.bind(pi, rest))
+
+
+def _logaddexp_weight(x: Any, out: Any) -> Any:
+    """The derivative by an operand, `exp(x - out)`; infinities cancel."""
+    infinity, nothing = scalar_like(np.inf, out), full_like_aval(0, get_aval(out))
+    x, out = (select_n_p.bind(eq_p.bind(v, infinity), v, nothing) for v in (x, out))
+    return exp_p.bind(sub_p.bind(x, out))
+
+
+_lower_logaddexp = lower_by(_logaddexp)
+
+# A primitive, for the derivative is not that of its parts: where operands are equal, those have kinks.
+logaddexp_p = elementwise(
+    "logaddexp",
+    lambda b, x, y: _lower_logaddexp(b, x, y)[0],
+    [INEXACT, INEXACT],
+    jvp=[
+        lambda t, out, x, y: mul_p.bind(t, _logaddexp_weight(x, out)),
+        lambda t, out, x, y: mul_p.bind(t, _logaddexp_weight(y, out)),
+    ],
+)
+
+cumsum_p = _cumulative("cumsum", _by(add_p), zero)
+cumprod_p = _cumulative("cumprod", _by(mul_p), one)
+cummax_p = _cumulative("cummax", _by(max_p), least)
+cummin_p = _cumulative("cummin", _by(min_p), greatest)
+cumlogsumexp_p = _cumulative("cumlogsumexp", _by(logaddexp_p), least, INEXACT)
+linear(
+    cumsum_p,
+    lambda ct, aval, *, axis, reverse: cumsum_p.bind(ct, axis=axis, reverse=not reverse),
+)
+
+
+# -- derivatives ----------------------------------------------------------------------------------------
+
+
+def _product_weights(x: Any, y: Any, out: Any) -> tuple[Any, Any]:
+    return y, x
+
+
+def _extremum_weights(x: Any, y: Any, out: Any) -> tuple[Any, Any]:
+    """All to the operand that is the extremum; half to each where both are."""
+    dtype = get_aval(out).dtype
+    hit_x, hit_y = (
+        convert_element_type_p.bind(
+            eq_p.bind(v, out), new_dtype=dtype, weak_type=False, sharding=None
+        )
+        for v in (x, y)
+    )
+    one_ = scalar_like(1, out)
+    return (
+        div_p.bind(hit_x, add_p.bind(one_, hit_y)),
+        div_p.bind(hit_y, add_p.bind(one_, hit_x)),
+    )
+
+
+def _differentiable(p: Primitive, combine: Callable, weights: Callable) -> None:
+    """Give a cumulative operation its derivative.
+
+    Tangents come together in a balanced tree, each pair by `weights(x, y, combined)`. Where extrema are
+    equal the shares depend on the tree, which is why it is this one and not a recurrence.
+    """
+    p.rule_transpose = no_rule("it is not linear in its operand")
+
+    @p.jvp
+    def _(primals, tangents, *, axis, reverse):
+        (x,), (t,) = primals, tangents
+        out = p.bind(x, axis=axis, reverse=reverse)
+        if type(t) is Zero:
+            return out, zero_tangent(get_aval(out))
+        turn = (lambda v: rev_p.bind(v, dimensions=(axis,))) if reverse else (lambda v: v)
+        return out, turn(_tree(combine, weights, turn(x), turn(out), turn(t), axis))
+
+
+def _tree(combine: Callable, weights: Callable, x: Any, out: Any, t: Any, axis: int) -> Any:
+    """The tangent of the cumulative result `out` along an axis of `x`, of tangent `t`."""
+    size = x.shape[axis]
+    if size <= 1:
+        return t
+    whole = size - size % 2
+    even, odd = _every_other(x, axis, 0, whole), _every_other(x, axis, 1, whole)
+    pairs = combine(even, odd)
+    of_even, of_odd = weights(even, odd, pairs)
+    t_pairs = add_any_p.bind(
+        mul_p.bind(_every_other(t, axis, 0, whole), of_even),
+        mul_p.bind(_every_other(t, axis, 1, whole), of_odd),
+    )
+    out_odd = _every_other(out, axis, 1, whole)
+    t_odd = _tree(combine, weights, pairs, out_odd, t_pairs, axis)
+    t_even = _range(t, axis, 0, 1)
+    if size > 2:
+        count = (size - 1) // 2
+        of_before, of_next = weights(
+            _range(out_odd, axis, 0, count),
+            _every_other(x, axis, 2, size),
+            _every_other(out, axis, 2, size),
+        )
+        t_later = add_any_p.bind(
+            mul_p.bind(_range(t_odd, axis, 0, count), of_before),
+            mul_p.bind(_every_other(t, axis, 2, size), of_next),
+        )
+        t_even = concatenate_p.bind(t_even, t_later, dimension=axis)
+    return add_any_p.bind(_spaced(t_even, axis, 0, 1 - size % 2), _spaced(t_odd, axis, 1, size % 2))
+
+
+def _range(x: Any, axis: int, start: int, limit: int, step: int = 1) -> Any:
+    shape = x.shape
+    if (start, limit, step) == (0, shape[axis], 1):
+        return x
+    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], steps[axis] = start, limit, step
+    strides = None if step == 1 else tuple(steps)
+    return slice_p.bind(
+        x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides
+    )
+
+
+def _every_other(x: Any, axis: int, start: int, limit: int) -> Any:
+    return _range(x, axis, start, limit, 2)
+
+
+def _spaced(x: Any, axis: int, low: int, high: int) -> Any:
+    """`x` with zeros between its elements, before and after."""
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (low, high, 1)
+    return pad_p.bind(x, scalar_like(0, x), padding_config=tuple(config))
+
+
+_differentiable(cumprod_p, mul_p.bind, _product_weights)
+_differentiable(cummax_p, max_p.bind, _extremum_weights)
+_differentiable(cummin_p, min_p.bind, _extremum_weights)
+_differentiable(
+    cumlogsumexp_p,
+    logaddexp_p.bind,
+    lambda x, y, out: (_logaddexp_weight(x, out), _logaddexp_weight(y, out)),
+)
+
+# -- the functions --------------------------------------------------------------------------------------
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Sums of all elements up to each along `axis`; of all from it on if `reverse`.
+
+    ValueError if the axis is negative or too great, TypeError for booleans: this holds for all
+    cumulative operations. Source: `numpy.cumsum`.
+    """
+    return cumsum_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Products of all elements up to each along `axis`; see `cumsum`. Source: `numpy.cumprod`."""
+    return cumprod_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Maxima of all elements up to each along `axis`; see `cumsum` and `max`."""
+    return cummax_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Minima of all elements up to each along `axis`; see `cumsum` and `min`."""
+    return cummin_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Logarithms of cumulative sums of exponentials along `axis`, not overflowing; see `cumsum`."""
+    return cumlogsumexp_p.bind(operand, axis=int(axis), reverse=bool(reverse))

@@ -1,0 +1,397 @@
+"""`dot_general`, the product of arrays over any dimensions, and the functions on it.
+
+May import the floors below, `lax.convert` and `lax.precision`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.precision import (
+    CanonicalPrecision,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    algorithm_attribute,
+    algorithm_types,
+    canonical_precision,
+    has_algorithm,
+    precision_config,
+)
+from minijax.lowering.types import element_type
+from minijax.transforms.primitives import add_tangents, transpose_p
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = ["DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p"]
+
+Dims = tuple[int, ...]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+dot_general_p = Primitive("dot_general")
+
+
+def _printed(params: dict) -> dict:
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    shown = {name: value for name, value in params.items() if value is not None}
+    shown["dimension_numbers"] = (([*lc], [*rc]), ([*lb], [*rb]))
+    return shown
+
+
+dot_general_p.printed = _printed
+
+# -- shapes and dtypes ----------------------------------------------------------------------------
+
+
+def free_dims(ndim: int, contract: Dims, batch: Dims) -> Dims:
+    """The dimensions of an operand that are those of the result alone."""
+    return tuple([d for d in range(ndim) if d not in contract and d not in batch])
+
+
+def _check_dims(side: str, aval: ShapedArray, contract: Dims, batch: Dims) -> None:
+    wrong = None
+    if any(not 0 <= d < aval.ndim for d in (*contract, *batch)):
+        wrong = f"name dimensions 0 to {aval.ndim - 1}" if aval.ndim else "be empty for a scalar"
+    elif len({*contract, *batch}) != len(contract) + len(batch):
+        wrong = "name each dimension once"
+    if wrong:
+        raise TypeError(
+            f"dot_general: dimension_numbers must {wrong}; got contracting dimensions {contract} "
+            f"and batch dimensions {batch} for {side} of type {aval.str_short()}."
+        )
+
+
+def check_dot(name: str, x: ShapedArray, y: ShapedArray, dimension_numbers) -> tuple[int, ...]:
+    """The shape of a product. TypeError if the operands do not fit together."""
+    (lc, rc), (lb, rb) = dimension_numbers
+    for kind, left, right in (("batch", lb, rb), ("contracting", lc, rc)):
+        if len(left) != len(right) and kind == "batch":
+            raise TypeError(
+                f"{name}: lhs and rhs must have as many batch dimensions as each other; got {left} "
+                f"for lhs of type {x.str_short()} and {right} for rhs of type {y.str_short()}."
+            )
+    _check_dims("lhs", x, lc, lb)
+    _check_dims("rhs", y, rc, rb)
+    for kind, left, right in (("batch", lb, rb), ("contracting", lc, rc)):
+        sizes = tuple([x.shape[d] for d in left]), tuple([y.shape[d] for d in right])
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"{name}: {kind} dimensions must have the same sizes; got {sizes[0]} for "
+                f"dimensions {left} of lhs of shape {x.shape} and {sizes[1]} for dimensions "
+                f"{right} of rhs of shape {y.shape}."
+            )
+    return (
+        *[x.shape[d] for d in lb],
+        *[x.shape[d] for d in free_dims(x.ndim, lc, lb)],
+        *[y.shape[d] for d in free_dims(y.ndim, rc, rb)],
+    )
+
+
+def _rank(dtype: np.dtype) -> tuple:
+    """Orders dtypes for products: by category, then by the largest number they hold."""
+    if dtype == dtypes.bool_:
+        return (0,)
+    if dtypes.issubdtype(dtype, np.integer):
+        signed = dtypes.issubdtype(dtype, np.signedinteger)
+        return 1, dtypes.iinfo(dtype).bits, signed
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return 3, dtype.itemsize
+    return 2, float(dtypes.finfo(dtype).max), dtype.itemsize
+
+
+def product_dtype(x: np.dtype, y: np.dtype) -> np.dtype:
+    """The dtype of a product: that of the operands, or the higher ranking of the two."""
+    return x if x == y or _rank(x) >= _rank(y) else y
+
+
+def _width(dtype: np.dtype) -> int:
+    if dtype == dtypes.bool_:
+        return 1
+    bits = dtypes.bit_width(dtype)
+    return bits // 2 if dtypes.issubdtype(dtype, np.complexfloating) else bits
+
+
+def check_preferred(
+    name: str, found: np.dtype, preferred: np.dtype, also_floats: bool = False
+) -> None:
+    """TypeError if integers or complex numbers were to become narrower; or floats, if asked."""
+    if _width(preferred) >= _width(found):
+        return
+    if dtypes.issubdtype(found, np.floating) and not also_floats:
+        return
+    raise TypeError(
+        f"{name}: preferred_element_type must not be narrower than the dtype of the operands; got "
+        f"preferred_element_type={preferred.name} for operands of dtype {found.name}. Convert "
+        "the result with .astype(...) instead."
+    )
+
+
+@dot_general_p.shape_rule
+def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_sharding):
+    for aval in (x, y):
+        if dtypes.is_extended(aval.dtype):
+            raise TypeError(
+                f"dot_general does not accept dtype {aval.dtype.name} (operand "
+                f"{aval.str_short()}): it multiplies numbers and booleans."
+            )
+    shape = check_dot("dot_general", x, y, dimension_numbers)
+    dtype = product_dtype(x.dtype, y.dtype)
+    if preferred_element_type is not None:
+        if not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+            check_preferred("dot_general", dtype, preferred_element_type)
+        dtype = preferred_element_type
+    weak = x.weak_type and y.weak_type and preferred_element_type is None
+    return ShapedArray(shape, dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
+
+
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+@dot_general_p.jvp
+def _(primals, tangents, **params):
+    (x, y), (tx, ty) = primals, tangents
+    out = dot_general_p.bind(x, y, **params)
+    aval = get_aval(out)
+    total = None
+    if aval.to_tangent_aval().dtype != dtypes.float0:
+        if type(tx) is not Zero:
+            total = dot_general_p.bind(tx, y, **params)
+        if type(ty) is not Zero:
+            total = add_tangents(total, dot_general_p.bind(x, ty, **params))
+    return out, zero_tangent(aval) if total is None else total
+
+
+@dot_general_p.transpose
+def _(ct, x, y, *, dimension_numbers, **params):
+    (lc, rc), (lb, rb) = dimension_numbers
+    if is_undefined(x):
+        y_ndim = get_aval(y).ndim
+        return [pulled_back(ct, x.aval, y, y_ndim, (lc, rc), (lb, rb), True, params), None]
+    x_ndim = get_aval(x).ndim
+    return [None, pulled_back(ct, y.aval, x, x_ndim, (rc, lc), (rb, lb), False, params)]
+
+
+def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params):
+    """The cotangent of one operand: that of the product, multiplied with the other operand.
+
+    `contracts` and `batches` give the dimensions of this operand, then those of the other.
+    """
+    (contract, other_contract), (batch, other_batch) = contracts, batches
+    free = free_dims(aval.ndim, contract, batch)
+    other_free = free_dims(other_ndim, other_contract, other_batch)
+    start = len(batch) + (len(free) if is_left else 0)
+    numbers = (
+        (tuple(range(start, start + len(other_free))), other_free),
+        (tuple(range(len(batch))), other_batch),
+    )
+    out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
+    # The contracted dimensions come out in the order that they have in the other operand.
+    order = sorted(range(len(contract)), key=other_contract.__getitem__)
+    places = (*batch, *free, *[contract[i] for i in order])
+    inverse = tuple([int(i) for i in np.argsort(places)]) if places else ()
+    if inverse != tuple(range(aval.ndim)):
+        out = transpose_p.bind(out, permutation=inverse)
+    if get_aval(out).dtype != aval.dtype:
+        out = convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=False, sharding=None)
+    return out
+
+
+# -- batching -------------------------------------------------------------------------------------
+
+
+def shifted(dims: Dims, place: int) -> Dims:
+    """Dimensions of an operand, counted after one was inserted at `place`."""
+    return tuple([d + (d >= place) for d in dims])
+
+
+def batched_dot(x_dim, y_dim, x_ndim, y_ndim, dimension_numbers) -> tuple[Any, int]:
+    """The dimension numbers of a product with a batch axis, and the place of that in the result.
+
+    If one operand has the axis, it is one more of its free dimensions; if both have it, it is one
+    more batch dimension, in front.
+    """
+    (lc, rc), (lb, rb) = dimension_numbers
+    if x_dim is not None:
+        lc, lb = shifted(lc, x_dim), shifted(lb, x_dim)
+    if y_dim is not None:
+        rc, rb = shifted(rc, y_dim), shifted(rb, y_dim)
+    if x_dim is not None and y_dim is not None:
+        return ((lc, rc), ((x_dim, *lb), (y_dim, *rb))), 0
+    left = free_dims(x_ndim, lc, lb)
+    if x_dim is not None:
+        place = len(lb) + left.index(x_dim)
+    else:
+        place = len(lb) + len(left) + free_dims(y_ndim, rc, rb).index(y_dim)
+    return ((lc, rc), (lb, rb)), place
+
+
+@dot_general_p.batch
+def _(args, dims, *, dimension_numbers, **params):
+    x, y = args
+    numbers, place = batched_dot(*dims, get_aval(x).ndim, get_aval(y).ndim, dimension_numbers)
+    return dot_general_p.bind(x, y, dimension_numbers=numbers, **params), place
+
+
+# -- lowering -------------------------------------------------------------------------------------
+
+_numbers_text: dict[Any, str] = {}
+
+
+def _dot_attribute(dimension_numbers) -> str:
+    text = _numbers_text.get(dimension_numbers)
+    if text is None:
+        (lc, rc), (lb, rb) = dimension_numbers
+        text = _numbers_text[dimension_numbers] = (
+            "dot_dimension_numbers = #stablehlo.dot<"
+            f"lhs_batching_dimensions = {[*lb]}, rhs_batching_dimensions = {[*rb]}, "
+            f"lhs_contracting_dimensions = {[*lc]}, rhs_contracting_dimensions = {[*rc]}>"
+        )
+    return text
+
+
+def _is_tiny_float(dtype: np.dtype) -> bool:
+    return dtypes.issubdtype(dtype, np.floating) and dtypes.bit_width(dtype) <= 8
+
+
+def lower_dot(b, x, y, out: ShapedArray, dimension_numbers, precision: CanonicalPrecision):
+    """Write a product.
+
+    Operands are converted to what the algorithm takes; without one, those of different dtypes to
+    the dtype of the result, but for eight-bit floats, which XLA multiplies as they are.
+    """
+    left, right, result = x.dtype, y.dtype, out.dtype
+    if has_algorithm(precision):
+        left, right, result = algorithm_types(precision, left, right, result)
+    elif left != right and not (_is_tiny_float(left) and _is_tiny_float(right)):
+        left = right = result
+    x, y = b.convert(x, left), b.convert(y, right)
+    algorithm = algorithm_attribute(
+        precision, b.platform, element_type(left), element_type(right), element_type(result)
+    )
+    attributes = f"{_dot_attribute(dimension_numbers)}, {precision_config(precision)}{algorithm}"
+    product = b.op("stablehlo.dot_general", (x, y), out.update(dtype=result), attributes)
+    return b.convert(product, out.dtype)
+
+
+@dot_general_p.lower
+def _(b, x, y, *, dimension_numbers, precision, preferred_element_type, out_sharding):
+    return lower_dot(b, x, y, b.out, dimension_numbers, precision)
+
+
+# -- the functions --------------------------------------------------------------------------------
+
+_canonical_numbers: dict[Any, Any] = {}
+
+
+def canonical_dimension_numbers(numbers: Any) -> Any:
+    """Dimension numbers as tuples of Python integers; one integer stands for one dimension."""
+    try:
+        return _canonical_numbers[numbers]
+    except (KeyError, TypeError):
+        pass
+    (lc, rc), (lb, rb) = numbers
+    chosen = (_as_dims(lc), _as_dims(rc)), (_as_dims(lb), _as_dims(rb))
+    try:
+        _canonical_numbers[numbers] = chosen
+    except TypeError:  # lists or arrays
+        pass
+    return chosen
+
+
+def _as_dims(dims: Any) -> Dims:
+    return tuple(map(index, dims)) if hasattr(dims, "__len__") else (index(dims),)
+
+
+def preferred_dtype(name: str, dtype: Any) -> np.dtype | None:
+    """A `preferred_element_type` argument, canonical."""
+    if dtype is None:
+        return None
+    return dtypes.canonicalize_dtype(dtypes.check_user_dtype_supported(dtype, name))
+
+
+def dot_general(
+    lhs: Array,
+    rhs: Array,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """The product of two arrays, summed over contracting dimensions. StableHLO: `dot_general`.
+
+    `dimension_numbers` is `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`. The
+    result has the batch dimensions first, then the remaining ones of lhs, then those of rhs.
+    Its dtype is `preferred_element_type`, by default that of the operands; sums are computed in
+    it. TypeError if the dimensions do not fit, ValueError for a wrong `precision`.
+    """
+    if preferred_element_type is not None:
+        preferred_element_type = preferred_dtype("dot_general", preferred_element_type)
+    if dimension_numbers is None:
+        return dot(lhs, rhs, precision=precision, preferred_element_type=preferred_element_type)
+    return dot_general_p.bind(
+        lhs,
+        rhs,
+        dimension_numbers=canonical_dimension_numbers(dimension_numbers),
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def dot(
+    lhs: Array,
+    rhs: Array,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The product of vectors and matrices; with `dimension_numbers`, `dot_general`.
+
+    ValueError if none are given and the operands are not two matrices, a matrix and a vector, or
+    two vectors, of fitting sizes.
+    """
+    if dimension_numbers is None:
+        left, right = np.shape(lhs), np.shape(rhs)
+        if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
+            raise ValueError(
+                "dot: dimension_numbers must be given unless the operands are two matrices, a "
+                "matrix and a vector, or two vectors, of fitting sizes; got lhs of shape "
+                f"{left} and rhs of shape {right}."
+            )
+        dimension_numbers = ((len(left) - 1,), (0,)), ((), ())
+    return dot_general(
+        lhs,
+        rhs,
+        dimension_numbers,
+        precision,
+        preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
+    """The products of two stacks of matrices: all dimensions but the last two are batch ones.
+
+    ValueError for operands of fewer than two dimensions, or of different ranks.
+    """
+    left, right = np.shape(lhs), np.shape(rhs)
+    if min(len(left), len(right)) < 2 or len(left) != len(right):
+        raise ValueError(
+            "batch_matmul takes operands of the same rank, at least 2; got shapes "
+            f"{left} and {right}."
+        )
+    batch = tuple(range(len(left) - 2))
+    numbers = ((len(left) - 1,), (len(right) - 2,)), (batch, batch)
+    return dot_general(lhs, rhs, numbers, precision)

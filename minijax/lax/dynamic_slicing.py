@@ -1,0 +1,495 @@
+"""Slices at indices that a program computes, and updates of them.
+
+May import the floors below, `lax.indexing`, `lax.slicing`, and the files of `lax` on arithmetic,
+comparison and shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.dispatch import concrete, program_for
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.lax.arithmetic import add_p
+from minijax.lax.compare import lt_p, select_n_p
+from minijax.lax.convert import convert_element_type
+from minijax.lax.index_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from minijax.lax.indexing import gather_p, scatter_p
+from minijax.lax.joining import stack_p
+from minijax.lax.rules import same_dtypes
+from minijax.lax.shapes import (
+    canonical_axis,
+    canonical_shape,
+    expand_dims,
+    resized,
+    squeeze_p,
+    trailing,
+)
+from minijax.lax.slicing import slice_p
+from minijax.lowering.module import i64_array
+from minijax.transforms.batching import to_front
+from minijax.transforms.library import library, program_table
+from minijax.transforms.primitives import (
+    broadcast_batch,
+    full_like_aval,
+    instantiate,
+    moveaxis,
+)
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = [
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
+    "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
+    "dynamic_update_slice_p", "index_take",
+]  # fmt: skip
+
+# -- dynamic_slice ------------------------------------------------------------------------------------
+
+dynamic_slice_p = Primitive("dynamic_slice")
+
+
+def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
+    if len(starts) != x.ndim or any(start.shape for start in starts):
+        raise TypeError(
+            f"{name}: start_indices must be one scalar for each axis, got shapes "
+            f"{[start.shape for start in starts]} for an operand of shape {x.shape}."
+        )
+    kinds = {start.dtype for start in starts}
+    if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: "
+            f"{', '.join(start.dtype.name for start in starts)}."
+        )
+
+
+@dynamic_slice_p.shape_rule
+def _(x, *starts, slice_sizes):
+    _check_starts("dynamic_slice", x, starts)
+    if len(slice_sizes) != x.ndim or any(
+        not 0 <= size <= bound for size, bound in zip(slice_sizes, x.shape, strict=False)
+    ):
+        raise TypeError(
+            "dynamic_slice: slice_sizes must have one size for each axis, no greater than the "
+            f"operand's, got {slice_sizes} for shape {x.shape}."
+        )
+    return resized(x, slice_sizes)
+
+
+@dynamic_slice_p.jvp
+def _(primals, tangents, *, slice_sizes):
+    x, *starts = primals
+    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
+    if type(tangents[0]) is Zero:
+        return out, zero_tangent(get_aval(out))
+    return out, dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
+
+
+@dynamic_slice_p.transpose
+def _(ct, x, *starts, slice_sizes):
+    zeros = full_like_aval(0, x.aval)
+    return [dynamic_update_slice_p.bind(zeros, ct, *starts), *[None] * len(starts)]
+
+
+def _at_zero(starts: Sequence[Any], place: int) -> list[Any]:
+    """Start indices with a zero for one more axis."""
+    starts = list(starts)
+    dtype = get_aval(starts[0]).dtype if starts else np.dtype(np.int32)
+    starts.insert(place, np.zeros((), dtype)[()])
+    return starts
+
+
+def _index_vectors(starts, dims, axes: Sequence[int]):
+    """One index vector for each element of the batch, of the start indices of these axes."""
+    size = next(x.shape[d] for x, d in zip(starts, dims, strict=True) if d is not None)
+    columns = [to_front(starts[axis], dims[axis], size) for axis in axes]
+    return stack_p.bind(*columns, axis=1), size
+
+
+@dynamic_slice_p.batch
+def _(args, dims, *, slice_sizes):
+    (x, *starts), (dx, *ds) = args, dims
+    if all(d is None for d in ds):
+        sizes = (*slice_sizes[:dx], x.shape[dx], *slice_sizes[dx:])
+        return dynamic_slice_p.bind(x, *_at_zero(starts, dx), slice_sizes=sizes), dx
+    shape = np.shape(x) if dx is None else (*x.shape[:dx], *x.shape[dx + 1 :])
+    axes = [axis for axis, size in enumerate(slice_sizes) if size != shape[axis]]
+    axes = axes or [next(axis for axis, d in enumerate(ds) if d is not None)]
+    indices, size = _index_vectors(starts, ds, axes)
+    batching: tuple[int, ...] = ()
+    if dx is not None:
+        x = moveaxis(x, dx, 0)
+        batching, slice_sizes = (0,), (min(size, 1), *slice_sizes)
+        axes = [axis + 1 for axis in axes]
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(shape) + 1)),
+        collapsed_slice_dims=(),
+        start_index_map=tuple(axes),
+        operand_batching_dims=batching,
+        start_indices_batching_dims=batching,
+    )
+    out = gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=numbers,
+        slice_sizes=slice_sizes,
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+    return out, 0
+
+
+def _physical_starts(b, x, starts):
+    """Start indices with zeros for the axes that elements take up in memory."""
+    extra = trailing(x.aval)
+    if not extra:
+        return starts
+    scalar = starts[0].aval if starts else ShapedArray((), np.dtype(np.int32))
+    return (*starts, *[b.constant(np.zeros((), scalar.dtype), scalar)] * len(extra))
+
+
+@dynamic_slice_p.lower
+def _(b, x, *starts, slice_sizes):
+    sizes = i64_array((*slice_sizes, *trailing(x.aval)))
+    operands = (x, *_physical_starts(b, x, starts))
+    if len(operands) == 1:
+        return x
+    return b.op("stablehlo.dynamic_slice", operands, b.out, f"slice_sizes = {sizes}")
+
+
+_strided = program_table()
+
+
+@slice_p.impl
+def _(x, *, start_indices, limit_indices, strides):
+    # The place of a slice that is run at once is an operand: each is no new program.
+    x = concrete(x)
+    params = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides}
+    out = slice_p.out_avals((x.aval,), params)
+    if strides is None or all(step == 1 for step in strides):
+        return dynamic_slice_p.bind(x, *start_indices, slice_sizes=out.shape)
+    key = (x.signature, local.context.key, *params.values())
+    program = _strided.get(key)
+    if program is None:
+        closed = trace_to_jaxpr(lambda x: [slice_p.bind(x, **params)], (x.aval,))
+        program = _strided[key] = program_for(closed, "slice", [x])
+    return program([x])[0]
+
+
+# -- dynamic_update_slice ----------------------------------------------------------------------------
+
+dynamic_update_slice_p = Primitive("dynamic_update_slice")
+
+
+@dynamic_update_slice_p.shape_rule
+def _(x, update, *starts):
+    if update.ndim != x.ndim or any(
+        size > bound for size, bound in zip(update.shape, x.shape, strict=True)
+    ):
+        raise TypeError(
+            "dynamic_update_slice: the update must have as many axes as the operand and be no "
+            f"greater, got update shape {update.shape} for operand shape {x.shape}."
+        )
+    _check_starts("dynamic_update_slice", x, starts)
+    same_dtypes("dynamic_update_slice", (x, update))
+    return ShapedArray(x.shape, x.dtype, vma=x.vma | update.vma)
+
+
+@dynamic_update_slice_p.jvp
+def _(primals, tangents):
+    x, update, *starts = primals
+    out = dynamic_update_slice_p.bind(x, update, *starts)
+    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
+        return out, zero_tangent(get_aval(out))
+    changed = instantiate(tangents[0]), instantiate(tangents[1])
+    return out, dynamic_update_slice_p.bind(*changed, *starts)
+
+
+@dynamic_update_slice_p.transpose
+def _(ct, x, update, *starts):
+    ct_x = ct_update = None
+    if is_undefined(x):
+        zeros = full_like_aval(0, ShapedArray(update.shape, ct.dtype))
+        ct_x = dynamic_update_slice_p.bind(ct, zeros, *starts)
+    if is_undefined(update):
+        ct_update = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.shape)
+    return [ct_x, ct_update, *[None] * len(starts)]
+
+
+@dynamic_update_slice_p.batch
+def _(args, dims):
+    (x, update, *starts), (dx, du, *ds) = args, dims
+    if all(d is None for d in ds):
+        if dx is None:
+            x, dx = broadcast_batch(x, update.shape[du], du), du
+        elif du is None:
+            update = broadcast_batch(update, x.shape[dx], dx)
+        else:
+            update = moveaxis(update, du, dx)
+        return dynamic_update_slice_p.bind(x, update, *_at_zero(starts, dx)), dx
+    ndim = len(starts)
+    indices, size = _index_vectors(starts, ds, range(ndim))
+    x, update = to_front(x, dx, size), to_front(update, du, size)
+    numbers = ScatterDimensionNumbers(
+        update_window_dims=tuple(range(1, ndim + 1)),
+        inserted_window_dims=(),
+        scatter_dims_to_operand_dims=tuple(range(1, ndim + 1)),
+        operand_batching_dims=(0,),
+        scatter_indices_batching_dims=(0,),
+    )
+    out = scatter_p.bind(
+        x,
+        indices,
+        update,
+        dimension_numbers=numbers,
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+        update_jaxpr=None,
+        update_consts=(),
+    )
+    return out, 0
+
+
+@dynamic_update_slice_p.lower
+def _(b, x, update, *starts):
+    operands = (x, update, *_physical_starts(b, x, starts))
+    if len(operands) == 2:
+        return update
+    return b.op("stablehlo.dynamic_update_slice", operands, b.out)
+
+
+# -- the functions on them -----------------------------------------------------------------------------
+
+
+def _start_indices(
+    name: str, shape: Sequence[int], starts: Any, allow_negative: bool | Sequence[bool]
+) -> list[Any]:
+    """One index for each axis, of one integer dtype; below zero they count from the end."""
+    if isinstance(starts, (Array, np.ndarray)):
+        if starts.ndim != 1:
+            raise ValueError(
+                f"{name}: start_indices must be a sequence of scalars or a vector; got an array of "
+                f"shape {starts.shape}."
+            )
+        starts = [_element(starts, place) for place in range(starts.shape[0])]
+    starts = list(starts)
+    if len(starts) != len(shape):
+        raise ValueError(
+            f"{name}: start_indices must be as many as the operand's axes; got {len(starts)} for "
+            f"shape {tuple(shape)}."
+        )
+    if isinstance(allow_negative, bool):
+        allow_negative = [allow_negative] * len(starts)
+    dtype = _index_dtype(name, starts)
+    return [
+        _wrapped(start, size, dtype, allowed)
+        for start, size, allowed in zip(starts, shape, allow_negative, strict=True)
+    ]
+
+
+def _element(vector: Any, place: int) -> Any:
+    if not isinstance(vector, Array):
+        return vector[place]
+    row = slice_p.bind(vector, start_indices=(place,), limit_indices=(place + 1,), strides=(1,))
+    return squeeze_p.bind(row, dimensions=(0,))
+
+
+def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
+    """The dtype of indices: that of the arrays among them, which must agree, or the default."""
+    kinds = {x.dtype for x in starts if type(x) is not int and hasattr(x, "dtype")}
+    kinds = {dtypes.canonicalize_dtype(kind) for kind in kinds}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds:
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: "
+            f"{', '.join(sorted(kind.name for kind in kinds))}: convert them to one dtype."
+        )
+    return dtypes.canonicalize_dtype(np.int64)
+
+
+def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
+    """A start index with those below zero counted from the end of an axis of this size."""
+    if not isinstance(start, Array):
+        if isinstance(start, (int, np.integer)):
+            start = int(start)
+            if start < 0 and not allow_negative:
+                raise ValueError(
+                    f"Index {start} is out of bounds for an axis of size {size} if "
+                    "allow_negative_indices=False."
+                )
+            if start < 0:
+                start += size
+            return np.asarray(start).astype(dtype)[()]
+        return start
+    if not allow_negative or not dtypes.issubdtype(dtype, np.signedinteger):
+        return start
+    if size > dtypes.iinfo(dtype).max:
+        dtype = dtypes.canonicalize_dtype(np.int64)
+        start = convert_element_type(start, dtype)
+    kind = dtype.type
+    negative = lt_p.bind(start, kind(0))
+    return select_n_p.bind(negative, start, add_p.bind(start, kind(size)))
+
+
+@library(static=("slice_sizes", "allow_negative_indices"))
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The part of `operand` of the static size `slice_sizes` that begins at `start_indices`.
+
+    Indices below zero count from the end of their axis, if allowed; then the part is moved until it
+    lies within the operand. TypeError for indices that are no integers of one type, or a size
+    greater than the operand's. StableHLO: `dynamic_slice`.
+    """
+    starts = _start_indices(
+        "dynamic_slice", np.shape(operand), start_indices, allow_negative_indices
+    )
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
+
+
+def _on_axis(start: Any, axis: int, ndim: int) -> list[Any]:
+    starts: list[Any] = [0] * ndim
+    starts[axis] = start
+    return starts
+
+
+@library(static=("slice_size", "axis", "allow_negative_indices"))
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """`dynamic_slice` along one axis."""
+    shape = list(np.shape(operand))
+    axis = canonical_axis(axis, len(shape))
+    starts = _on_axis(start_index, axis, len(shape))
+    starts = _start_indices("dynamic_slice", shape, starts, allow_negative_indices)
+    shape[axis] = index(slice_size)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=tuple(shape))
+
+
+@library(static=("axis", "keepdims", "allow_negative_indices"))
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """The part of `operand` at one index of an axis, which is kept with size 1 or dropped."""
+    axis = canonical_axis(axis, np.ndim(operand))
+    row = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return row if keepdims else squeeze_p.bind(row, dimensions=(axis,))
+
+
+@library(static=("allow_negative_indices",))
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """`operand` with `update` in place of the part that begins at `start_indices`.
+
+    Indices are treated as those of `dynamic_slice`. TypeError if the dtypes differ or the update
+    is greater than the operand. StableHLO: `dynamic_update_slice`.
+    """
+    shape = np.shape(operand)
+    starts = _start_indices("dynamic_update_slice", shape, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+@library(static=("axis", "allow_negative_indices"))
+def dynamic_update_slice_in_dim(
+    operand: Any,
+    update: Any,
+    start_index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """`dynamic_update_slice` along one axis."""
+    shape = np.shape(operand)
+    starts = _on_axis(start_index, canonical_axis(axis, len(shape)), len(shape))
+    starts = _start_indices("dynamic_update_slice", shape, starts, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+@library(static=("axis", "allow_negative_indices"))
+def dynamic_update_index_in_dim(
+    operand: Any,
+    update: Any,
+    index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """`operand` with `update` at one index of an axis, which `update` may lack."""
+    axis = canonical_axis(axis, np.ndim(operand))
+    if np.ndim(update) != np.ndim(operand):
+        if np.ndim(update) + 1 != np.ndim(operand):
+            raise TypeError(
+                "dynamic_update_index_in_dim: the update must have as many axes as the operand, or "
+                f"one less; got shapes {np.shape(update)} and {np.shape(operand)}."
+            )
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
+
+
+def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
+    """The elements of `src` at index vectors for these axes, which are left out of the result.
+
+    The columns of `idxs`, or its elements, are vectors of one length: one for each of `axes`.
+    """
+    indices = [convert_element_type(x, dtypes.int32) for x in idxs]
+    if any(x.ndim != 1 for x in indices):
+        raise ValueError(
+            f"index_take: idxs must be vectors, got shapes {[x.shape for x in indices]}."
+        )
+    shape = np.shape(src)
+    axes = tuple([canonical_axis(axis, len(shape)) for axis in axes])
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
+        collapsed_slice_dims=tuple(sorted(axes)),
+        start_index_map=axes,
+    )
+    rows = [_wrapped(x, shape[axis], x.dtype, True) for x, axis in zip(indices, axes, strict=True)]
+    return gather_p.bind(
+        src,
+        stack_p.bind(*rows, axis=1),
+        dimension_numbers=numbers,
+        slice_sizes=tuple(1 if d in axes else size for d, size in enumerate(shape)),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )

@@ -1,0 +1,176 @@
+"""`fft`, the discrete Fourier transform over the last axes.
+
+May import the floors below, `lax.arithmetic`, `lax.convert` and `lax.shapes`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.core.trace import eval_trace
+from minijax.lax.arithmetic import conj_p, mul_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.rules import linear, scalar_like
+from minijax.lax.shapes import as_value
+from minijax.lowering.module import i64_array
+from minijax.transforms.jit import jit
+from minijax.transforms.library import library
+from minijax.transforms.primitives import moveaxis
+
+__all__ = ["FftType", "fft", "fft_p"]
+
+
+class FftType(enum.IntEnum):
+    """The kinds of transform: complex, its inverse, of real input, and the inverse of that."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+fft_p = Primitive("fft")
+
+
+@fft_p.shape_rule
+def _(x, *, fft_type, fft_lengths):
+    real_input = fft_type == FftType.RFFT
+    accepted = (np.float32, np.float64) if real_input else (np.complex64, np.complex128)
+    if x.dtype not in accepted:
+        names = " or ".join(np.dtype(dtype).name for dtype in accepted)
+        raise ValueError(
+            f"fft: {fft_type.name} takes operands of dtype {names}; got {x.str_short()}."
+        )
+    count = len(fft_lengths)
+    if not 1 <= count <= 3 or count > x.ndim:
+        raise ValueError(
+            "fft: fft_lengths must name one to three axes, and no more than the operand has; got "
+            f"fft_lengths={fft_lengths} for an operand of shape {x.shape}: transform some axes "
+            "after the others."
+        )
+    expected = list(fft_lengths)
+    if fft_type == FftType.IRFFT:
+        expected[-1] = fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else x.shape[-1]
+    if expected != list(x.shape[-count:]):
+        raise ValueError(
+            f"fft: the last axes of the operand of a {fft_type.name} with fft_lengths="
+            f"{fft_lengths} must be {tuple(expected)}; got the shape {x.shape}."
+        )
+    if real_input:
+        last, dtype = fft_lengths[-1] // 2 + 1, dtypes.to_complex_dtype(x.dtype)
+    elif fft_type == FftType.IRFFT:
+        last, dtype = fft_lengths[-1], dtypes.to_real_dtype(x.dtype)
+    else:
+        last, dtype = x.shape[-1], x.dtype
+    return ShapedArray((*x.shape[:-1], last), dtype, vma=x.vma)
+
+
+def _counts(length: int, ndim: int, dtype: np.dtype) -> np.ndarray:
+    """How often each term of a halved spectrum stands in the whole one: twice but at its ends."""
+    counts = np.full(length // 2 + 1, 2.0)
+    counts[0] = 1.0
+    if length % 2 == 0:
+        counts[-1] = 1.0
+    return counts.reshape((1,) * (ndim - 1) + (-1,)).astype(dtype)
+
+
+def _transpose(ct, aval, *, fft_type, fft_lengths):
+    if fft_type in (FftType.FFT, FftType.IFFT):
+        return fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
+    size, length = prod(fft_lengths), fft_lengths[-1]
+    if fft_type == FftType.RFFT:
+        weights = 1.0 / _counts(length, aval.ndim, ct.dtype)
+        ct = mul_p.bind(_conj(ct), weights)
+        out = fft_p.bind(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
+        return mul_p.bind(out, scalar_like(size, out))
+    out = fft_p.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
+    weights = _counts(length, aval.ndim, aval.dtype) / max(size, 1)
+    return _conj(mul_p.bind(out, weights))
+
+
+def _conj(x: Any) -> Any:
+    return conj_p.bind(x, input_dtype=x.dtype)
+
+
+linear(fft_p, _transpose)
+
+
+@fft_p.batch
+def _(args, dims, *, fft_type, fft_lengths):
+    (x,), (dim,) = args, dims
+    if dim >= x.ndim - len(fft_lengths):
+        x, dim = moveaxis(x, dim, 0), 0
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), dim
+
+
+@fft_p.lower
+def _(b, x, *, fft_type, fft_lengths):
+    if prod(x.shape) == 0 or prod(b.out.shape) == 0:
+        return b.full(0, b.out)
+    attributes = (
+        f"fft_type = #stablehlo<fft_type {fft_type.name}>, fft_length = {i64_array(fft_lengths)}"
+    )
+    return b.op("stablehlo.fft", (x,), b.out, attributes)
+
+
+def fft(x: Array, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+    """The discrete Fourier transform of `x` over its last axes, of the sizes `fft_lengths`.
+
+    - `FFT`, `IFFT`: complex to complex; the inverse is divided by the number of elements
+    - `RFFT`: real to complex; the last axis keeps the first half of the spectrum, n // 2 + 1 terms
+    - `IRFFT`: the inverse of that, to a real result whose sizes are `fft_lengths`
+
+    Operands are converted to the precision of float32 or float64. ValueError for a wrong type of
+    transform, sizes that do not fit, more than three axes, or complex input of `RFFT`.
+    StableHLO: `fft`.
+    """
+    if local.context.trace is eval_trace:
+        return _eager(x, fft_type, fft_lengths)
+    return _traced(x, fft_type, fft_lengths)
+
+
+def _fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+    kind = _fft_type(fft_type)
+    lengths = tuple(fft_lengths)
+    dtype = get_aval(x).dtype
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+    if kind == FftType.RFFT:
+        if is_complex:
+            raise ValueError(
+                f"fft: RFFT takes real operands; got dtype {dtype.name}: use FFT, or x.real."
+            )
+        is_float = dtypes.issubdtype(dtype, np.floating)
+        wanted = dtype if is_float else dtypes.to_real_dtype(dtypes.to_complex_dtype(dtype))
+    else:
+        wanted = dtypes.to_complex_dtype(dtype)
+    if wanted != dtype:
+        x = convert_element_type_p.bind(x, new_dtype=wanted, weak_type=False, sharding=None)
+    if not lengths:
+        return as_value(x)
+    return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)
+
+
+def _fft_type(kind: Any) -> FftType:
+    if isinstance(kind, FftType):
+        return kind
+    if isinstance(kind, str) and kind.upper() in FftType.__members__:
+        return FftType[kind.upper()]
+    error = ValueError if isinstance(kind, str) else TypeError
+    raise error(
+        f"fft: unknown type of transform {kind!r}: give FFT, IFFT, RFFT or IRFFT, or a lax.FftType."
+    )
+
+
+_fft.__name__ = _fft.__qualname__ = "fft"
+_traced = jit(_fft, static_argnums=(1, 2))
+_eager = library(_fft, static=("fft_type", "fft_lengths"))

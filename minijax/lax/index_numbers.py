@@ -1,0 +1,267 @@
+"""Which axis does what in a gather or a scatter: the descriptions, and what they must satisfy.
+
+May import the ground floor and `core`. A gather cuts a window of `slice_sizes` out of the operand
+at each row of its indices; a scatter combines a window of its updates into the operand at each. The
+numbers are those of StableHLO, with the last axis of the indices as the index vector.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import ShapedArray
+
+__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """The axes of a gather.
+
+    - `offset_dims`: axes of the result that run over a window
+    - `collapsed_slice_dims`: axes of the operand on which windows have size 1, left out of the result
+    - `start_index_map`: the operand's axis that each entry of an index vector is for
+    - `operand_batching_dims`, `start_indices_batching_dims`: axes of the operand and of the
+      indices that go together
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """The axes of a scatter.
+
+    - `update_window_dims`: axes of the updates that run over a window
+    - `inserted_window_dims`: axes of the operand on which windows have size 1, missing in updates
+    - `scatter_dims_to_operand_dims`: the operand's axis that each entry of an index vector is for
+    - `operand_batching_dims`, `scatter_indices_batching_dims`: axes of the operand and of the
+      indices that go together
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What becomes of windows that are not within the operand.
+
+    - `CLIP`: they are moved until they are
+    - `FILL_OR_DROP`: a gather gives a fill value for them, a scatter leaves them out
+    - `PROMISE_IN_BOUNDS`: the user promises that there are none
+    - `ONE_HOT`: by multiplication with one-hot vectors; no operation here takes it
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode that a name stands for; None is "fill". ValueError for another name."""
+        if isinstance(s, GatherScatterMode):
+            return s
+        try:
+            return _MODES[s]
+        except (KeyError, TypeError):
+            names = ", ".join([repr(name) for name in _MODES])
+            raise ValueError(f'Unknown gather mode "{s}": mode is one of {names}.') from None
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+def window_to_gather(
+    numbers: ScatterDimensionNumbers, operand: tuple[int, ...], updates: tuple[int, ...]
+) -> tuple[GatherDimensionNumbers, tuple[int, ...]]:
+    """The gather that reads what a scatter writes, and the sizes of its windows."""
+    gather = GatherDimensionNumbers(
+        offset_dims=tuple(numbers.update_window_dims),
+        collapsed_slice_dims=tuple(numbers.inserted_window_dims),
+        start_index_map=tuple(numbers.scatter_dims_to_operand_dims),
+        operand_batching_dims=tuple(numbers.operand_batching_dims),
+        start_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
+    )
+    return gather, window_sizes(numbers, operand, updates)
+
+
+def window_sizes(
+    numbers: ScatterDimensionNumbers, operand: tuple[int, ...], updates: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The size of a scatter's window along each axis of the operand."""
+    window = iter(numbers.update_window_dims)
+    absent = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    return tuple([1 if d in absent else updates[next(window)] for d in range(len(operand))])
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+class _Checker:
+    """Raises TypeError that name the operation and show its operands."""
+
+    def __init__(self, op: str, operand: ShapedArray, indices: ShapedArray, numbers: NamedTuple):
+        self.op, self.operand, self.indices, self.numbers = op, operand, indices, numbers
+
+    def require(self, condition: bool, message: str) -> None:
+        if not condition:
+            raise TypeError(
+                f"{self.op}: {message}. The operand has shape {self.operand.shape}, the indices "
+                f"{self.indices.shape}; the dimension numbers are {self.numbers}."
+            )
+
+    def axes(self, name: str, dims: Sequence[int], limit: int, *, ordered: bool = True) -> None:
+        """Axes within a rank, without repeats and, unless said otherwise, in order."""
+        self.require(
+            all(0 <= d < limit for d in dims),
+            f"{name} must lie within [0, {limit}), got {tuple(dims)}",
+        )
+        self.require(len(set(dims)) == len(dims), f"{name} must not repeat, got {tuple(dims)}")
+        if ordered:
+            self.require(list(dims) == sorted(dims), f"{name} must be sorted, got {tuple(dims)}")
+
+    def disjoint(self, a: str, first: Sequence[int], b: str, second: Sequence[int]) -> None:
+        self.require(
+            not set(first) & set(second),
+            f"{a} and {b} must be disjoint, got {tuple(first)} and {tuple(second)}",
+        )
+
+    def index_vectors(
+        self, name: str, index_map: Sequence[int], batching_name: str, batching: Sequence[int]
+    ) -> None:
+        """What both operations ask of the indices and of the axes they are for."""
+        indices, operand = self.indices, self.operand
+        if not dtypes.issubdtype(indices.dtype, np.integer):
+            raise ValueError(
+                f"{self.op}: indices must have an integer type, got {indices.str_short()}: "
+                "convert them with .astype('int32')."
+            )
+        self.require(indices.ndim > 0, "indices must have at least one axis, the index vector")
+        self.require(
+            len(index_map) == indices.shape[-1],
+            f"{name} has {len(index_map)} elements and the index vectors {indices.shape[-1]}; "
+            "these must be equal",
+        )
+        self.axes(name, index_map, operand.ndim, ordered=False)
+        operand_batching = self.numbers.operand_batching_dims
+        self.axes("operand_batching_dims", operand_batching, operand.ndim)
+        self.axes(batching_name, batching, indices.ndim - 1, ordered=False)
+        self.disjoint("operand_batching_dims", operand_batching, name, index_map)
+        self.require(
+            len(batching) == len(operand_batching)
+            and all(
+                operand.shape[d] == indices.shape[i]
+                for d, i in zip(operand_batching, batching, strict=False)
+            ),
+            f"operand_batching_dims {tuple(operand_batching)} and {batching_name} "
+            f"{tuple(batching)} must pair axes of equal size",
+        )
+
+
+def gather_shape(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+) -> tuple[int, ...]:
+    """The shape of the result of a gather. TypeError if the numbers do not fit the operands."""
+    check = _Checker("gather", operand, indices, numbers)
+    check.index_vectors(
+        "start_index_map",
+        numbers.start_index_map,
+        "start_indices_batching_dims",
+        numbers.start_indices_batching_dims,
+    )
+    collapsed, batching = numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    rank = len(numbers.offset_dims) + indices.ndim - 1
+    check.axes("offset_dims", numbers.offset_dims, rank)
+    check.axes("collapsed_slice_dims", collapsed, operand.ndim)
+    check.disjoint("collapsed_slice_dims", collapsed, "operand_batching_dims", batching)
+    sizes = tuple(slice_sizes)
+    check.require(
+        len(sizes) == operand.ndim, f"slice_sizes must have one size for each axis, got {sizes}"
+    )
+    check.require(
+        all(0 <= size <= bound for size, bound in zip(sizes, operand.shape, strict=True)),
+        f"slice_sizes must lie between 0 and the operand's sizes, got {sizes}",
+    )
+    check.require(
+        all(sizes[d] == 1 for d in collapsed),
+        f"slice_sizes must be 1 on collapsed_slice_dims, got {sizes}",
+    )
+    check.require(
+        all(sizes[d] <= 1 for d in batching),
+        f"slice_sizes must be 1 on operand_batching_dims, got {sizes}",
+    )
+    absent = {*collapsed, *batching}
+    window = [size for d, size in enumerate(sizes) if d not in absent]
+    check.require(
+        len(window) == len(numbers.offset_dims),
+        "offset_dims must be as many as the axes of the operand that are neither collapsed nor "
+        "batching",
+    )
+    rows, offsets = iter(indices.shape[:-1]), set(numbers.offset_dims)
+    sizes_left = iter(window)
+    return tuple([next(sizes_left) if d in offsets else next(rows) for d in range(rank)])
+
+
+def check_scatter(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    numbers: ScatterDimensionNumbers,
+) -> None:
+    """TypeError if the numbers of a scatter do not fit its operands."""
+    check = _Checker("scatter", operand, indices, numbers)
+    check.index_vectors(
+        "scatter_dims_to_operand_dims",
+        numbers.scatter_dims_to_operand_dims,
+        "scatter_indices_batching_dims",
+        numbers.scatter_indices_batching_dims,
+    )
+    window_dims, inserted = numbers.update_window_dims, numbers.inserted_window_dims
+    batching = numbers.operand_batching_dims
+    rank = len(window_dims) + indices.ndim - 1
+    check.require(
+        updates.ndim == rank, f"updates must be of rank {rank}, got shape {updates.shape}"
+    )
+    check.axes("update_window_dims", window_dims, rank)
+    check.axes("inserted_window_dims", inserted, operand.ndim)
+    check.disjoint("inserted_window_dims", inserted, "operand_batching_dims", batching)
+    absent = {*inserted, *batching}
+    bounds = [size for d, size in enumerate(operand.shape) if d not in absent]
+    check.require(
+        len(bounds) == len(window_dims),
+        "update_window_dims must be as many as the axes of the operand that are neither inserted "
+        "nor batching",
+    )
+    for d, bound in zip(window_dims, bounds, strict=True):
+        check.require(
+            updates.shape[d] <= bound,
+            f"the window of the updates must not exceed the operand: axis {d} of updates, of "
+            f"shape {updates.shape}, must be at most {bound}",
+        )
+    rows = tuple([size for d, size in enumerate(updates.shape) if d not in window_dims])
+    check.require(
+        rows == indices.shape[:-1],
+        f"axes of updates outside of the window must be those of the indices: of updates, of "
+        f"shape {updates.shape}, they are {rows}",
+    )

@@ -1,0 +1,293 @@
+"""Joining arrays and taking them apart: concatenate, split, stack, unstack.
+
+May import the floors below, `lax.rules` and `lax.shapes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.rules import same_dtypes
+from minijax.lax.shapes import broadcast, canonical_axis, resized, trailing
+from minijax.lowering.module import i64_array
+from minijax.transforms.primitives import broadcast_in_dim_p, instantiate, moveaxis
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = [
+    "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p", "unstack", "unstack_p",
+]  # fmt: skip
+
+
+def _joined(avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> ShapedArray:
+    """The aval of an array made of several of one dtype."""
+    vma = frozenset().union(*(aval.vma for aval in avals))
+    weak = all(aval.weak_type for aval in avals)
+    return ShapedArray(shape, avals[0].dtype, weak, vma=vma)
+
+
+def _lined_up(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Operands of one shape with their batch axis at one place, and that place."""
+    first = next(dim for dim in dims if dim is not None)
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    out = []
+    for x, dim in zip(args, dims, strict=True):
+        if dim is None:
+            shape = list(np.shape(x))
+            shape.insert(first, size)
+            kept = tuple(axis for axis in range(len(shape)) if axis != first)
+            x = broadcast_in_dim_p.bind(
+                x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None
+            )
+        else:
+            x = moveaxis(x, dim, first)
+        out.append(x)
+    return out, first
+
+
+def _linear_in_all(p: Primitive) -> None:
+    """The jvp rule of a primitive that puts its operands together: it does so with tangents."""
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        out = p.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, zero_tangent(get_aval(out))
+        return out, p.bind(*[instantiate(t) for t in tangents], **params)
+
+
+def _linear_in_one(p: Primitive) -> None:
+    """The jvp rule of a primitive that takes its only operand apart."""
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        outs = p.bind(x, **params)
+        if type(t) is Zero:
+            return outs, [zero_tangent(get_aval(out)) for out in outs]
+        return outs, p.bind(t, **params)
+
+
+# -- concatenate and split --------------------------------------------------------------------
+
+concatenate_p = Primitive("concatenate")
+
+
+@concatenate_p.shape_rule
+def _(*avals, dimension):
+    shapes = ", ".join([str(aval.shape) for aval in avals])
+    same_dtypes("concatenate", avals)
+    first = avals[0]
+    if any(aval.ndim != first.ndim for aval in avals):
+        raise TypeError(
+            f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."
+        )
+    if not 0 <= dimension < first.ndim:
+        raise TypeError(f"concatenate: dimension {dimension} is out of bounds for shapes {shapes}.")
+    head, tail = first.shape[:dimension], first.shape[dimension + 1 :]
+    for aval in avals:
+        if aval.shape[:dimension] != head or aval.shape[dimension + 1 :] != tail:
+            raise TypeError(
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the "
+                f"one being concatenated: concatenating along dimension {dimension} for shapes "
+                f"{shapes}."
+            )
+    return _joined(avals, (*head, sum([aval.shape[dimension] for aval in avals]), *tail))
+
+
+_linear_in_all(concatenate_p)
+
+
+@concatenate_p.transpose
+def _(ct, *operands, dimension):
+    sizes = tuple([np.shape(x)[dimension] for x in operands])
+    parts = split_p.bind(ct, sizes=sizes, axis=dimension)
+    return [part if is_undefined(x) else None for x, part in zip(operands, parts, strict=True)]
+
+
+@concatenate_p.batch
+def _(args, dims, *, dimension):
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    first = next(dim for dim in dims if dim is not None)
+    lined = []
+    for x, dim in zip(args, dims, strict=True):
+        if dim is None:
+            x, dim = broadcast(x, (size,)), 0
+        lined.append(moveaxis(x, dim, first))
+    return concatenate_p.bind(*lined, dimension=dimension + (dimension >= first)), first
+
+
+@concatenate_p.lower
+def _(b, *operands, dimension):
+    return b.op("stablehlo.concatenate", operands, b.out, f"dimension = {dimension} : i64")
+
+
+def concatenate(operands: Any, dimension: int) -> Array:
+    """The operands one after the other along axis `dimension`, counted from the front.
+
+    TypeError if their dtypes, their ranks or their other sizes differ; ValueError if there are
+    none. StableHLO: `concatenate`.
+    """
+    operands = list(operands)
+    if not operands:
+        raise ValueError("concatenate takes at least one array; none was given.")
+    if len(operands) == 1 and isinstance(operands[0], Array):
+        return operands[0]
+    return concatenate_p.bind(*operands, dimension=index(dimension))
+
+
+split_p = Primitive("split", multiple_results=True)
+
+
+@split_p.shape_rule
+def _(x, *, sizes, axis):
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"split: sizes must be nonnegative, got {sizes}.")
+    if sum(sizes) != x.shape[axis]:
+        raise ValueError(
+            f"split: the sum of sizes {sizes} is {sum(sizes)}, and must be equal to dimension "
+            f"{axis} of the operand, of shape {x.shape}."
+        )
+    return [resized(x, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
+
+
+_linear_in_one(split_p)
+
+
+@split_p.transpose
+def _(cts, x, *, sizes, axis):
+    return [concatenate_p.bind(*[instantiate(ct) for ct in cts], dimension=axis)]
+
+
+@split_p.batch
+def _(args, dims, *, sizes, axis):
+    (x,), (dim,) = args, dims
+    outs = split_p.bind(x, sizes=sizes, axis=axis + (axis >= dim))
+    return outs, [dim] * len(outs)
+
+
+@split_p.lower
+def _(b, x, *, sizes, axis):
+    outs, parts, start = b.outs, [], 0
+    for out, size in zip(outs, sizes, strict=True):
+        parts.append(_static_slice(b, x, axis, start, start + size, out))
+        start += size
+    return parts
+
+
+def _static_slice(b, x, axis: int, start: int, limit: int, out: ShapedArray):
+    limits = [*x.shape, *trailing(x.aval)]
+    starts = [0] * len(limits)
+    starts[axis], limits[axis] = start, limit
+    attributes = (
+        f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+        f"strides = {i64_array([1] * len(limits))}"
+    )
+    return b.op("stablehlo.slice", (x,), out, attributes)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """`operand` cut along `axis` into consecutive parts of the given sizes.
+
+    ValueError if these are negative or do not add up to the size of the axis.
+    """
+    sizes = tuple(map(index, sizes))
+    return list(split_p.bind(operand, sizes=sizes, axis=canonical_axis(axis, np.ndim(operand))))
+
+
+# -- stack and unstack ------------------------------------------------------------------------
+
+stack_p = Primitive("stack")
+
+
+@stack_p.shape_rule
+def _(*avals, axis):
+    first = avals[0]
+    if any(aval.shape != first.shape for aval in avals):
+        shapes = ", ".join([str(aval.shape) for aval in avals])
+        raise ValueError(f"stack: arrays must have the same shape, got {shapes}.")
+    same_dtypes("stack", avals)
+    return _joined(avals, (*first.shape[:axis], len(avals), *first.shape[axis:]))
+
+
+_linear_in_all(stack_p)
+
+
+@stack_p.transpose
+def _(ct, *operands, axis):
+    parts = unstack_p.bind(ct, axis=axis)
+    return [part if is_undefined(x) else None for x, part in zip(operands, parts, strict=True)]
+
+
+@stack_p.batch
+def _(args, dims, *, axis):
+    lined, dim = _lined_up(args, dims)
+    if axis > dim:
+        return stack_p.bind(*lined, axis=axis + 1), dim
+    return stack_p.bind(*lined, axis=axis), dim + 1
+
+
+@stack_p.lower
+def _(b, *operands, axis):
+    out = b.out
+    shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
+    rows = [b.reshape(x, shape) for x in operands]
+    return b.op("stablehlo.concatenate", rows, out, f"dimension = {axis} : i64")
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+    """Operands of one shape and dtype, joined along a new axis.
+
+    ValueError if there are none, their shapes differ, or there is no such axis; TypeError if
+    their dtypes differ.
+    """
+    operands = list(operands)
+    if not operands:
+        raise ValueError("stack takes at least one array; none was given.")
+    return stack_p.bind(*operands, axis=canonical_axis(axis, np.ndim(operands[0]) + 1))
+
+
+unstack_p = Primitive("unstack", multiple_results=True)
+
+
+@unstack_p.shape_rule
+def _(x, *, axis):
+    row = resized(x, (*x.shape[:axis], *x.shape[axis + 1 :]))
+    return [row] * x.shape[axis]
+
+
+_linear_in_one(unstack_p)
+
+
+@unstack_p.transpose
+def _(cts, x, *, axis):
+    return [stack_p.bind(*[instantiate(ct) for ct in cts], axis=axis)]
+
+
+@unstack_p.batch
+def _(args, dims, *, axis):
+    (x,), (dim,) = args, dims
+    axis += axis >= dim
+    outs = unstack_p.bind(x, axis=axis)
+    return outs, [dim - (axis < dim)] * len(outs)
+
+
+@unstack_p.lower
+def _(b, x, *, axis):
+    outs, parts = b.outs, []
+    row = x.aval.update(shape=(*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    for place, out in enumerate(outs):
+        part = _static_slice(b, x, axis, place, place + 1, row)
+        parts.append(b.reshape(part, out.shape))
+    return parts
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+    """The arrays of which `x` is the stack along `axis`. ValueError if there is no such axis."""
+    return tuple(unstack_p.bind(x, axis=canonical_axis(axis, np.ndim(x))))

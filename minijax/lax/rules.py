@@ -1,0 +1,354 @@
+"""Shapes of rules that many primitives share. May import the floors below.
+
+A file of primitives names its operations as data; the functions here turn a line of that data into
+a primitive with all of its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import NoRule, Primitive, no_rule
+from minijax.transforms.primitives import (
+    add_tangents,
+    broadcast_in_dim_p,
+    moveaxis,
+    reduce_sum_p,
+)
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = [
+    "BITS", "FLOAT", "INEXACT", "INTEGER", "NUMBER", "ORDERED", "REAL", "add_any_broadcast",
+    "broadcasting_batch", "broadcasting_lower", "check_dtype", "collapse_like", "defjvp",
+    "elementwise", "expand_to", "linear", "merged", "nary_shape", "ndim_of", "same_dtypes",
+    "scalar_like", "shape_of", "widened",
+]  # fmt: skip
+
+# Groups of dtypes that operations accept, by the scalar categories of `dtypes.issubdtype`.
+_NAMES = {
+    np.floating: "floating", np.complexfloating: "complex", np.integer: "integer",
+    np.bool_: "boolean", np.inexact: "floating or complex", np.number: "numeric",
+    np.signedinteger: "signed integer", np.unsignedinteger: "unsigned integer",
+}  # fmt: skip
+
+NUMBER = (np.number,)
+FLOAT = (np.floating,)
+INEXACT = (np.floating, np.complexfloating)
+INTEGER = (np.integer,)
+BITS = (np.integer, np.bool_)
+REAL = (np.integer, np.floating)
+ORDERED = (np.integer, np.floating, np.bool_)
+
+
+# -- shapes and dtypes ------------------------------------------------------------------------
+
+
+def check_dtype(
+    name: str, aval: ShapedArray, accepted: Sequence[type], position: int | None = None
+) -> None:
+    """TypeError unless the dtype is of one of the accepted categories."""
+    if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepted):
+        kinds = ", ".join(_NAMES.get(kind, kind.__name__) for kind in accepted)
+        where = "" if position is None else f" at position {position}"
+        raise TypeError(
+            f"{name} does not accept dtype {aval.dtype.name}{where} (operand "
+            f"{aval.str_short()}). Accepted dtypes are {kinds}: convert it with .astype(...)."
+        )
+
+
+def nary_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+    """The common shape of operands: each has it, or is a scalar, or has ones in places of it."""
+    shape = avals[0].shape
+    for aval in avals[1:]:
+        if aval.shape != shape:
+            return _broadcast_shape(name, avals)
+    return shape
+
+
+def _broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+    shapes = [aval.shape for aval in avals if aval.shape]
+    if len({len(shape) for shape in shapes}) > 1:
+        raise TypeError(
+            f"{name}: arrays must have same number of dimensions, got shapes "
+            f"{', '.join(str(aval.shape) for aval in avals)}: use the function of minijax.numpy, "
+            "or reshape."
+        )
+    out = []
+    for sizes in zip(*shapes, strict=True):
+        chosen = {size for size in sizes if size != 1}
+        if len(chosen) > 1:
+            raise TypeError(
+                f"{name} got incompatible shapes for broadcasting: "
+                f"{', '.join(str(aval.shape) for aval in avals)}. Each dimension must be the same, "
+                "or 1."
+            )
+        out.append(chosen.pop() if chosen else 1)
+    return tuple(out)
+
+
+def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
+    """TypeError unless all operands have one dtype."""
+    first = avals[0].dtype
+    if any(aval.dtype != first for aval in avals):
+        raise TypeError(
+            f"lax.{name} requires arguments to have the same dtypes, got "
+            f"{', '.join(aval.dtype.name for aval in avals)}: convert them, or use the "
+            "function of minijax.numpy, which promotes."
+        )
+
+
+def merged(avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ShapedArray:
+    """The aval of a result: weak if all operands are, varying where any is."""
+    first = avals[0]
+    weak, vma, sharding = first.weak_type, first.vma, first.sharding
+    for aval in avals[1:]:
+        weak = weak and aval.weak_type
+        vma = vma | aval.vma if aval.vma else vma
+        sharding = aval.sharding if sharding is None else sharding
+    return ShapedArray(shape, dtype, weak, sharding=sharding, vma=vma)
+
+
+_scalars: dict[tuple, np.generic] = {}
+
+
+def scalar_like(value: complex, x: Any) -> np.generic:
+    """A number as a scalar of the dtype of an array or number."""
+    key = (value, get_aval(x).dtype)
+    try:
+        return _scalars[key]
+    except KeyError:
+        scalar = _scalars[key] = np.asarray(value, key[1])[()]
+        return scalar
+
+
+# -- primitives that work on elements -------------------------------------------------------------
+
+
+def elementwise(
+    name: str,
+    op: str | Callable,
+    accepts: Sequence[Sequence[type]],
+    *,
+    result: Callable[[np.dtype], np.dtype] | None = None,
+    jvp: Sequence[Callable | None] | NoRule | None = None,
+    attributes: str = "",
+) -> Primitive:
+    """A primitive that works on elements, with all of its rules.
+
+    - `op`: the StableHLO or CHLO operation, or a lowering rule, which finds operands of full shape
+    - `accepts`: for each operand, the categories of dtype it takes
+    - `result`: from the first operand's dtype to the result's; the same by default
+    - `jvp`: for each operand, `(t, out, *operands) -> tangent`, or None where it is zero; or a
+      `NoRule`. Without it, the tangent of the result is zero.
+    """
+    p = Primitive(name)
+
+    @p.shape_rule
+    def _(*avals, **params):
+        for position, (aval, accepted) in enumerate(zip(avals, accepts, strict=True)):
+            check_dtype(name, aval, accepted, position if len(avals) > 1 else None)
+        if len(avals) > 1:
+            same_dtypes(name, avals)
+        dtype = avals[0].dtype
+        return merged(avals, nary_shape(name, avals), dtype if result is None else result(dtype))
+
+    if isinstance(jvp, NoRule):
+        p.rule_jvp = jvp
+    else:
+        defjvp(p, *(jvp or [None] * len(accepts)))
+    p.rule_transpose = no_rule("it is not linear in its operands")
+    p.rule_batch = broadcasting_batch(p)
+    if callable(op):
+        p.lower(broadcasting_lower(op))
+    else:
+
+        @p.lower
+        @broadcasting_lower
+        def _(b, *operands, **params):
+            return b.op(op, operands, b.out, attributes)
+
+    return p
+
+
+def broadcasting_lower(rule: Callable) -> Callable:
+    """Give the rule operands of the full shape: scalars and ones are broadcast first."""
+
+    def lower(b, *operands, **params):
+        shape = b.out.shape
+        for x in operands:
+            if x.aval.shape != shape:
+                operands = [_to_shape(b, x, shape) for x in operands]
+                break
+        return rule(b, *operands, **params)
+
+    return lower
+
+
+def _to_shape(b, x, shape):
+    if x.shape == shape:
+        return x
+    dims = () if not x.shape else range(len(shape))
+    return b.broadcast(x, shape, dims)
+
+
+def widened(op: str, bits: int = 16) -> Callable:
+    """Lower to `op`, computed in float32 for operands narrower than `bits`."""
+
+    def rule(b, *operands, **params):
+        out = b.out
+        if dtypes.bit_width(out.dtype) >= bits:
+            return b.op(op, operands, out)
+        wide = [b.convert(x, dtypes.float32) for x in operands]
+        return b.convert(b.op(op, wide, out.update(dtype=dtypes.float32)), out.dtype)
+
+    return rule
+
+
+# -- derivatives --------------------------------------------------------------------------------
+
+
+def defjvp(p: Primitive, *rules: Callable | None) -> None:
+    """Set the jvp rule of a primitive from one partial derivative for each operand.
+
+    A rule `(t, out, *operands, **params)` gives what the tangent `t` of its operand adds to the
+    tangent of the result. None, for a rule or given by it, stands for a derivative that is zero.
+    """
+    if len(rules) == 1 and rules[0] is not None:
+        rule = rules[0]
+
+        @p.jvp
+        def _(primals, tangents, **params):
+            out = p.bind(*primals, **params)
+            t = tangents[0]
+            if type(t) is Zero:
+                return out, zero_tangent(get_aval(out))
+            t_out = rule(t, out, *primals, **params)
+            return out, zero_tangent(get_aval(out)) if t_out is None else t_out
+
+        return
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        out = p.bind(*primals, **params)
+        total = None
+        for rule, t in zip(rules, tangents, strict=True):
+            if rule is not None and type(t) is not Zero:
+                part = rule(t, out, *primals, **params)
+                if part is not None:
+                    total = part if total is None else add_any_broadcast(total, part)
+        aval = get_aval(out)
+        if total is None:
+            return out, zero_tangent(aval)
+        if shape_of(total) != aval.shape:
+            total = expand_to(total, aval.shape)
+        return out, total
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an array or number."""
+    try:
+        return x.shape
+    except AttributeError:
+        return np.shape(x)
+
+
+def add_any_broadcast(x: Any, y: Any) -> Any:
+    """The sum of two tangents, either of which may be of a smaller, broadcastable shape."""
+    if shape_of(x) == shape_of(y):
+        return add_tangents(x, y)
+    shape = np.broadcast_shapes(shape_of(x), shape_of(y))
+    return add_tangents(expand_to(x, shape), expand_to(y, shape))
+
+
+def expand_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """A scalar, or an array with ones in places, broadcast to a shape of its rank."""
+    found = shape_of(x)
+    if found == shape:
+        return x
+    dims = () if not found else tuple(range(len(shape)))
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+
+
+def collapse_like(ct: Any, aval: ShapedArray) -> Any:
+    """A cotangent summed to the shape of an operand that was broadcast by its operation."""
+    if type(ct) is Zero or np.shape(ct) == aval.shape:
+        return ct
+    if not aval.shape:
+        return reduce_sum_p.bind(ct, axes=tuple(range(ct.ndim)), out_sharding=None)
+    axes = tuple(axis for axis, size in enumerate(aval.shape) if size == 1 != ct.shape[axis])
+    kept = tuple(axis for axis in range(ct.ndim) if axis not in axes)
+    summed = reduce_sum_p.bind(ct, axes=axes, out_sharding=None)
+    return broadcast_in_dim_p.bind(
+        summed, shape=aval.shape, broadcast_dimensions=kept, sharding=None
+    )
+
+
+def linear(p: Primitive, transpose: Callable) -> None:
+    """Rules of a primitive that is linear in its only operand: it is its own derivative."""
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        out = p.bind(x, **params)
+        if type(t) is Zero:
+            return out, zero_tangent(get_aval(out))
+        return out, p.bind(t, **params)
+
+    @p.transpose
+    def _(ct, x, **params):
+        assert is_undefined(x)
+        return [transpose(ct, x.aval, **params)]
+
+
+# -- batching -----------------------------------------------------------------------------------
+
+
+def broadcasting_batch(p: Primitive) -> Callable:
+    """The batching rule of an operation on elements: line the batch axes up."""
+
+    def batch(args, dims, **params):
+        if len(args) == 1:
+            return p.bind(*args, **params), dims[0]
+        ndim = max(ndim_of(x) - (d is not None) for x, d in zip(args, dims, strict=True))
+        full = [
+            d for x, d in zip(args, dims, strict=True) if d is not None and ndim_of(x) == ndim + 1
+        ]
+        place = full[0] if full else 0
+        lined = [_line_up(x, d, ndim, place) for x, d in zip(args, dims, strict=True)]
+        return p.bind(*lined, **params), place
+
+    return batch
+
+
+def ndim_of(x: Any) -> int:
+    """The number of dimensions of an array or number."""
+    try:
+        return x.ndim
+    except AttributeError:
+        return np.ndim(x)
+
+
+def _line_up(x: Any, dim: int | None, ndim: int, place: int) -> Any:
+    """The batch axis at `place`, and axes of size one so that the others align."""
+    if dim is None:
+        if ndim_of(x) == 0:
+            return x
+        shape = list(x.shape)
+        shape.insert(place, 1)
+        dims = tuple([axis for axis in range(ndim + 1) if axis != place])
+        return broadcast_in_dim_p.bind(
+            x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None
+        )
+    if x.ndim == ndim + 1:
+        return moveaxis(x, dim, place)
+    # A scalar of each element of the batch.
+    shape = [1] * (ndim + 1)
+    shape[place] = x.shape[0]
+    return broadcast_in_dim_p.bind(
+        x, shape=tuple(shape), broadcast_dimensions=(place,), sharding=None
+    )

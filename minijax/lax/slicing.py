@@ -1,0 +1,276 @@
+"""Static slices and padding, which are each other's transposes.
+
+May import the floors below and the files of `lax` on arithmetic, comparison and shapes. Slices at
+indices that a program computes stand in `lax.dynamic_slicing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.arithmetic import add_p, neg_p
+from minijax.lax.compare import select_n_p
+from minijax.lax.rules import linear
+from minijax.lax.shapes import canonical_axis, resized, squeeze_p, trailing
+from minijax.lowering.module import i64_array
+from minijax.transforms.batching import to_front
+from minijax.transforms.primitives import (
+    broadcast_in_dim_p,
+    full_like_aval,
+    instantiate,
+    reduce_sum_p,
+)
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+
+__all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
+
+# -- slice -----------------------------------------------------------------------------------------
+
+slice_p = Primitive("slice")
+
+
+@slice_p.shape_rule
+def _(x, *, start_indices, limit_indices, strides):
+    steps = (1,) * x.ndim if strides is None else strides
+    if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+        raise TypeError(
+            "slice: start_indices, limit_indices and strides must have one entry for each axis, "
+            f"got {start_indices}, {limit_indices} and {strides} for shape {x.shape}."
+        )
+    shape = []
+    for start, limit, step, size in zip(start_indices, limit_indices, steps, x.shape, strict=True):
+        if not 0 <= start <= limit <= size or step <= 0:
+            raise TypeError(
+                "slice: 0 <= start_indices <= limit_indices <= shape and strides > 0 must hold for "
+                f"each axis; got start_indices {start_indices}, limit_indices {limit_indices}, "
+                f"strides {strides} for shape {x.shape}."
+            )
+        shape.append(-((start - limit) // step))
+    return resized(x, tuple(shape))
+
+
+def _slice_transpose(ct, aval, *, start_indices, limit_indices, strides):
+    if strides is None:
+        ends = limit_indices
+        gaps = (0,) * aval.ndim
+    else:
+        gaps = [step - 1 if size > 1 else 0 for step, size in zip(strides, ct.shape, strict=True)]
+        ends = [
+            start + (1 + (size - 1) * (gap + 1) if size else 0)
+            for start, size, gap in zip(start_indices, ct.shape, gaps, strict=True)
+        ]
+    config = tuple([
+        (start, size - end, gap)
+        for start, end, size, gap in zip(start_indices, ends, aval.shape, gaps, strict=True)
+    ])  # fmt: skip
+    return pad_p.bind(ct, _zero(ct), padding_config=config)
+
+
+def _zero(x: Any) -> np.generic:
+    return full_like_aval(0, ShapedArray((), get_aval(x).dtype))
+
+
+linear(slice_p, _slice_transpose)
+
+
+@slice_p.batch
+def _(args, dims, *, start_indices, limit_indices, strides):
+    (x,), (dim,) = args, dims
+    starts = (*start_indices[:dim], 0, *start_indices[dim:])
+    limits = (*limit_indices[:dim], x.shape[dim], *limit_indices[dim:])
+    if strides is not None:
+        strides = (*strides[:dim], 1, *strides[dim:])
+    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=strides), dim
+
+
+@slice_p.lower
+def _(b, x, *, start_indices, limit_indices, strides):
+    extra = trailing(x.aval)
+    strides = (*(strides or (1,) * len(start_indices)), *[1] * len(extra))
+    attributes = (
+        f"start_indices = {i64_array((*start_indices, *[0] * len(extra)))}, "
+        f"limit_indices = {i64_array((*limit_indices, *extra))}, strides = {i64_array(strides)}"
+    )
+    return b.op("stablehlo.slice", (x,), b.out, attributes)
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
+    """The elements from `start_indices` up to `limit_indices`, every `strides`-th.
+
+    All are static, one for each axis, and within the operand: TypeError otherwise.
+    StableHLO: `slice`.
+    """
+    return slice_p.bind(
+        operand,
+        start_indices=tuple(map(index, start_indices)),
+        limit_indices=tuple(map(index, limit_indices)),
+        strides=None if strides is None else tuple(map(index, strides)),
+    )
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
+    """A slice of one axis; indices below zero count from its end, None stands for its ends."""
+    shape = np.shape(operand)
+    axis = canonical_axis(axis, len(shape))
+    size = shape[axis]
+    start = 0 if start_index is None else index(start_index)
+    limit = size if limit_index is None else index(limit_index)
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + size if start < 0 else start
+    limits[axis] = limit + size if limit < 0 else limit
+    strides[axis] = index(stride)
+    return slice_p.bind(
+        operand,
+        start_indices=tuple(starts),
+        limit_indices=tuple(limits),
+        strides=tuple(strides),
+    )
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """The part of `operand` at one static index of an axis, which is kept with size 1 or dropped.
+
+    IndexError if the index is out of range.
+    """
+    axis = canonical_axis(axis, np.ndim(operand))
+    size = np.shape(operand)[axis]
+    wrapped = _as_index(index)
+    wrapped = wrapped + size if wrapped < 0 else wrapped
+    if not 0 <= wrapped < size:
+        raise IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}, of an operand of "
+            f"shape {np.shape(operand)}."
+        )
+    row = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
+    return row if keepdims else squeeze_p.bind(row, dimensions=(axis,))
+
+
+_as_index = index
+
+# -- pad ---------------------------------------------------------------------------------------------
+
+pad_p = Primitive("pad")
+
+
+@pad_p.shape_rule
+def _(x, value, *, padding_config):
+    if x.dtype != value.dtype:
+        raise TypeError(
+            "pad: operand and padding_value must be same dtype: got "
+            f"{x.dtype.name} and {value.dtype.name}: convert one of them."
+        )
+    if value.shape:
+        raise ValueError(f"pad: padding_value must be a scalar; got shape {value.shape}.")
+    if len(padding_config) != x.ndim:
+        raise ValueError(
+            "pad: length of padding_config must equal the number of axes of operand, got "
+            f"padding_config {padding_config} for operand shape {x.shape}."
+        )
+    if any(interior < 0 for _, _, interior in padding_config):
+        raise ValueError(
+            f"pad: interior padding must be nonnegative, got padding_config {padding_config}."
+        )
+    shape = tuple([
+        low + high + size + interior * max(size - 1, 0)
+        for size, (low, high, interior) in zip(x.shape, padding_config, strict=True)
+    ])  # fmt: skip
+    if any(size < 0 for size in shape):
+        raise ValueError(
+            f"pad: dimension size after padding is not at least 0, got result shape {shape}, for "
+            f"padding_config {padding_config} and operand shape {x.shape}."
+        )
+    return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type, vma=x.vma | value.vma)
+
+
+@pad_p.jvp
+def _(primals, tangents, *, padding_config):
+    out = pad_p.bind(*primals, padding_config=padding_config)
+    if all(type(t) is Zero for t in tangents):
+        return out, zero_tangent(get_aval(out))
+    tangents = [instantiate(t) for t in tangents]
+    return out, pad_p.bind(*tangents, padding_config=padding_config)
+
+
+@pad_p.transpose
+def _(ct, x, value, *, padding_config):
+    ct_x = ct_value = None
+    lost = None
+    if is_undefined(x) or is_undefined(value):
+        outer = tuple((-low, -high, 0) for low, high, _ in padding_config)
+        inner = pad_p.bind(ct, _zero(ct), padding_config=outer)
+        if any(interior for _, _, interior in padding_config):
+            inner = slice_p.bind(
+                inner,
+                start_indices=(0,) * ct.ndim,
+                limit_indices=inner.shape,
+                strides=tuple(interior + 1 for _, _, interior in padding_config),
+            )
+        lost = inner
+    if is_undefined(x):
+        ct_x = lost
+    if is_undefined(value):
+        axes = tuple(range(ct.ndim))
+        total = reduce_sum_p.bind(ct, axes=axes, out_sharding=None)
+        kept = reduce_sum_p.bind(lost, axes=axes, out_sharding=None)
+        ct_value = add_p.bind(total, neg_p.bind(kept))
+    return [ct_x, ct_value]
+
+
+@pad_p.batch
+def _(args, dims, *, padding_config):
+    (x, value), (dx, dv) = args, dims
+    if dv is None:
+        config = (*padding_config[:dx], (0, 0, 0), *padding_config[dx:])
+        return pad_p.bind(x, value, padding_config=config), dx
+    # One padding value for each element of the batch: pad with anything, and choose.
+    x = to_front(x, dx, value.shape[0])
+    config = ((0, 0, 0), *padding_config)
+    padded = pad_p.bind(x, _zero(x), padding_config=config)
+    held = full_like_aval(True, ShapedArray(x.shape, dtypes.bool_))
+    held = pad_p.bind(held, np.False_, padding_config=config)
+    values = broadcast_in_dim_p.bind(
+        value, shape=padded.shape, broadcast_dimensions=(0,), sharding=None
+    )
+    return select_n_p.bind(held, values, padded), 0
+
+
+@pad_p.lower
+def _(b, x, value, *, padding_config):
+    lows, highs, interiors = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+    attributes = (
+        f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
+        f"interior_padding = {i64_array(interiors)}"
+    )
+    return b.op("stablehlo.pad", (x, value), b.out, attributes)
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+    """`operand` with a scalar around and between its elements.
+
+    `padding_config` has for each axis how many are put before, after, and between each two;
+    numbers below zero take elements away, before and after. TypeError if the dtypes differ;
+    ValueError if the sizes do not work out. StableHLO: `pad`.
+    """
+    config = tuple(
+        [(index(low), index(high), index(between)) for low, high, between in padding_config]
+    )
+    return pad_p.bind(operand, padding_value, padding_config=config)

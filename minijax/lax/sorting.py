@@ -1,0 +1,457 @@
+"""Sorting, and the greatest elements.
+
+May import the floors below, and the files of `lax` on elements, shapes and indexing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.filling import iota_p
+from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
+from minijax.lax.indexing import gather_p
+from minijax.lax.reductions import from_ordered_bits, to_ordered_bits
+from minijax.lax.shapes import canonical_axis, reshape_p
+from minijax.lowering.module import i64_array
+from minijax.runtime.versions import approx_top_k_size
+from minijax.transforms.batching import to_front
+from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.tangents import Zero, zero_tangent
+
+__all__ = [
+    "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k",
+    "top_k_p",
+]  # fmt: skip
+
+_BOOL = np.dtype(np.bool_)
+_INT32 = np.dtype(np.int32)
+
+# -- the order of keys ----------------------------------------------------------------------------------
+
+
+def _parts(r, x) -> list:
+    """A key as reals: complex numbers are ordered by real, then by imaginary part."""
+    if not dtypes.issubdtype(x.dtype, np.complexfloating):
+        return [x]
+    part = x.aval.update(dtype=dtypes.to_real_dtype(x.dtype))
+    return [r.op(f"stablehlo.{name}", (x,), part) for name in ("real", "imag")]
+
+
+def _canonical(r, x):
+    """A float with one zero and one NaN, for the total order."""
+    zero, nan = r.constant(0, x.aval), r.constant(np.nan, x.aval)
+    x0 = r.op("stablehlo.select", (r.compare(x, zero, "EQ"), zero, x), x.aval)
+    return r.op("stablehlo.select", (r.compare(x, x, "NE"), nan, x0), x.aval)
+
+
+def _order(r, x, y) -> tuple[Any, Any]:
+    """Functions that write `x < y` and `x == y` of two real keys: zeros are equal, NaN is last."""
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return lambda: r.compare(x, y, "LT"), lambda: r.compare(x, y, "EQ")
+    if r.platform != "cpu":  # this is what the sorting libraries of accelerators are matched with
+        x, y = _canonical(r, x), _canonical(r, y)
+        return (
+            lambda: r.compare(x, y, "LT", "TOTALORDER"),
+            lambda: r.compare(x, y, "EQ", "TOTALORDER"),
+        )
+
+    def op(name, *operands):
+        return r.op(f"stablehlo.{name}", operands, operands[0].aval)
+
+    def less():
+        return op("and", op("not", r.compare(x, y, "GE")), r.compare(x, x, "EQ"))
+
+    def same():
+        both = op("and", r.compare(x, x, "NE"), r.compare(y, y, "NE"))
+        return op("or", r.compare(x, y, "EQ"), both)
+
+    return less, same
+
+
+def _before(r, keys: Sequence[tuple[Any, Any]]):
+    """Whether the first of two rows of keys comes before the second."""
+    pairs = [
+        _order(r, *pair) for x, y in keys for pair in zip(_parts(r, x), _parts(r, y), strict=True)
+    ]
+    result = pairs[-1][0]()
+    for less, same in reversed(pairs[:-1]):
+        first, equal = less(), same()
+        later = r.op("stablehlo.and", (equal, result), result.aval)
+        result = r.op("stablehlo.or", (first, later), result.aval)
+    return result
+
+
+# -- sort -----------------------------------------------------------------------------------------------
+
+sort_p = Primitive("sort", multiple_results=True)
+
+
+@sort_p.shape_rule
+def _(*avals, dimension, is_stable, num_keys):
+    if any(aval.shape != avals[0].shape for aval in avals):
+        raise TypeError(
+            "Arguments to sort must have equal shapes, got: "
+            f"{' '.join(str(aval.shape) for aval in avals)}: broadcast them first."
+        )
+    if any(isinstance(aval.dtype, dtypes.ExtendedDType) for aval in avals):
+        shown = ", ".join(map(str, avals))
+        raise TypeError(f"sort: elements of extended dtypes have no order; got {shown}.")
+    return list(avals)
+
+
+@sort_p.jvp
+def _(primals, tangents, *, dimension, is_stable, num_keys):
+    """Tangents take the places that their primals take."""
+    params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
+    if all(type(t) is Zero for t in tangents):
+        return sort_p.bind(*primals, **params), list(tangents)
+    shape = get_aval(primals[0]).shape
+    places = iota_p.bind(dtype=_U32, shape=shape, dimension=dimension, sharding=None)
+    *outs, places = sort_p.bind(*primals, places, **params)
+    rows = broadcast_in_dim_p.bind(
+        places,
+        shape=(*shape, 1),
+        broadcast_dimensions=tuple(range(len(shape))),
+        sharding=None,
+    )
+    return outs, [t if type(t) is Zero else _taken(t, rows, dimension) for t in tangents]
+
+
+_U32 = np.dtype(np.uint32)
+
+
+def _taken(x: Any, places: Any, axis: int) -> Any:
+    """The elements of `x` at places along an axis; those are one to a row of the last axis."""
+    others = tuple([d for d in range(x.ndim) if d != axis])
+    return gather_p.bind(
+        x,
+        places,
+        dimension_numbers=GatherDimensionNumbers((), (axis,), (axis,), others, others),
+        slice_sizes=tuple([min(1, size) if d != axis else 1 for d, size in enumerate(x.shape)]),
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        fill_value=None,
+    )
+
+
+sort_p.rule_transpose = no_rule("it is not linear in its operands")
+
+
+@sort_p.batch
+def _(args, dims, *, dimension, **params):
+    place = next(d for d in dims if d is not None)
+    if any(d != place for d in dims):
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        place = 0
+    outs = sort_p.bind(*args, dimension=dimension + (dimension >= place), **params)
+    return outs, [place] * len(outs)
+
+
+# XLA's CPU sorts single integers by a plain comparison in a quarter of the time that it takes for several
+# operands, or for any other comparison. So floats are sorted as integers of the same order, and keys with
+# other operands as integers that hold a key and its place: from this size on, for it compiles longer.
+_MANY = 4096
+_I64 = np.dtype(np.int64)
+
+
+@sort_p.lower
+def _(b, *operands, dimension, is_stable, num_keys):
+    x = operands[0]
+    if b.platform == "cpu" and num_keys == 1 and x.aval.size >= _MANY:
+        keys = to_ordered_bits(b, x) if len(operands) == 1 else _narrow_keys(b, x)
+        if keys is not None and len(operands) == 1:
+            keys = _lower_sort(b, [keys], dimension, is_stable, 1)[0]
+            return [from_ordered_bits(b, keys, x.aval)]
+        if keys is not None and x.shape[dimension] < 2**31:
+            return _sort_packed(b, keys, operands, dimension)
+    return _lower_sort(b, operands, dimension, is_stable, num_keys)
+
+
+def _narrow_keys(b, x):
+    """Keys as integers of up to 32 bits, in 64, in the order of sorting; None if they are wider."""
+    wide = x.aval.update(dtype=_I64, weak_type=False)
+    if dtypes.issubdtype(x.dtype, np.floating):
+        bits = None if x.dtype == np.float64 else to_ordered_bits(b, x)
+        if bits is None:
+            return None
+        zeros = b.compare(x, b.full(0, x.aval), "EQ")
+        x = b.op("stablehlo.select", (zeros, b.full(0, bits.aval), bits), bits.aval)
+    elif x.dtype.kind == "c" or dtypes.bit_width(x.dtype) > 32:
+        return None
+    keys = b.op("stablehlo.convert", (x,), wide)
+    if dtypes.issubdtype(x.dtype, np.unsignedinteger):  # so that 32 bits go below the sign
+        keys = b.op("stablehlo.subtract", (keys, b.full(2**31, wide)), wide)
+    return keys
+
+
+def _sort_packed(b, keys, operands, dimension: int) -> list:
+    """Sort keys above their places, then read all operands at those: a stable sort."""
+    wide = keys.aval
+    high = b.op("stablehlo.shift_left", (keys, b.full(32, wide)), wide)
+    places = b.op("stablehlo.iota", (), wide, f"iota_dimension = {dimension} : i64")
+    packed = b.op("stablehlo.or", (high, places), wide)
+    packed = _lower_sort(b, [packed], dimension, False, 1)[0]
+    places = b.op("stablehlo.and", (packed, b.full(2**32 - 1, wide)), wide)
+    rows = b.reshape(b.convert(places, _INT32), (*wide.shape, 1))
+    others = [d for d in range(wide.ndim) if d != dimension]
+    attributes = (
+        f"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [{dimension}], "
+        f"operand_batching_dims = {others}, start_indices_batching_dims = {others}, "
+        f"start_index_map = [{dimension}], index_vector_dim = {wide.ndim}>, "
+        f"slice_sizes = {i64_array([1] * wide.ndim)}, indices_are_sorted = false"
+    )
+    return [b.op("stablehlo.gather", (x, rows), x.aval, attributes) for x in operands]
+
+
+def _lower_sort(b, operands, dimension: int, is_stable: bool, num_keys: int) -> list:
+    scalars = [x.aval.update(shape=()) for x in operands for _ in range(2)]
+
+    def body(r, *elements):
+        pairs = list(zip(elements[::2], elements[1::2], strict=True))
+        return [_before(r, pairs[:num_keys])]
+
+    stable = "true" if is_stable else "false"
+    attributes = f"dimension = {dimension} : i64, is_stable = {stable}"
+    outs = [x.aval for x in operands]
+    return b.op_n("stablehlo.sort", operands, outs, attributes, [b.region(scalars, body)])
+
+
+def sort(
+    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array | tuple[Array, ...]:
+    """Sort along an axis; several arrays together, ordered by the first `num_keys` of them.
+
+    NaN comes last, complex numbers are ordered by real, then imaginary part. TypeError if shapes
+    differ, ValueError for an axis that does not exist or too many keys. StableHLO: `sort`.
+    """
+    if not isinstance(operand, (list, tuple)):
+        if num_keys != 1:
+            raise ValueError(f"sort: num_keys={num_keys} must equal 1 for a single operand.")
+        axis = canonical_axis(dimension, np.ndim(operand))
+        return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
+    if not operand:
+        raise TypeError("Sort requires at least one operand: got an empty sequence.")
+    if not 1 <= num_keys <= len(operand):
+        raise ValueError(
+            f"sort: num_keys={num_keys} must be between 1 and len(operand)={len(operand)}."
+        )
+    axis = canonical_axis(dimension, get_aval(operand[0]).ndim)
+    return tuple(
+        sort_p.bind(*operand, dimension=axis, is_stable=bool(is_stable), num_keys=num_keys)
+    )
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Keys sorted along an axis, and values in the order of their keys; see `sort`."""
+    axis = canonical_axis(dimension, get_aval(keys).ndim)
+    out = sort_p.bind(keys, values, dimension=axis, is_stable=bool(is_stable), num_keys=1)
+    return out[0], out[1]
+
+
+# -- top_k ----------------------------------------------------------------------------------------------
+
+top_k_p = Primitive("top_k", multiple_results=True)
+
+
+@top_k_p.shape_rule
+def _(x, *, k, axis):
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}.")
+    if k > x.shape[axis]:
+        raise ValueError(
+            f"k argument to top_k must be no larger than size along axis; got k={k} with "
+            f"axis={axis} of shape {x.shape}."
+        )
+    if not any(dtypes.issubdtype(x.dtype, kind) for kind in (np.integer, np.floating, np.bool_)):
+        raise ValueError(f"top_k is not compatible with complex inputs: got {x.str_short()}.")
+    out = x.update(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
+    return [out, out.update(dtype=_INT32)]
+
+
+@top_k_p.jvp
+def _(primals, tangents, *, k, axis):
+    return _follow(top_k_p.bind(*primals, k=k, axis=axis), tangents[0], axis)
+
+
+def _follow(outs: Sequence[Any], t: Any, axis: int) -> tuple[Sequence[Any], list[Any]]:
+    """The tangents of chosen values, from the places that they were chosen at."""
+    values, places = outs
+    nothing = zero_tangent(get_aval(places))
+    if type(t) is Zero:
+        return outs, [zero_tangent(get_aval(values)), nothing]
+    rows = reshape_p.bind(places, new_sizes=(*places.shape, 1), dimensions=None, sharding=None)
+    return outs, [_taken(t, rows, axis), nothing]
+
+
+top_k_p.rule_transpose = no_rule("it is not linear in its operand")
+
+
+@top_k_p.batch
+def _(args, dims, *, k, axis):
+    (x,), (dim,) = args, dims
+    return top_k_p.bind(x, k=k, axis=axis + (axis >= dim)), [dim, dim]
+
+
+@top_k_p.lower
+def _(b, x, *, k, axis):
+    return _greatest(b, x, k, axis, b.outs)
+
+
+def _greatest(b, x, k: int, axis: int, outs: Sequence[ShapedArray]) -> list:
+    """The `k` greatest in falling order, and their places; of equal ones the first come first."""
+    ndim, last = len(x.shape), len(x.shape) - 1
+    order = [d for d in range(ndim) if d != axis] + [axis]
+    if axis != last:
+        x = b.transpose(x, order)
+    dtype = x.dtype
+    if dtypes.bit_width(dtype) < 8 and dtype != _BOOL:
+        wide = np.float32 if dtypes.issubdtype(dtype, np.floating) else np.int32
+        x = b.convert(x, np.dtype(wide))
+    shape = (*x.shape[:last], k)
+    chosen = [x.aval.update(shape=shape), x.aval.update(shape=shape, dtype=_INT32)]
+    values, places = b.op_n("chlo.top_k", (x,), chosen, f"k = {k} : i64")
+    values = b.convert(values, dtype)
+    if axis == last:
+        return [values, places]
+    back = [order.index(d) for d in range(ndim)]
+    return [b.transpose(values, back), b.transpose(places, back)]
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+    """The `k` greatest elements along an axis, in falling order, and their indices (int32).
+
+    Of equal elements the first come first; NaN is greatest. ValueError if `k` is negative or greater
+    than the axis is long, or for complex operands.
+    """
+    axis = canonical_axis(axis, np.ndim(operand))
+    return list(top_k_p.bind(operand, k=index(k), axis=axis))
+
+
+# -- approx_max_k, approx_min_k -------------------------------------------------------------------------
+
+approx_top_k_p = Primitive("approx_top_k", multiple_results=True)
+
+
+@approx_top_k_p.shape_rule
+def _(
+    x, *, k, reduction_dimension, recall_target, is_max_k, reduction_input_size_override,
+    aggregate_to_topk,
+):  # fmt: skip
+    name = "approx_max_k" if is_max_k else "approx_min_k"
+    if k <= 0:
+        raise ValueError(f"{name}: k must be positive, got {k}.")
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        raise ValueError(f"{name}: operand must be a floating type, got {x.str_short()}.")
+    if not 0 < recall_target <= 1:
+        raise ValueError(f"{name}: recall_target must be in (0, 1], got {recall_target}.")
+    axis = _axis(name, reduction_dimension, x)
+    size = x.shape[axis]
+    if size < k:
+        raise ValueError(
+            f"{name}: k must not be greater than the size of reduction_dim {size}, got {k}."
+        )
+    if not aggregate_to_topk:
+        override = reduction_input_size_override
+        k = approx_top_k_size(size, x.ndim, k, recall_target, override)
+    out = x.update(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
+    return [out, out.update(dtype=_INT32)]
+
+
+def _axis(name: str, dimension: int, x: ShapedArray) -> int:
+    if not -x.ndim <= dimension < x.ndim:
+        raise IndexError(
+            f"{name}: reduction_dimension {dimension} is out of range for an operand of shape "
+            f"{x.shape}."
+        )
+    return dimension % x.ndim
+
+
+@approx_top_k_p.jvp
+def _(primals, tangents, **params):
+    outs = approx_top_k_p.bind(*primals, **params)
+    return _follow(outs, tangents[0], params["reduction_dimension"] % get_aval(primals[0]).ndim)
+
+
+approx_top_k_p.rule_transpose = no_rule("it is not linear in its operand")
+
+
+@approx_top_k_p.batch
+def _(args, dims, *, reduction_dimension, **params):
+    (x,), (dim,) = args, dims
+    axis = reduction_dimension % (x.ndim - 1)
+    axis += axis >= dim
+    return approx_top_k_p.bind(x, reduction_dimension=axis, **params), [dim, dim]
+
+
+@approx_top_k_p.lower
+def _(b, x, *, reduction_dimension, is_max_k, **params):
+    """Found exactly: what recall is asked for is a floor, which only TPUs gain by going down to."""
+    outs = b.outs
+    axis = reduction_dimension % len(x.shape)
+    if not is_max_k:
+        x = b.op("stablehlo.negate", (x,), x.aval)
+    values, places = _greatest(b, x, outs[0].shape[axis], axis, outs)
+    if not is_max_k:
+        values = b.op("stablehlo.negate", (values,), values.aval)
+    return [values, places]
+
+
+def _approximate(is_max_k, operand, k, dimension, recall, override, aggregate) -> list[Array]:
+    return list(
+        approx_top_k_p.bind(
+            operand,
+            k=index(k),
+            reduction_dimension=index(dimension),
+            recall_target=float(recall),
+            is_max_k=is_max_k,
+            reduction_input_size_override=index(override),
+            aggregate_to_topk=bool(aggregate),
+        )
+    )
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` greatest floats along an axis and their int32 indices, at least `recall_target` of them.
+
+    Here all are found. Without `aggregate_to_topk` more are given: as many as a TPU finds before its
+    last step, for an axis as long as `reduction_input_size_override` if that is given. ValueError for a
+    `k` that is not positive or too great, or operands that are no floats. Source: Chern et al., "TPU-KNN".
+    """
+    return _approximate(
+        True, operand, k, reduction_dimension, recall_target, reduction_input_size_override,
+        aggregate_to_topk,
+    )  # fmt: skip
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` least floats along an axis and their int32 indices; see `approx_max_k`."""
+    return _approximate(
+        False, operand, k, reduction_dimension, recall_target, reduction_input_size_override,
+        aggregate_to_topk,
+    )  # fmt: skip

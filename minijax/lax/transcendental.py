@@ -1,0 +1,383 @@
+"""Transcendental functions of elements: primitives with their rules, and the functions on them.
+
+May import the floors below, `lax.rules`, `lax.compare`, `lax.convert` and `lax.arithmetic`.
+Derivatives are those of any table of derivatives, written so that what depends on the point alone
+is computed once and the tangent is multiplied last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import get_aval
+from minijax.lax.arithmetic import (
+    accurate,
+    add_p,
+    div_p,
+    mul_p,
+    neg_p,
+    rsqrt_p,
+    square_p,
+    sub_p,
+    with_accuracy,
+)
+from minijax.lax.compare import eq_p, select_n_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.rules import (
+    INEXACT,
+    NUMBER,
+    check_dtype,
+    elementwise,
+    merged,
+    nary_shape,
+    scalar_like,
+)
+from minijax.transforms.primitives import full_like_aval
+
+__all__ = [
+    "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "cos", "cos_p", "cosh", "cosh_p", "exp", "exp2",
+    "exp2_p", "exp_p", "expm1", "expm1_p", "log", "log1p", "log1p_p", "log_p", "logistic",
+    "logistic_p", "pow", "pow_p", "sin", "sin_p", "sinh", "sinh_p", "tan", "tan_p", "tanh",
+    "tanh_p",
+]  # fmt: skip
+
+
+def _one(x: Any) -> np.generic:
+    return scalar_like(1, x)
+
+
+# -- exponentials and logarithms ------------------------------------------------------------------
+
+
+exp_p = elementwise(
+    "exp",
+    accurate("stablehlo.exponential"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: mul_p.bind(t, out)],
+)
+
+
+def _lower_exp2(b, x, *, accuracy=None):
+    exponent = b.op("stablehlo.multiply", (x, b.full(math.log(2), x.aval)), b.out)
+    return accurate("stablehlo.exponential")(b, exponent, accuracy=accuracy)
+
+
+exp2_p = elementwise(
+    "exp2",
+    _lower_exp2,
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: mul_p.bind(t, mul_p.bind(out, scalar_like(math.log(2), out)))],
+)
+expm1_p = elementwise(
+    "expm1",
+    accurate("stablehlo.exponential_minus_one"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: mul_p.bind(t, add_p.bind(out, _one(out)))],
+)
+log_p = elementwise(
+    "log", accurate("stablehlo.log"), [INEXACT], jvp=[lambda t, out, x, **_: div_p.bind(t, x)]
+)
+log1p_p = elementwise(
+    "log1p",
+    accurate("stablehlo.log_plus_one"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: div_p.bind(t, add_p.bind(x, _one(x)))],
+)
+logistic_p = elementwise(
+    "logistic",
+    accurate("stablehlo.logistic"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: mul_p.bind(t, mul_p.bind(out, sub_p.bind(_one(out), out)))],
+)
+
+
+def exp(x: Any, *, accuracy: Any = None) -> Any:
+    """e to the power of each element. StableHLO `exponential`.
+
+    `accuracy` (an `AccuracyMode` or a `Tolerance`) asks the compiler for an implementation.
+    """
+    return with_accuracy(exp_p, x, accuracy)
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """2 to the power of each element."""
+    return with_accuracy(exp2_p, x, accuracy)
+
+
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
+    """`exp(x) - 1`, precise near zero. StableHLO `exponential_minus_one`."""
+    return with_accuracy(expm1_p, x, accuracy)
+
+
+def log(x: Any, *, accuracy: Any = None) -> Any:
+    """The natural logarithm of each element. StableHLO `log`."""
+    return with_accuracy(log_p, x, accuracy)
+
+
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
+    """`log(1 + x)`, precise near zero. StableHLO `log_plus_one`."""
+    return with_accuracy(log1p_p, x, accuracy)
+
+
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
+    """`1 / (1 + exp(-x))`. StableHLO `logistic`."""
+    return with_accuracy(logistic_p, x, accuracy)
+
+
+# -- powers ---------------------------------------------------------------------------------------
+
+
+def _lower_pow(b, x, y):
+    return b.op("stablehlo.power", (x, b.convert(y, x.dtype)), b.out)
+
+
+def _pow_dx(t, out, x, y):
+    dtype = get_aval(x).dtype
+    if get_aval(y).dtype == dtype:
+        slope = mul_p.bind(y, pow_p.bind(x, sub_p.bind(y, _one(y))))
+    else:
+        # A whole power: its slope is zero where the exponent is, even at 0 and at infinity.
+        ones = full_like_aval(1, get_aval(y))
+        exponent = select_n_p.bind(eq_p.bind(y, scalar_like(0, y)), y, ones)
+        factor = convert_element_type_p.bind(y, new_dtype=dtype, weak_type=False, sharding=None)
+        slope = mul_p.bind(factor, pow_p.bind(x, sub_p.bind(exponent, _one(y))))
+    return mul_p.bind(t, slope)
+
+
+def _pow_dy(t, out, x, y):
+    ones = full_like_aval(1, get_aval(x))
+    base = select_n_p.bind(eq_p.bind(x, scalar_like(0, x)), x, ones)
+    return mul_p.bind(t, mul_p.bind(log_p.bind(base), out))
+
+
+pow_p = elementwise("pow", _lower_pow, [INEXACT, NUMBER], jvp=[_pow_dx, _pow_dy])
+
+
+@pow_p.shape_rule
+def _(x, y):
+    check_dtype("pow", x, INEXACT, 0)
+    check_dtype("pow", y, NUMBER, 1)
+    if x.dtype != y.dtype and not dtypes.issubdtype(y.dtype, np.integer):
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex), and the "
+            "second argument must have an inexact or integer dtype, and two inexact dtypes must "
+            f"match, but got {x.str_short()} and {y.str_short()}: convert one of them."
+        )
+    return merged((x, y), nary_shape("pow", (x, y)), x.dtype)
+
+
+def pow(x: Any, y: Any) -> Any:
+    """Elementwise `x ** y`, for floating or complex `x` and `y` of its dtype or integer.
+
+    StableHLO `power`.
+    """
+    return pow_p.bind(x, y)
+
+
+# -- trigonometric functions ----------------------------------------------------------------------
+
+
+def _circular(op: str) -> Callable:
+    """Sine or cosine: of complex numbers, by the addition theorem."""
+    real_op = accurate(op)
+
+    def rule(b, z, *, accuracy=None):
+        out = b.out
+        if not dtypes.issubdtype(out.dtype, np.complexfloating):
+            return real_op(b, z, accuracy=accuracy)
+        part = out.update(dtype=dtypes.to_real_dtype(out.dtype))
+        x, y = (b.op(f"stablehlo.{name}", (z,), part) for name in ("real", "imag"))
+        sin, cos = (b.op(f"stablehlo.{name}", (x,), part) for name in ("sine", "cosine"))
+        sinh, cosh = (b.op(f"chlo.{name}", (y,), part) for name in ("sinh", "cosh"))
+        first, second = (sin, cos) if op == "stablehlo.sine" else (cos, sin)
+        real = b.op("stablehlo.multiply", (first, cosh), part)
+        imag = b.op("stablehlo.multiply", (second, sinh), part)
+        # On the imaginary axis sin(x) is zero, whatever it is multiplied by.
+        on_axis = b.compare(x, b.full(0, part), "EQ")
+        if op == "stablehlo.sine":
+            real = b.op("stablehlo.select", (on_axis, x, real), part)
+        else:
+            imag = b.op("stablehlo.negate", (imag,), part)
+            imag = b.op("stablehlo.select", (on_axis, x, imag), part)
+        return b.op("stablehlo.complex", (real, imag), out)
+
+    return rule
+
+
+sin_p = elementwise(
+    "sin",
+    _circular("stablehlo.sine"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **params: mul_p.bind(t, cos_p.bind(x, **params))],
+)
+cos_p = elementwise(
+    "cos",
+    _circular("stablehlo.cosine"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **params: mul_p.bind(t, neg_p.bind(sin_p.bind(x, **params)))],
+)
+tan_p = elementwise(
+    "tan",
+    accurate("stablehlo.tan"),
+    [INEXACT],
+    jvp=[lambda t, out, x, **_: mul_p.bind(t, add_p.bind(square_p.bind(out), _one(out)))],
+)
+asin_p = elementwise(
+    "asin",
+    "chlo.asin",
+    [INEXACT],
+    jvp=[lambda t, out, x: mul_p.bind(t, rsqrt_p.bind(sub_p.bind(_one(x), square_p.bind(x))))],
+)
+acos_p = elementwise(
+    "acos",
+    "chlo.acos",
+    [INEXACT],
+    jvp=[
+        lambda t, out, x: mul_p.bind(
+            t, neg_p.bind(rsqrt_p.bind(sub_p.bind(_one(x), square_p.bind(x))))
+        )
+    ],
+)
+atan_p = elementwise(
+    "atan",
+    "chlo.atan",
+    [INEXACT],
+    jvp=[lambda t, out, x: div_p.bind(t, add_p.bind(square_p.bind(x), _one(x)))],
+)
+
+
+def _atan2_slope(x, y, numerator):
+    return div_p.bind(numerator, add_p.bind(square_p.bind(x), square_p.bind(y)))
+
+
+atan2_p = elementwise(
+    "atan2",
+    "stablehlo.atan2",
+    [INEXACT, INEXACT],
+    jvp=[
+        lambda t, out, x, y: mul_p.bind(t, _atan2_slope(x, y, y)),
+        lambda t, out, x, y: mul_p.bind(t, _atan2_slope(x, y, neg_p.bind(x))),
+    ],
+)
+
+
+def sin(x: Any, *, accuracy: Any = None) -> Any:
+    """The sine of each element, in radians. StableHLO `sine`."""
+    return with_accuracy(sin_p, x, accuracy)
+
+
+def cos(x: Any, *, accuracy: Any = None) -> Any:
+    """The cosine of each element, in radians. StableHLO `cosine`."""
+    return with_accuracy(cos_p, x, accuracy)
+
+
+def tan(x: Any, *, accuracy: Any = None) -> Any:
+    """The tangent of each element, in radians. StableHLO `tan`."""
+    return with_accuracy(tan_p, x, accuracy)
+
+
+def asin(x: Any) -> Any:
+    """The angle, in radians, whose sine is each element."""
+    return asin_p.bind(x)
+
+
+def acos(x: Any) -> Any:
+    """The angle, in radians, whose cosine is each element."""
+    return acos_p.bind(x)
+
+
+def atan(x: Any) -> Any:
+    """The angle, in radians, whose tangent is each element."""
+    return atan_p.bind(x)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of the point (y, x), in radians: `atan(x / y)` in the right quadrant."""
+    return atan2_p.bind(x, y)
+
+
+# -- hyperbolic functions -------------------------------------------------------------------------
+
+sinh_p = elementwise(
+    "sinh", "chlo.sinh", [INEXACT], jvp=[lambda t, out, x: mul_p.bind(t, cosh_p.bind(x))]
+)
+cosh_p = elementwise(
+    "cosh", "chlo.cosh", [INEXACT], jvp=[lambda t, out, x: mul_p.bind(t, sinh_p.bind(x))]
+)
+
+
+def _tanh_jvp(t, out, x, *, accuracy=None):
+    if accuracy is None:
+        slope = mul_p.bind(add_p.bind(out, _one(out)), sub_p.bind(_one(out), out))
+    else:  # the result may be off by more than 1 - out: derive from the logistic function
+        halves = [
+            logistic_p.bind(mul_p.bind(scalar_like(sign, x), x), accuracy=accuracy)
+            for sign in (2, -2)
+        ]
+        slope = mul_p.bind(scalar_like(4, x), mul_p.bind(*halves))
+    return mul_p.bind(t, slope)
+
+
+tanh_p = elementwise("tanh", accurate("stablehlo.tanh"), [INEXACT], jvp=[_tanh_jvp])
+asinh_p = elementwise(
+    "asinh",
+    "chlo.asinh",
+    [INEXACT],
+    jvp=[lambda t, out, x: mul_p.bind(t, rsqrt_p.bind(add_p.bind(square_p.bind(x), _one(x))))],
+)
+acosh_p = elementwise(
+    "acosh",
+    "chlo.acosh",
+    [INEXACT],
+    jvp=[
+        # Not 1 / sqrt(x * x - 1), which has another branch, and overflows.
+        lambda t, out, x: mul_p.bind(
+            t,
+            mul_p.bind(rsqrt_p.bind(sub_p.bind(x, _one(x))), rsqrt_p.bind(add_p.bind(x, _one(x)))),
+        )
+    ],
+)
+atanh_p = elementwise(
+    "atanh",
+    "chlo.atanh",
+    [INEXACT],
+    jvp=[
+        lambda t, out, x: div_p.bind(t, mul_p.bind(add_p.bind(_one(x), x), sub_p.bind(_one(x), x)))
+    ],
+)
+
+
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine of each element."""
+    return sinh_p.bind(x)
+
+
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine of each element."""
+    return cosh_p.bind(x)
+
+
+def tanh(x: Any, *, accuracy: Any = None) -> Any:
+    """The hyperbolic tangent of each element. StableHLO `tanh`."""
+    return with_accuracy(tanh_p, x, accuracy)
+
+
+def asinh(x: Any) -> Any:
+    """The number whose hyperbolic sine is each element."""
+    return asinh_p.bind(x)
+
+
+def acosh(x: Any) -> Any:
+    """The number whose hyperbolic cosine is each element; NaN below 1 for floats."""
+    return acosh_p.bind(x)
+
+
+def atanh(x: Any) -> Any:
+    """The number whose hyperbolic tangent is each element; NaN beyond 1 for floats."""
+    return atanh_p.bind(x)

@@ -1,0 +1,436 @@
+"""Arrays from values: array, asarray, zeros, full, copy, and what reads buffers and files.
+
+May import the floors below, `promotion` and `shapes`. Ranges and grids stand in `ranges`.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.arrays.array import ArrayImpl, as_array
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.trace import eval_trace
+from minijax.lax import filling
+from minijax.lax.convert import copy_p
+from minijax.lax.joining import stack_p
+from minijax.numpy.promotion import (
+    as_dtype,
+    broadcast_to_shape,
+    canonical_shape,
+    check_arraylike,
+    converted,
+    to_array,
+)
+from minijax.numpy.shapes import expanded
+from minijax.transforms.library import library
+from minijax.transforms.transfer import device_put
+from minijax.transforms.vmap import vmap
+
+__all__ = [
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer",
+    "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like", "load", "ones",
+    "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+_NUMBERS = dtypes.python_scalar_dtypes
+
+
+def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
+    """`x` on a device or sharding, if one was asked for."""
+    where = device if device is not None else out_sharding
+    return x if where is None else device_put(x, where)
+
+
+# -- from values ------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *args: Any,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array of numbers, arrays, or nested sequences of these. Source: numpy.array.
+
+    Python numbers alone give a weakly typed scalar. TypeError for what holds no numbers, ValueError
+    for ragged sequences and None.
+    """
+    if args:
+        raise TypeError("array() takes two positional arguments: give copy, order, ndmin by name.")
+    if order not in (None, "K"):
+        raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
+    out = _to_array(object, as_dtype(dtype, "array"), copy)
+    if ndmin > out.ndim:
+        out = expanded(out, range(ndmin - out.ndim))
+    return placed(out, device, out_sharding)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """As `array`, without a copy of what is an array already. Source: numpy.asarray."""
+    if order not in (None, "K"):
+        raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
+    dtype = as_dtype(dtype, "asarray")
+    out = _to_array(a, dtype, bool(copy))
+    if copy is False and out is not a and isinstance(a, Array):
+        raise ValueError(
+            f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
+        )
+    return placed(out, device, out_sharding)
+
+
+def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
+    if isinstance(x, Array):
+        out = x if dtype is None else converted(x, dtype)
+        return copy_p.bind(out) if copied and out is x else out
+    kind = type(x)
+    if kind in _NUMBERS:
+        if dtype is None:
+            return as_array(x)
+        return _from_numbers(x, {kind}, dtype)
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if hasattr(x, "__jax_array__"):
+        return _to_array(x.__jax_array__(), dtype, copied)
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array: give numbers.")
+    if not isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, (bool, int, float, complex)):
+            return _to_array(_plain(x), dtype, copied)
+        x = _through_numpy(x)
+    return _from_numpy(x, dtype)
+
+
+def _plain(x: Any) -> Any:
+    return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
+
+
+def _through_numpy(x: Any) -> np.ndarray:
+    """What NumPy makes of an object: by `__array__`, the buffer protocol, or as a sequence."""
+    out = np.asarray(x)
+    if out.dtype.kind in "OSUMm":
+        raise TypeError(
+            f"Value {x!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
+            "numeric types are supported by JAX: give numbers, or sequences of them."
+        )
+    return out
+
+
+def _from_numpy(x: Any, dtype: Any) -> Array:
+    if x.dtype.kind in "OSUMm":
+        _through_numpy(x)
+    if dtype is not None and dtype != x.dtype:
+        if x.dtype.kind == "c" and not dtypes.issubdtype(dtype, np.complexfloating):
+            x = x.real
+        with np.errstate(all="ignore"):
+            x = x.astype(dtype)
+    return as_array(x)
+
+
+def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
+    leaves = tree_util.tree_leaves(x, is_leaf=lambda leaf: leaf is None)
+    kinds = set(map(type, leaves))
+    if type(None) in kinds:
+        raise ValueError("None is not a valid value for jnp.array: give numbers.")
+    if not kinds:
+        return as_array(np.asarray(x, dtype or dtypes.float_()))
+    if kinds <= _NUMBERS.keys():
+        return _from_numbers(x, kinds, dtype)
+    leaves = [_leaf(leaf) for leaf in leaves]
+    if dtype is None and not isinstance(leaves[0].dtype, dtypes.ExtendedDType):
+        dtype = dtypes.lattice_result_type(*leaves)[0]
+    plain = all(
+        not isinstance(leaf, Array) or (type(leaf) is ArrayImpl and not leaf.shape)
+        for leaf in leaves
+    )
+    if plain and dtype is not None and local.context.trace is eval_trace:
+        values = tree_util.tree_structure(x).unflatten([np.asarray(leaf) for leaf in leaves])
+        return as_array(np.array(values, dtype=dtype))
+    return _stacked(x, dtype)
+
+
+def _leaf(x: Any) -> Any:
+    """An element of a sequence, as something with a dtype."""
+    if hasattr(x, "__jax_array__") and not isinstance(x, Array):
+        return _leaf(x.__jax_array__())
+    if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+        return x if hasattr(x, "dtype") else as_array(x)
+    return _through_numpy(x)
+
+
+def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
+    widest = next(kind for kind in (complex, float, int, bool) if kind in kinds)
+    default = dtypes.canonicalize_dtype(_NUMBERS[widest])
+    if dtype is None or dtype == default:
+        return as_array(np.array(x, dtype=default))
+    value = np.array(x, dtype=default)
+    if widest is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+        value = value.real
+    with np.errstate(all="ignore"):
+        return as_array(value.astype(dtype))
+
+
+def _stacked(x: Any, dtype: Any) -> Array:
+    """Nested sequences with arrays in them, stacked from the inside out."""
+    if not isinstance(x, (list, tuple)):
+        x = _leaf(x)
+        x = to_array("array", x)
+        return x if dtype is None else converted(x, dtype)
+    parts = [_stacked(item, dtype) for item in x]
+    if not parts:
+        return as_array(np.zeros((0,), dtype))
+    if any(part.shape != parts[0].shape for part in parts):
+        raise ValueError(
+            "setting an array element with a sequence: the parts have the shapes "
+            f"{[part.shape for part in parts]}, which must be equal."
+        )
+    return stack_p.bind(*parts, axis=0)
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """A copy. Source: numpy.copy."""
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """The elements converted to another dtype; the default float if that is None.
+
+    Source: `astype` of the array API standard.
+    """
+    if not hasattr(x, "aval"):
+        x = to_array("astype", x)
+    dtype = dtypes.check_user_dtype_supported(dtype, "astype")
+    aval = x.aval
+    if aval.dtype == dtype and not aval.weak_type:
+        return placed(copy_p.bind(x) if copy else x, device)
+    if aval.dtype.kind == "c" and dtype.kind not in "cb":
+        warnings.warn(
+            "Casting from complex to real dtypes will discard the imaginary part: take x.real.",
+            np.exceptions.ComplexWarning,
+            stacklevel=2,
+        )
+    return placed(_astype(x, dtype), device)
+
+
+@library(static=("dtype",))
+def _astype(x, dtype):
+    return converted(x, dtype)
+
+
+# -- of one value -----------------------------------------------------------------------------
+
+
+@library(static=("shape", "value", "dtype"))
+def _filled(shape, value, dtype):
+    return broadcast_to_shape(np.asarray(value, dtype)[()], shape)
+
+
+def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: Any) -> Array:
+    sizes = canonical_shape(shape)
+    _check_sizes(name, sizes)
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return filling.full_like(ShapedArray(sizes, dtype), value)
+    found = dtypes.check_user_dtype_supported(dtype, name)
+    return placed(_filled(sizes, value, found), device, out)
+
+
+def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
+    if any(size < 0 for size in sizes):
+        raise TypeError(f"{name}: shape must have every element be nonnegative, got {sizes}.")
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of zeros. Source: numpy.zeros."""
+    return _constant("zeros", shape, dtype, 0, device, out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of ones. Source: numpy.ones."""
+    return _constant("ones", shape, dtype, 1, device, out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array whose values do not matter. They are zeros. Source: numpy.empty."""
+    return _constant("empty", shape, dtype, 0, device, out_sharding)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array of one value, or of an array broadcast to `shape`. Source: numpy.full."""
+    check_arraylike("full", fill_value)
+    sizes = canonical_shape(shape)
+    _check_sizes("full", sizes)
+    out = _full(sizes, fill_value, as_dtype(dtype, "full"))
+    return placed(out, device, out_sharding)
+
+
+@library(static=("shape", "dtype"))
+def _full(shape, fill_value, dtype):
+    x = to_array("full", fill_value)
+    return broadcast_to_shape(x if dtype is None else converted(x, dtype), shape)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array of one value with the shape, dtype and weak type of `a`. Source: numpy.full_like.
+
+    `a` is an array or has `shape` and `dtype`.
+    """
+    aval = _type_of("full_like", a)
+    check_arraylike("full_like", fill_value)
+    sizes = aval.shape if shape is None else canonical_shape(shape)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
+    weak = dtype is None and getattr(aval, "weak_type", False)
+    found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
+    return placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
+
+
+@library(static=("shape", "dtype", "weak"))
+def _full_like(shape, fill_value, dtype, weak):
+    return broadcast_to_shape(converted(to_array("full_like", fill_value), dtype, weak), shape)
+
+
+def _type_of(name: str, a: Any) -> Any:
+    """What has the shape, dtype and weak type of a prototype."""
+    aval = getattr(a, "aval", None)
+    if aval is not None:
+        return aval
+    if hasattr(a, "shape") and hasattr(a, "dtype"):
+        return a
+    check_arraylike(name, a)
+    return get_aval(a)
+
+
+def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
+    aval = _type_of(name, a)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        return filling.full_like(a, value, dtype, shape)
+    sizes = aval.shape if shape is None else canonical_shape(shape)
+    if dtype is None and getattr(aval, "weak_type", False):
+        return placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
+    found = (
+        dtypes.canonicalize_dtype(aval.dtype)
+        if dtype is None
+        else dtypes.check_user_dtype_supported(dtype, name)
+    )
+    return placed(_filled(sizes, value, found), device, out_sharding)
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Zeros with the shape and dtype of `a`. Source: numpy.zeros_like."""
+    return _constant_like("zeros_like", a, dtype, shape, 0, device, out_sharding)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Ones with the shape and dtype of `a`. Source: numpy.ones_like."""
+    return _constant_like("ones_like", a, dtype, shape, 1, device, out_sharding)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Zeros with the shape and dtype of `prototype`. Source: numpy.empty_like."""
+    return _constant_like("empty_like", prototype, dtype, shape, 0, device, None)
+
+
+# -- from elsewhere ---------------------------------------------------------------------------
+
+
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """A function of the indices, mapped over all of them. Source: numpy.fromfunction."""
+    sizes = canonical_shape(shape)
+    found = dtypes.check_user_dtype_supported(dtype, "fromfunction")
+    function = functools.partial(function, **kwargs)
+    count = len(sizes)
+    for axis in reversed(range(count)):
+        function = vmap(function, in_axes=tuple([0 if i == axis else None for i in range(count)]))
+    return function(*[asarray(np.arange(size), dtype=found) for size in sizes])
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """The numbers in a buffer of bytes. Source: numpy.frombuffer."""
+    return asarray(np.frombuffer(buffer, dtype=_np_dtype(dtype), count=count, offset=offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """The numbers in a text. Source: numpy.fromstring."""
+    return asarray(np.fromstring(string, dtype=_np_dtype(dtype), count=count, sep=sep))
+
+
+def _np_dtype(dtype: Any) -> np.dtype:
+    return np.dtype(getattr(dtype, "dtype", dtype))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """Not for arrays that are not in memory: read with NumPy, and convert."""
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using "
+        "jnp.asarray(np.fromfile(...)) instead."
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Not for iterators: read with NumPy, and convert."""
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
+        "with JIT and other JAX transformations. Consider using "
+        "jnp.asarray(np.fromiter(...)) instead."
+    )
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Arrays from a file of `numpy.save`; what `numpy.savez` wrote is read by NumPy."""
+    out = np.load(file, *args, **kwargs)
+    if not isinstance(out, np.ndarray):
+        return out
+    return asarray(out)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """The array of another library, by the DLPack protocol; TypeError if it has none."""
+    if isinstance(x, Array):
+        return placed(copy_p.bind(x) if copy else x, device)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack takes an object with __dlpack__ and __dlpack_device__; got {type(x)}."
+        )
+    return placed(as_array(np.from_dlpack(x)), device)

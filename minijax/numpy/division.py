@@ -1,0 +1,291 @@
+"""Division, remainders and powers. May import the floors below and `numpy.ufuncs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import ArrayImpl
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.trace import eval_trace
+from minijax.lax import arithmetic, compare
+from minijax.lax.arithmetic import add_p, div_p, mul_p, rem_p, sub_p
+from minijax.lax.compare import and_p, select_n_p, shift_right_logical_p
+from minijax.lax.control_flow import while_loop
+from minijax.lax.reductions import reduce_or_p
+from minijax.lax.transcendental import pow_p
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    filled_like,
+    number_like,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    promote_dtypes_numeric,
+    promote_pair,
+    promote_pair_inexact,
+    promote_shapes,
+    settled,
+    typed_as,
+)
+from minijax.transforms.library import library
+
+__all__ = [
+    "divide", "divmod", "float_power", "floor_divide", "fmod", "gcd", "lcm", "mod", "pow",
+    "power", "remainder", "true_divide",
+]  # fmt: skip
+
+
+@library
+def divide(x1, x2, /):
+    """x1 / x2 in a floating or complex dtype. Source: numpy.true_divide."""
+    x1, x2 = promote_pair_inexact("true_divide", x1, x2)
+    return div_p.bind(x1, x2)
+
+
+true_divide = divide
+
+
+def _numeric_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """A pair in one dtype that is not bool."""
+    x, y = promote_pair(name, x, y)
+    if get_aval(x).dtype == dtypes.bool_:
+        x, y = promote_dtypes_numeric(x, y)
+    return x, y
+
+
+def _category(x: Any) -> str:
+    dtype = get_aval(x).dtype
+    for kind, category in (
+        ("unsigned", np.unsignedinteger),
+        ("signed", np.signedinteger),
+        ("float", np.floating),
+    ):
+        if dtypes.issubdtype(dtype, category):
+            return kind
+    return "complex"
+
+
+def _same_shape(x: Any, y: Any) -> tuple[Any, Any]:
+    shape = broadcast_shapes(np.shape(x), np.shape(y))
+    return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
+
+
+@library
+def floor_divide(x1, x2, /):
+    """The largest integer not above x1 / x2. TypeError for complex. Source: numpy.floor_divide."""
+    x1, x2 = _numeric_pair("floor_divide", x1, x2)
+    kind = _category(x1)
+    if kind == "unsigned":
+        return div_p.bind(x1, x2)
+    if kind == "signed":
+        q = div_p.bind(x1, x2)
+        differ = compare.ne_p.bind(*promote_shapes("", arithmetic.sign(x1), arithmetic.sign(x2)))
+        rest = rem_p.bind(x1, x2)
+        inexact = compare.ne_p.bind(rest, number_like(rest, 0))
+        down = and_p.bind(differ, inexact)
+        return select_n_p.bind(down, q, sub_p.bind(q, number_like(q, 1)))
+    if kind == "float":
+        return _float_divmod(x1, x2)[0]
+    raise TypeError(
+        "floor_divide does not support complex-valued inputs: "
+        f"got dtype {get_aval(x1).dtype.name}. Divide, and take the floor of each part."
+    )
+
+
+def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of floats: the remainder has the sign of the divisor."""
+    x1, x2 = _same_shape(x1, x2)
+    rest = rem_p.bind(x1, x2)
+    by_zero = compare.eq_p.bind(x2, number_like(x2, 0))
+    exact = select_n_p.bind(by_zero, sub_p.bind(x1, rest), x1)
+    q = div_p.bind(exact, x2)
+    nonzero = compare.ne_p.bind(rest, number_like(rest, 0))
+    differ = compare.ne_p.bind(arithmetic.sign(x2), arithmetic.sign(rest))
+    down = and_p.bind(nonzero, differ)
+    rest = select_n_p.bind(down, rest, add_p.bind(rest, x2))
+    q = select_n_p.bind(down, q, sub_p.bind(q, number_like(q, 1)))
+    return arithmetic.round(q), rest
+
+
+@library
+def remainder(x1, x2, /):
+    """x1 - floor(x1 / x2) * x2: it has the sign of x2. Source: numpy.remainder."""
+    x1, x2 = _numeric_pair("remainder", x1, x2)
+    rest = _rest(x1, x2)
+    nonzero = compare.ne_p.bind(rest, number_like(rest, 0))
+    signs = [compare.lt_p.bind(x, number_like(x, 0)) for x in (rest, x2)]
+    differ = compare.ne_p.bind(*signs)
+    up = and_p.bind(differ, nonzero)
+    return select_n_p.bind(up, rest, add_p.bind(rest, x2))
+
+
+mod = remainder
+
+
+@library
+def fmod(x1, x2, /):
+    """The remainder of x1 / x2 with the sign of x1. Source: numpy.fmod."""
+    x1, x2 = _numeric_pair("fmod", x1, x2)
+    return rem_p.bind(x1, x2)
+
+
+def _rest(x1: Any, x2: Any) -> Any:
+    """The remainder with the sign of x1; 0 for integers divided by zero."""
+    if dtypes.issubdtype(get_aval(x2).dtype, np.integer):
+        is_zero = compare.eq_p.bind(x2, number_like(x2, 0))
+        x2 = select_n_p.bind(is_zero, _spread(x2), filled_like(x2, 1))
+    return rem_p.bind(x1, x2)
+
+
+def _spread(x: Any) -> Any:
+    return broadcast_to_shape(x, np.shape(x))
+
+
+@library
+def divmod(x1, x2, /):
+    """floor_divide and remainder together. Source: numpy.divmod."""
+    x1, x2 = _numeric_pair("divmod", x1, x2)
+    if _category(x1) == "float":
+        return _float_divmod(x1, x2)
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+# -- powers -----------------------------------------------------------------------------------
+
+
+def power(x1, x2, /):
+    """x1 to the power x2. Source: numpy.power.
+
+    An exponent known as an integer becomes repeated multiplication. TypeError for integers with a
+    known negative exponent; where the exponent is traced, the result is then undefined.
+    """
+    kind = type(x2)
+    if kind is int or kind is bool:
+        return _integer_power(x1, int(x2))
+    if isinstance(x2, (np.integer, np.bool_)):
+        return _integer_power(x1, int(x2))
+    if kind is np.ndarray and x2.ndim == 0 and x2.dtype.kind in "iub":
+        return _integer_power(x1, int(x2))
+    if kind is ArrayImpl and not x2.shape and local.context.trace is eval_trace:
+        if dtypes.issubdtype(x2.dtype, np.integer) and _is_integer(x1) and int(x2) < 0:
+            return _integer_power(x1, int(x2))
+    return _power(x1, x2)
+
+
+pow = power
+
+
+def _is_integer(x: Any) -> bool:
+    return dtypes.issubdtype(dtypes.dtype(x), np.integer)
+
+
+@library(static=("y",))
+def _integer_power(x, y):
+    check_arraylike("power", x)
+    (x,) = promote_dtypes_numeric(x)
+    return arithmetic.integer_pow(x, y)
+
+
+@library
+def _power(x1, x2):
+    check_arraylike("power", x1, x2)
+    a, b = get_aval(x1), get_aval(x2)
+    inexact_base = dtypes.issubdtype(a.dtype, np.inexact)
+    if inexact_base and dtypes.issubdtype(b.dtype, np.integer):
+        return _power_with_integer(x1, x2)
+    args = x1, x2
+    x1, x2 = promote_shapes("power", *promote_dtypes_numeric(x1, x2))
+    if not dtypes.issubdtype(get_aval(x1).dtype, np.integer):
+        return pow_p.bind(x1, x2)
+    return settled(_integers_to_integers(*_same_shape(x1, x2)), *args)
+
+
+def _power_with_integer(x1: Any, x2: Any) -> Any:
+    """An inexact base with an array of integers as exponents."""
+    promoted, _ = promote_dtypes(x1, x2)
+    x1, x2 = promote_shapes("power", promoted, x2)
+    if not hasattr(x2, "dtype"):
+        x2 = converted(x2, get_aval(x2).dtype)
+    return pow_p.bind(x1, x2)
+
+
+def _integers_to_integers(x: Any, y: Any) -> Any:
+    """Square and multiply, one step for each bit of the largest exponent."""
+    one = number_like(y, 1)
+
+    def step(state):
+        base, exponent, out = state
+        odd = compare.eq_p.bind(and_p.bind(exponent, one), one)
+        out = select_n_p.bind(odd, out, mul_p.bind(out, base))
+        return mul_p.bind(base, base), shift_right_logical_p.bind(exponent, one), out
+
+    start = (x, y, filled_like(x, 1))
+    return while_loop(lambda state: _any_nonzero(state[1]), step, start)[2]
+
+
+def _any_nonzero(x: Any) -> Any:
+    return reduce_or_p.bind(compare.ne_p.bind(x, number_like(x, 0)), axes=tuple(range(x.aval.ndim)))
+
+
+@library
+def float_power(x, y, /):
+    """x to the power y, in a floating or complex dtype. Source: numpy.float_power."""
+    check_arraylike("float_power", x, y)
+    args = x, y
+    x, y = promote_dtypes_inexact(x, y)
+    return typed_as(pow_p.bind(*promote_shapes("float_power", x, y)), *args)
+
+
+# -- common divisors --------------------------------------------------------------------------
+
+
+def _integer_pair(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+    check_arraylike(name, x1, x2)
+    x1, x2 = promote_dtypes(x1, x2)
+    if not dtypes.issubdtype(get_aval(x1).dtype, np.integer):
+        raise ValueError(
+            f"Arguments to jax.numpy.{name} must be integers: got dtype "
+            f"{get_aval(x1).dtype.name}. Convert them with .astype(int)."
+        )
+    return _same_shape(x1, x2)
+
+
+def _absolute(x: Any) -> Any:
+    unsigned = dtypes.issubdtype(x.aval.dtype, np.unsignedinteger)
+    return x if unsigned else arithmetic.abs(x)
+
+
+@library
+def gcd(x1, x2):
+    """The greatest common divisor of integers. ValueError for others. Source: numpy.gcd."""
+    args = x1, x2
+    x1, x2 = _integer_pair("gcd", x1, x2)
+
+    def step(pair):
+        x, y = pair
+        zero = compare.eq_p.bind(y, number_like(y, 0))
+        safe = select_n_p.bind(zero, y, filled_like(y, 1))
+        return select_n_p.bind(zero, y, x), select_n_p.bind(zero, rem_p.bind(x, safe), y)
+
+    start = (_absolute(x1), _absolute(x2))
+    return settled(while_loop(lambda pair: _any_nonzero(pair[1]), step, start)[0], *args)
+
+
+@library
+def lcm(x1, x2):
+    """The least common multiple of integers. ValueError for others. Source: numpy.lcm."""
+    args = x1, x2
+    x1, x2 = _integer_pair("lcm", x1, x2)
+    x1, x2 = _absolute(x1), _absolute(x2)
+    divisor = gcd(x1, x2)
+    zero = compare.eq_p.bind(divisor, number_like(divisor, 0))
+    one = filled_like(x1, 1)
+    safe = select_n_p.bind(zero, divisor, one)
+    multiple = mul_p.bind(x1, div_p.bind(x2, safe))
+    return settled(select_n_p.bind(zero, multiple, divisor), *args)

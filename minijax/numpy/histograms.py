@@ -1,0 +1,244 @@
+"""Histograms and counts. May import the floors below and most of `numpy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.trace import Tracer
+from minijax.errors import ConcretizationTypeError
+from minijax.numpy import reductions, ufuncs
+from minijax.numpy.creation import zeros
+from minijax.numpy.division import divide
+from minijax.numpy.indexing import IndexHelper
+from minijax.numpy.joining import stack
+from minijax.numpy.promotion import (
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    promote_dtypes_inexact,
+    to_array,
+)
+from minijax.numpy.ranges import linspace
+from minijax.numpy.searching import known
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import ravel, reshaped
+from minijax.numpy.signal import diff
+from minijax.numpy.sorting import searchsorted
+from minijax.transforms.library import library
+
+__all__ = [
+    "bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+]  # fmt: skip
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """How often each number from 0 on occurs, or the sum of its weights. Source: numpy.bincount.
+
+    `length`: how many numbers are counted; without it the values must be known.
+    """
+    del out_sharding
+    x = to_array("bincount", x)
+    if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported by bincount; got "
+                         f"shape {x.shape}.")  # fmt: skip
+    if isinstance(minlength, Tracer):
+        raise ConcretizationTypeError(f"The error occurred because of argument 'minlength' of "
+                                      f"jnp.bincount: {minlength!r} is traced.")  # fmt: skip
+    minlength = int(minlength)
+    if length is None:
+        value = known(x, "bincount", "Pass a static `length` argument.")
+        length = max(minlength, int(value.max()) + 1 if value.size else 0)
+    else:
+        length = int(length)
+    return _bincount(x, weights, length)
+
+
+@library(static=("length",))
+def _bincount(x, weights, length):
+    if weights is None:
+        weights = np.asarray(1, dtypes.int_())[()]
+        dtype = dtypes.int_()
+    else:
+        weights = to_array("bincount", weights)
+        if weights.aval.shape != x.aval.shape:
+            raise ValueError(
+                "shape of weights must match shape of x: bincount got "
+                f"{weights.aval.shape} and {x.aval.shape}."
+            )
+        dtype = weights.aval.dtype
+    x = ufuncs.clip(converted(x, dtypes.int_()) if x.aval.dtype == dtypes.bool_ else x, 0)
+    return IndexHelper(zeros(length, dtype))[x].add(weights, mode="drop")
+
+
+def _edges_from(name: str, bins: Any) -> None:
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            "string values for `bins` not implemented: give a number of bins, or their edges."
+        )
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """The edges of the bins of a histogram. Source: numpy.histogram_bin_edges."""
+    del weights
+    _edges_from("histogram_bin_edges", bins)
+    check_arraylike("histogram_bin_edges", a)
+    (a,) = promote_dtypes_inexact(to_array("histogram_bin_edges", a))
+    if np.ndim(bins) == 1:
+        return converted(to_array("histogram_bin_edges", bins), a.dtype)
+    count = int(bins)
+    if range is None:
+        limits = None
+    else:
+        limits = [to_array("histogram_bin_edges", edge) for edge in range]
+        if len(limits) != 2:
+            raise ValueError(f"`range` must be either None or a sequence of scalars, got {range}")
+    return _bin_edges(a, limits, count)
+
+
+@library(static=("count",))
+def _bin_edges(a, limits, count):
+    dtype = a.aval.dtype
+    if limits is not None:
+        low, high = (converted(edge, dtype) for edge in limits)
+    elif not a.aval.size:
+        low, high = converted(0.0, dtype), converted(1.0, dtype)
+    else:
+        low, high = reductions.min(a), reductions.max(a)
+    width = ufuncs.subtract(high, low)
+    same = width == 0
+    low = choose_where(same, ufuncs.subtract(low, 0.5), low)
+    high = choose_where(same, ufuncs.add(high, 0.5), high)
+    return linspace(low, high, count + 1, dtype=dtype)
+
+
+def _bin_of(x: Any, edges: Any) -> Any:
+    """The bin of each element; the last includes its right edge. Beyond the edges: out of range."""
+    count = edges.aval.shape[0] - 1
+    place = searchsorted(edges, x, side="right")
+    return choose_where(x == edges[-1], count, place)
+
+
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """How many elements lie in each bin, and the edges of the bins. Source: numpy.histogram.
+
+    `density`: scaled so that the integral is one.
+    """
+    if isinstance(bins, str):
+        raise TypeError(f"histogram takes a number of bins, or their edges; got bins={bins!r}.")
+    edges = histogram_bin_edges(a, bins, range)
+    return _histogram(a, weights, edges, bool(density)), edges
+
+
+@library(static=("density",))
+def _histogram(a, weights, edges, density):
+    if weights is None:
+        (a,) = promote_dtypes_inexact(to_array("histogram", a))
+        weights = broadcast_to_shape(np.ones((), a.aval.dtype)[()], a.aval.shape)
+    else:
+        check_arraylike("histogram", a, weights)
+        if np.shape(a) != np.shape(weights):
+            raise ValueError("weights should have the same shape as a: histogram got "
+                             f"{np.shape(weights)} and {np.shape(a)}.")  # fmt: skip
+        a, weights = promote_dtypes_inexact(
+            to_array("histogram", a), to_array("histogram", weights)
+        )
+    edges = converted(edges, a.aval.dtype)
+    place = _bin_of(ravel(a), edges)
+    count = edges.aval.shape[0] - 1
+    counts = zeros(count + 1, weights.aval.dtype)
+    counts = IndexHelper(counts)[place].add(ravel(weights), mode="drop")[1:]
+    if density:
+        counts = divide(divide(counts, diff(edges)), reductions.sum(counts))
+    return counts
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """A histogram of pairs, and the edges along both axes. Source: numpy.histogram2d."""
+    check_arraylike("histogram2d", x, y)
+    try:
+        count = len(bins)
+    except TypeError:
+        count = 1
+    if count not in (1, 2):
+        edges = to_array("histogram2d", np.asarray(bins))
+        bins = [edges, edges]
+    sample = stack([ravel(x), ravel(y)], axis=1)
+    found, edges = histogramdd(sample, bins, range, weights, density)
+    return found, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
+    """A histogram of rows, and the edges along each axis. Source: numpy.histogramdd."""
+    sample = to_array("histogramdd", sample)
+    if sample.ndim != 2:
+        raise ValueError(f"sample must be a 2D array of rows; histogramdd got {sample.shape}.")
+    count, dims = sample.shape
+    if range is not None and (
+        len(range) != dims or any(r is not None and len(r) != 2 for r in range)
+    ):
+        raise ValueError(f"For sample.shape={(count, dims)}, range must be a sequence of {dims} "
+                         f"pairs or Nones; got range={range}")  # fmt: skip
+    if np.ndim(bins) == 0:
+        bins = [bins] * dims
+    if len(bins) != dims:
+        raise ValueError(f"The dimension of bins must be equal to the dimension of the sample: got "
+                         f"{len(bins)} and {dims}.")  # fmt: skip
+    edges = [
+        histogram_bin_edges(sample[:, i], bins[i], None if range is None else range[i])
+        for i in np.arange(dims)
+    ]
+    return _histogramdd(sample, weights, edges, bool(density)), edges
+
+
+@library(static=("density",))
+def _histogramdd(sample, weights, edges, density):
+    sizes = tuple([edge.aval.shape[0] + 1 for edge in edges])
+    places = []
+    for i, edge in enumerate(edges):
+        (x,) = promote_dtypes_inexact(sample[:, i])
+        places.append(_bin_of(x, edge))
+    dtype = dtypes.int_() if weights is None else to_array("histogramdd", weights).aval.dtype
+    counts = zeros(sizes, dtype)
+    by = np.asarray(1, dtype)[()] if weights is None else weights
+    counts = IndexHelper(counts)[tuple(places)].add(by, mode="drop")
+    counts = counts[(slice(1, -1),) * len(edges)]
+    if density:
+        counts = converted(counts, edges[0].aval.dtype)
+        counts = divide(counts, reductions.sum(counts))
+        for i, edge in enumerate(edges):
+            shape = [1] * len(edges)
+            shape[i] = edge.aval.shape[0] - 1
+            counts = divide(counts, reshaped(diff(edge), tuple(shape)))
+    return counts

@@ -1,0 +1,430 @@
+"""`x[...]`, `x.at[...]` and `take`.
+
+May import the floors below, and of `numpy` the files on indices, division, promotion and programs.
+Within a trace these are sequences of primitives. Eagerly each is ONE compiled program, found by one
+dict lookup: its key holds what is static (how many places, of what kind), and the places themselves
+are operands, so that a loop over `x[i]` or over `x[i : i + 8]` compiles once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import ArrayImpl, array_from_numpy, scalar_array
+from minijax.arrays.dispatch import Program, concrete, program_for
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.jaxpr import DebugInfo
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import eval_trace
+from minijax.lax import indexing
+from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
+from minijax.lax.index_numbers import GatherScatterMode
+from minijax.numpy.creation import asarray
+from minijax.numpy.division import divide, power
+from minijax.numpy.index_plans import (
+    Options,
+    read,
+    read_window,
+    warn_of_loss,
+    write,
+    write_window,
+)
+from minijax.numpy.index_terms import ARRAY, INT, NEW, SLICE, Terms, parse
+from minijax.numpy.promotion import filled_like
+from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
+from minijax.runtime.sharding import SingleDeviceSharding
+from minijax.transforms.library import program_table
+
+__all__ = [
+    "IndexHelper", "IndexRef", "getitem", "put", "put_along_axis", "take", "take_along_axis",
+]  # fmt: skip
+
+_PLAIN = Options()
+_FILL = GatherScatterMode.FILL_OR_DROP
+_programs = program_table()
+
+# -- an index in two parts: what is static, and operands -----------------------------------------
+
+_WITHIN, _OUTSIDE, _SCALAR, _WINDOW, _KNOWN = "within", "outside", "scalar", "window", "known"
+
+
+def _split(index: Terms, clamp: bool) -> tuple[tuple, list[ArrayImpl], bool]:
+    """A description that can be a key, the arrays that it leaves open, and whether all is one
+    window (perhaps with gaps) that lies within the array.
+
+    `clamp`: an integer beyond the array means the nearest place.
+    """
+    key: list[Any] = [index.expanded]
+    operands: list[ArrayImpl] = []
+    window = not index.expanded
+    axis = 0
+    for term in index.terms:
+        kind = term[0]
+        if kind is NEW:
+            key.append(NEW)
+            continue
+        size = index.shape[axis]
+        axis += 1
+        if kind is SLICE:
+            _, start, count, step, _ = term
+            if step != 1 or count == size:
+                key.append(term)
+            else:
+                key.append(_WINDOW)
+                key.append(count)
+                operands.append(scalar_array(start))
+            continue
+        place = term[1]
+        if type(place) is not int:
+            key.append(_KNOWN if term[2] else _SCALAR if kind is INT else ARRAY)
+            operands.append(place if type(place) is ArrayImpl else concrete(place))
+            window = False
+        elif 0 <= place < size or clamp:
+            key.append(_WITHIN)
+            operands.append(scalar_array(min(max(place, 0), size - 1)))
+        else:
+            key.append(_OUTSIDE)
+            operands.append(scalar_array(min(max(place, -1), size)))
+            window = False
+    return tuple(key), operands, window
+
+
+def _joined(key: tuple, shape: tuple[int, ...], operands: tuple) -> Terms:
+    """The index that was split, with other values (tracers) for its arrays."""
+    rest, parts, terms = iter(operands), iter(key[1:]), []
+    for part in parts:
+        if part is NEW:
+            terms.append((NEW,))
+        elif type(part) is tuple:
+            terms.append(part)
+        elif part is _WINDOW:
+            terms.append((SLICE, next(rest), next(parts), 1, None))
+        else:
+            value = next(rest)
+            known = part is not _SCALAR and part is not ARRAY
+            terms.append((ARRAY, value, known) if value.ndim else (INT, value, known, value))
+    expanded = key[0]
+    for axis in expanded:
+        shape = (*shape[:axis], 1, *shape[axis:])
+    return Terms(terms, shape, expanded)
+
+
+def _run(key: tuple, name: str, arrays: list[ArrayImpl], fun: Callable) -> ArrayImpl:
+    """Run the program for this key; `fun(*tracers)` is traced where there is none."""
+    program: Program | None = _programs.get(key)
+    if program is None:
+        avals = tuple([a.aval for a in arrays])
+        closed = trace_to_jaxpr(lambda *xs: [fun(*xs)], avals, DebugInfo("library", name))
+        program = _programs[key] = program_for(closed, name, arrays, keep_unused=True)
+    if program.simple:
+        buffer = program.execute([a._buffer for a in arrays]).consume_with_handlers(
+            program.handlers
+        )[0]
+        signature = program.out_signatures[0]
+        return ArrayImpl(buffer, signature.aval, signature)
+    return program(arrays)[0]
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def getitem(x: Array, idx: Any) -> Array:
+    """`x[idx]`, with everything that NumPy's basic and advanced indexing can say.
+
+    Places beyond the array mean the nearest one. IndexError for too many or impossible indices,
+    TypeError for those of a wrong type, NonConcreteBooleanIndexError for a mask that is traced.
+    Source: NumPy, "Indexing on ndarrays".
+    """
+    context = local.context
+    if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
+        return read(x, parse(idx, x.shape), _PLAIN)
+    if type(idx) is int:
+        shape = x.aval.shape
+        size = shape[0] if shape else 0
+        if size:
+            if not 0 <= idx < size:
+                idx = max(idx + size, 0) if idx < 0 else size - 1
+            place = scalar_array(idx)
+            program = _programs.get((x.signature, place.signature, context.key))
+            if program is not None and program.simple:
+                buffer = program.execute([x._buffer, place._buffer]).consume_with_handlers(
+                    program.handlers
+                )[0]
+                signature = program.out_signatures[0]
+                return ArrayImpl(buffer, signature.aval, signature)
+            key = (x.signature, place.signature, context.key)
+            index = ((), _WITHIN, *[(SLICE, 0, n, 1, n) for n in shape[1:]])
+            return _run(
+                key, "getitem", [x, place],
+                lambda x, i: read_window(x, _joined(index, x.shape, (i,))),
+            )  # fmt: skip
+    elif type(idx) in _MASKS and idx.dtype == dtypes.bool_ and _is_on_host(x):
+        found = _masked(x, idx)
+        if found is not None:
+            return found
+    return _read_eagerly(x, idx, _PLAIN)
+
+
+def _read_eagerly(x: ArrayImpl, idx: Any, options: Options) -> Array:
+    index = parse(idx, x.aval.shape, options.wrap)
+    fill = options.mode is not None and GatherScatterMode.from_any(options.mode) is _FILL
+    described, operands, window = _split(index, not fill)
+    if window and not operands and all(term[2:4] == (n, 1) for term, n in _pairs(index)):
+        return x
+    key = (
+        x.signature, local.context.key, described, None if window else options,
+        *[a.signature for a in operands],
+    )  # fmt: skip
+
+    def fun(x, *places):
+        index = _joined(described, x.shape, places)
+        return read_window(x, index) if window else read(x, index, options)
+
+    return _run(key, "getitem", [x, *operands], fun)
+
+
+def _pairs(index: Terms) -> list[tuple[tuple, int]]:
+    """Terms with the sizes of their axes; a new axis has none."""
+    sizes = iter(index.shape)
+    return [(term, 0 if term[0] is NEW else next(sizes)) for term in index.terms]
+
+
+_MASKS = frozenset((ArrayImpl, np.ndarray))
+
+
+def _is_on_host(x: ArrayImpl) -> bool:
+    where = x.signature.sharding
+    return type(where) is SingleDeviceSharding and where.device.platform == "cpu"
+
+
+def _masked(x: ArrayImpl, mask: Any) -> ArrayImpl | None:
+    """`x[mask]` by NumPy where the array lies in its memory: no program for each new count."""
+    aval = x.aval
+    mask = np.asarray(mask)
+    if (
+        not mask.ndim
+        or mask.shape != aval.shape[: mask.ndim]
+        or isinstance(aval.dtype, dtypes.ExtendedDType)
+    ):
+        return None
+    value = np.asarray(x)[mask]
+    signature = x.signature
+    return array_from_numpy(
+        value, aval.update(shape=value.shape), signature.sharding, signature.committed, copy=False
+    )
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+# For each kind of update: the scatter, and the same on two arrays, of old and new values.
+_UPDATES: dict[str, tuple[Callable, Any]] = {
+    "set": (indexing.scatter, None),
+    "add": (indexing.scatter_add, add_p),
+    "subtract": (indexing.scatter_sub, sub_p),
+    "multiply": (indexing.scatter_mul, mul_p),
+    "min": (indexing.scatter_min, min_p),
+    "max": (indexing.scatter_max, max_p),
+}
+
+
+def _by_inverse(combine: Callable) -> Callable:
+    """An update for which there is no scatter: `combine(x, z)` with z one in all other places."""
+
+    def update(x, index, y, options):
+        ones = filled_like(x, 1)
+        return combine(x, write(indexing.scatter_mul, ones, index, y, options))
+
+    return update
+
+
+_INVERSE = {"divide": _by_inverse(divide), "power": _by_inverse(power)}
+
+
+def _update_traced(kind: str, x: Any, index: Terms, y: Any, options: Options) -> Any:
+    if kind in _INVERSE:
+        return _INVERSE[kind](x, index, y, options)
+    return write(_UPDATES[kind][0], x, index, y, options)
+
+
+def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
+    """`x` with `y` combined into the places of an index."""
+    context = local.context
+    index = parse(idx, x.aval.shape, options.wrap)
+    if not isinstance(y, Array):
+        y = _as_update(y)
+    if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
+        warn_of_loss(x, y)
+        return _update_traced(kind, x, index, y, options)
+    y = concrete(y)
+    if y.aval is not x.aval and y.aval.dtype != x.aval.dtype:
+        warn_of_loss(x, y)
+    clip = options.mode is not None and (
+        GatherScatterMode.from_any(options.mode) is GatherScatterMode.CLIP
+    )
+    described, operands, window = _split(index, clip)
+    window = (
+        window
+        and kind in _UPDATES
+        and all(term[0] is not SLICE or term[3] in (1, -1) for term in index.terms)
+    )
+    key = (
+        kind, x.signature, y.signature, context.key, described, None if window else options,
+        *[a.signature for a in operands],
+    )  # fmt: skip
+
+    def fun(x, y, *places):
+        index = _joined(described, x.shape, places)
+        if window:
+            return write_window(_UPDATES[kind][1], x, index, y)
+        return _update_traced(kind, x, index, y, options)
+
+    return _run(key, f"scatter_{kind}", [x, y, *operands], fun)
+
+
+def _as_update(y: Any) -> Any:
+    """What is written as an array or a number; TypeError for anything else."""
+    if isinstance(y, (bool, int, float, complex, np.ndarray, np.generic)):
+        return y
+    return asarray(y)
+
+
+# -- x.at ------------------------------------------------------------------------------------------
+
+
+class IndexHelper:
+    """What `x.at` gives: `x.at[index]` names places of `x`, to be read or updated out of place."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexRef:
+        return IndexRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+def _updating(kind: str, doc: str) -> Callable:
+    def update(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
+        return _update(kind, self.array, self.index, values, options)
+
+    update.__name__ = kind
+    update.__qualname__ = f"IndexRef.{kind}"
+    update.__doc__ = f"""A copy of the array `x` with {doc}, as `numpy` would in place.
+
+        - `values`: broadcast to the shape of `x[index]`, and converted to the dtype of `x`
+        - `indices_are_sorted`, `unique_indices`: promises that may make it faster
+        - `mode`: what becomes of places beyond the array: "drop" (the default), "clip", or
+          "promise_in_bounds"
+        - `wrap_negative_indices`: places below zero count from the end
+
+        Where a place is named twice, the updates of "set" come in no defined order. ValueError if
+        the values do not broadcast; errors of the index are those of `x[index]`.
+        """
+    return update
+
+
+class IndexRef:
+    """Places of an array: what `x.at[index]` gives."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """`x[index]`, told more.
+
+        - `mode`: what is given for places beyond the array: "clip", the nearest element (this is
+          also what comes of the default, which promises that there are none); "fill", `fill_value`
+        - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True
+        - `indices_are_sorted`, `unique_indices`: promises that may make it faster
+        - `wrap_negative_indices`: places below zero count from the end
+        """
+        if fill_value is not None and fill_value != fill_value:
+            fill_value = np.nan  # one object for all: they are no equal keys
+        options = Options(
+            indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices
+        )
+        x, context = self.array, local.context
+        if (
+            context.trace is not eval_trace
+            or type(x) is not ArrayImpl
+            or context.settings.disable_jit
+        ):
+            return read(x, parse(self.index, x.aval.shape, wrap_negative_indices), options)
+        return _read_eagerly(x, self.index, options)
+
+    set = _updating("set", "`x[index] = values`")
+    add = _updating("add", "`x[index] += values`")
+    subtract = _updating("subtract", "`x[index] -= values`")
+    multiply = mul = _updating("multiply", "`x[index] *= values`")
+    divide = _updating("divide", "`x[index] /= values`")
+    power = _updating("power", "`x[index] **= values`")
+    min = _updating("min", "`x[index] = minimum(x[index], values)`")
+    max = _updating("max", "`x[index] = maximum(x[index], values)`")
+
+    def apply(
+        self,
+        func: Callable[[Any], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """A copy of the array with `func`, of a scalar to a scalar, applied to its elements there.
+
+        A place that is named twice is given to `func` twice. It has no derivative. The options are
+        those of `set`.
+        """
+        options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
+        return _apply(func, self.array, self.index, options)
+
+
+def _apply(func: Callable, x: Array, idx: Any, options: Options) -> Array:
+    def scatter(x, vectors, y, numbers, **params):
+        return indexing.scatter_apply(x, vectors, func, numbers, update_shape=y.shape, **params)
+
+    index = parse(idx, x.aval.shape, options.wrap)
+    zero = np.zeros((), x.aval.dtype)[()]
+    context = local.context
+    if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
+        return write(scatter, x, index, zero, options)
+    described, operands, _ = _split(index, False)
+    signatures = [a.signature for a in operands]
+    key = ("apply", func, x.signature, context.key, described, options, *signatures)
+    return _run(
+        key, "scatter_apply", [x, *operands],
+        lambda x, *places: write(scatter, x, _joined(described, x.shape, places), zero, options),
+    )  # fmt: skip

@@ -1,0 +1,418 @@
+"""Products of arrays: dot, matmul, tensordot, outer, kron, cross, trace, and their kin.
+
+May import the floors below, `promotion`, `shapes` and `reductions`. `einsum` stands in `einsum`.
+`precision` is as for `lax.dot_general`; `preferred_element_type` is the dtype of the result.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.lax import arithmetic, slicing
+from minijax.lax.arithmetic import mul_p, sub_p
+from minijax.lax.dot import dot_general
+from minijax.lax.joining import stack_p
+from minijax.lax.shapes import squeeze_p
+from minijax.numpy import reductions
+from minijax.numpy.promotion import (
+    as_dtype,
+    axis_of,
+    broadcast_shapes,
+    broadcast_to_shape,
+    check_arraylike,
+    check_no_out,
+    converted,
+    promote_dtypes,
+    promote_pair,
+    promote_shapes,
+    to_array,
+    weakened,
+)
+from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
+from minijax.transforms.library import library
+from minijax.transforms.primitives import transpose_p
+
+__all__ = [
+    "cross", "diag", "diagflat", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "trace", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
+_Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def contract(
+    name: str, a: Any, b: Any, dims: _Dims, precision: Any, preferred: Any, out_sharding: Any = None
+) -> Any:
+    """`dot_general` of two arrays, in the dtype they promote to unless one is preferred."""
+    x, y = a.aval, b.aval
+    weak = False
+    if preferred is not None:
+        preferred = dtypes.check_user_dtype_supported(preferred, name)
+    elif x.dtype == y.dtype:
+        preferred = x.dtype
+    else:
+        preferred, weak = dtypes.promote(((x.dtype, x.weak_type), (y.dtype, y.weak_type)))
+    out = dot_general(
+        a, b, dims, precision=precision, preferred_element_type=preferred, out_sharding=out_sharding
+    )
+    return weakened(out) if weak else out
+
+
+_NO_BATCH = ((), ())
+
+
+@library(static=("precision", "preferred_element_type", "out_sharding"))
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """The product of vectors or matrices: the last axis of `a` with the last but one of `b`.
+
+    A scalar scales the other. Source: numpy.dot.
+    """
+    a, b = to_array("dot", a), to_array("dot", b, 1)
+    rank_a, rank_b = a.aval.ndim, b.aval.ndim
+    if not rank_a or not rank_b:
+        dims = ((), ())
+    else:
+        dims = ((rank_a - 1,), (max(rank_b - 2, 0),))
+    return contract("dot", a, b, (dims, _NO_BATCH), precision, preferred_element_type, out_sharding)
+
+
+@library(static=("precision", "preferred_element_type", "out_sharding"))
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """The matrix product over the last two axes; leading axes broadcast. Source: numpy.matmul."""
+    a, b = to_array("matmul", a), to_array("matmul", b, 1)
+    for position, x in enumerate((a, b)):
+        if not x.aval.ndim:
+            raise ValueError(
+                f"matmul input operand {position} must have ndim at least 1, but it has ndim 0: "
+                "use `*` to scale."
+            )
+    plan = _matmul_plan(a.aval, b.aval)
+    squeezed_a, squeezed_b, dims, order = plan
+    if squeezed_a:
+        a = squeeze_p.bind(a, dimensions=squeezed_a)
+    if squeezed_b:
+        b = squeeze_p.bind(b, dimensions=squeezed_b)
+    out = contract("matmul", a, b, dims, precision, preferred_element_type, out_sharding)
+    return transpose_p.bind(out, permutation=order) if order is not None else out
+
+
+_plans: dict[tuple, tuple] = {}
+
+
+def _matmul_plan(a: Any, b: Any) -> tuple:
+    """What to squeeze, the dimension numbers, and how to transpose the result."""
+    key = (a.shape, b.shape)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = _make_plan(a, b)
+    return plan
+
+
+def _make_plan(a: Any, b: Any) -> tuple:
+    """Batch axes of one size go together; one of size one, or missing, is left to the other."""
+    vector_a, vector_b = a.ndim == 1, b.ndim == 1
+    if vector_a or vector_b:
+        contracted = (a.ndim - 1,), (b.ndim - 1 if vector_b else b.ndim - 2,)
+        return (), (), (contracted, _NO_BATCH), None
+    batch_a, batch_b = a.shape[:-2], b.shape[:-2]
+    count = max(len(batch_a), len(batch_b))
+    squeezed, batch, free_a, free_b = ([], []), ([], []), [], []
+    # Axes are named by their place in the result; matrix axes follow the batch axes.
+    for place in range(count):
+        axis_a, axis_b = place - count + len(batch_a), place - count + len(batch_b)
+        size_a = batch_a[axis_a] if axis_a >= 0 else None
+        size_b = batch_b[axis_b] if axis_b >= 0 else None
+        if size_a == size_b:
+            batch[0].append((place, axis_a))
+            batch[1].append((place, axis_b))
+        elif size_b is None or size_b == 1:
+            free_a.append((place, axis_a))
+            if size_b == 1:
+                squeezed[1].append(axis_b)
+        elif size_a is None or size_a == 1:
+            free_b.append((place, axis_b))
+            if size_a == 1:
+                squeezed[0].append(axis_a)
+        else:
+            raise ValueError(
+                f"Incompatible types for matmul arguments: {a.str_short()} and {b.str_short()}: "
+                "leading axes must be equal or 1, counted from the matrix axes."
+            )
+
+    def shifted(axis, gone):
+        return axis - sum(1 for other in gone if other < axis)
+
+    contracted = (
+        (shifted(a.ndim - 1, squeezed[0]),),
+        (shifted(b.ndim - 2, squeezed[1]),),
+    )
+    batches = tuple([
+        tuple([shifted(axis, gone) for _, axis in pairs])
+        for pairs, gone in zip(batch, squeezed, strict=True)
+    ])  # fmt: skip
+    places = [place for place, _ in batch[0]] + [place for place, _ in free_a] + [count]
+    places += [place for place, _ in free_b] + [count + 1]
+    order = tuple([places.index(place) for place in range(count + 2)])
+    same = order == tuple(range(count + 2))
+    return tuple(squeezed[0]), tuple(squeezed[1]), (contracted, batches), None if same else order
+
+
+@library(static=("precision", "preferred_element_type"))
+def vdot(a, b, *, precision=None, preferred_element_type=None):
+    """The sum of conj(a) * b over all elements. Source: numpy.vdot."""
+    a, b = to_array("vdot", a), to_array("vdot", b, 1)
+    if a.aval.dtype.kind == "c":
+        a = arithmetic.conj(a)
+    return dot(
+        ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+@library(static=("precision", "preferred_element_type"))
+def inner(a, b, *, precision=None, preferred_element_type=None):
+    """The sum of products over the last axes. Source: numpy.inner."""
+    a, b = to_array("inner", a), to_array("inner", b, 1)
+    if not a.aval.ndim or not b.aval.ndim:
+        product = mul_p.bind(*promote_pair("inner", a, b))
+        preferred = as_dtype(preferred_element_type, "inner")
+        return product if preferred is None else converted(product, preferred)
+    dims = (((a.aval.ndim - 1,), (b.aval.ndim - 1,)), _NO_BATCH)
+    return contract("inner", a, b, dims, precision, preferred_element_type)
+
+
+@library(static=("out",))
+def outer(a, b, out=None):
+    """All products of an element of `a` and one of `b`, as a matrix. Source: numpy.outer."""
+    check_no_out("outer", out)
+    check_arraylike("outer", a, b)
+    a, b = promote_dtypes(to_array("outer", a), to_array("outer", b))
+    return mul_p.bind(expanded(ravel(a), (1,)), expanded(ravel(b), (0,)))
+
+
+@library(static=("axes", "precision", "preferred_element_type", "out_sharding"))
+def tensordot(
+    a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None
+):  # fmt: skip
+    """The sum of products over several axes: a number of them, or lists. Source: numpy.tensordot."""
+    a, b = to_array("tensordot", a), to_array("tensordot", b, 1)
+    contracted = _tensordot_axes(a.aval, b.aval, axes)
+    dims = (contracted, _NO_BATCH)
+    return contract("tensordot", a, b, dims, precision, preferred_element_type, out_sharding)
+
+
+def _tensordot_axes(a: Any, b: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if isinstance(axes, (tuple, list)) and len(axes) == 2:
+        first, second = (
+            (one,) if isinstance(one, (int, np.integer)) else tuple(one) for one in axes
+        )
+        if len(first) != len(second):
+            raise TypeError(
+                f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}."
+            )
+        return (
+            tuple([axis_of(axis, a.ndim) for axis in first]),
+            tuple([axis_of(axis, b.ndim) for axis in second]),
+        )
+    try:
+        count = operator.index(axes)
+    except TypeError:
+        raise TypeError(
+            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples "
+            f"of ints: got {axes!r}."
+        ) from None
+    if count > min(a.ndim, b.ndim):
+        raise TypeError(
+            f"Number of tensordot axes (axes {count}) exceeds input ranks ({a.shape} and {b.shape})"
+        )
+    return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
+
+
+@library(static=("axis", "precision", "preferred_element_type"))
+def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+    """The sum of conj(x1) * x2 along an axis; the others broadcast. Source: numpy.vecdot."""
+    x1, x2 = to_array("vecdot", x1), to_array("vecdot", x2, 1)
+    if x1.aval.ndim < 1 or x2.aval.ndim < 1:
+        raise ValueError(
+            f"vecdot takes arrays of at least one dimension: got shapes {x1.shape}, {x2.shape}."
+        )
+    x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    if x1.aval.shape[-1] != x2.aval.shape[-1]:
+        raise ValueError(
+            f"vecdot requires vectors of one length: got shapes {x1.aval.shape} and "
+            f"{x2.aval.shape}, and axis={axis}."
+        )
+    if x1.aval.dtype.kind == "c":
+        x1 = arithmetic.conj(x1)
+    rank = max(x1.aval.ndim, x2.aval.ndim)
+    left, right = expanded(x1, (x1.aval.ndim - 1,)), expanded(x2, (x2.aval.ndim,))
+    out = matmul(left, right, precision=precision, preferred_element_type=preferred_element_type)
+    return squeeze_p.bind(out, dimensions=(rank - 1, rank))
+
+
+def _rank_at_least(name: str, x: Any, rank: int) -> None:
+    if x.aval.ndim < rank:
+        raise ValueError(
+            f"{name}: an operand has shape {x.aval.shape}; it must have at least {rank} axes."
+        )
+
+
+@library
+def matvec(x1, x2, /):
+    """Matrices times vectors; leading axes broadcast. Source: numpy.matvec."""
+    x1, x2 = to_array("matvec", x1), to_array("matvec", x2, 1)
+    _rank_at_least("matvec", x1, 2)
+    _rank_at_least("matvec", x2, 1)
+    if x2.aval.ndim == 1:
+        return matmul(x1, x2)
+    out = matmul(x1, expanded(x2, (x2.aval.ndim,)))
+    return squeeze_p.bind(out, dimensions=(out.aval.ndim - 1,))
+
+
+@library
+def vecmat(x1, x2, /):
+    """Conjugated vectors times matrices; leading axes broadcast. Source: numpy.vecmat."""
+    x1, x2 = to_array("vecmat", x1), to_array("vecmat", x2, 1)
+    _rank_at_least("vecmat", x1, 1)
+    _rank_at_least("vecmat", x2, 2)
+    if x1.aval.dtype.kind == "c":
+        x1 = arithmetic.conj(x1)
+    if x1.aval.ndim == 1:
+        return matmul(x1, x2)
+    out = matmul(expanded(x1, (x1.aval.ndim - 1,)), x2)
+    return squeeze_p.bind(out, dimensions=(out.aval.ndim - 2,))
+
+
+@library
+def kron(a, b):
+    """The Kronecker product: each element of `a` times `b`. Source: numpy.kron."""
+    check_arraylike("kron", a, b)
+    a, b = promote_dtypes(to_array("kron", a), to_array("kron", b))
+    rank = max(a.aval.ndim, b.aval.ndim)
+    a = broadcast_to_shape(a, (1,) * (rank - a.aval.ndim) + a.aval.shape)
+    b = broadcast_to_shape(b, (1,) * (rank - b.aval.ndim) + b.aval.shape)
+    sizes = tuple([x * y for x, y in zip(a.aval.shape, b.aval.shape, strict=True)])
+    spread_a = expanded(a, range(1, 2 * rank, 2))
+    spread_b = expanded(b, range(0, 2 * rank, 2))
+    return reshaped(mul_p.bind(spread_a, spread_b), sizes)
+
+
+@library(static=("axisa", "axisb", "axisc", "axis"))
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """The cross product of vectors of two or three components. Source: numpy.cross."""
+    check_arraylike("cross", a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = promote_dtypes(to_array("cross", a), to_array("cross", b))
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    sizes = a.aval.shape[-1], b.aval.shape[-1]
+    if any(size not in (2, 3) for size in sizes):
+        raise ValueError(
+            f"Dimension must be either 2 or 3 for cross product; the vectors have {sizes}."
+        )
+    x, y = _components(a), _components(b)
+    if sizes == (2, 2):
+        return _minus(_times(x[0], y[1]), _times(x[1], y[0]))
+    pairs = ((1, 2), (2, 0), (0, 1))
+    parts = [_determinant(x, y, i, j) for i, j in pairs]
+    shape = broadcast_shapes(*[part.aval.shape for part in parts])
+    out = stack_p.bind(*[broadcast_to_shape(p, shape) for p in parts], axis=len(shape))
+    return moveaxis(out, -1, axisc)
+
+
+def _components(x: Any) -> list[Any]:
+    """The components along the last axis; None for a third one that is missing."""
+    last = x.aval.ndim - 1
+    parts = [
+        slicing.index_in_dim(x, i, axis=last, keepdims=False) for i in range(x.aval.shape[last])
+    ]
+    return parts + [None] * (3 - len(parts))
+
+
+def _times(x: Any, y: Any) -> Any:
+    return None if x is None or y is None else mul_p.bind(*promote_shapes("cross", x, y))
+
+
+def _minus(x: Any, y: Any) -> Any:
+    if y is None:
+        return x
+    if x is None:
+        return arithmetic.neg(y)
+    return sub_p.bind(x, y)
+
+
+def _determinant(x: list, y: list, i: int, j: int) -> Any:
+    return _minus(_times(x[i], y[j]), _times(x[j], y[i]))
+
+
+# -- diagonals --------------------------------------------------------------------------------
+
+
+def diagonal_length(rows: int, columns: int, offset: int) -> int:
+    return max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+
+
+@library(static=("offset", "axis1", "axis2"))
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The diagonal over two axes, as a new last axis. ValueError below two axes.
+
+    Source: numpy.diagonal.
+    """
+    a = to_array("diagonal", a)
+    if a.aval.ndim < 2:
+        raise ValueError(
+            f"diagonal requires an array of at least two dimensions: got shape {a.aval.shape}."
+        )
+    offset = operator.index(offset)
+    axis1, axis2 = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
+    if axis1 == axis2:
+        raise ValueError(f"axis1 and axis2 cannot be the same: both are {axis1}.")
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    *lead, rows, columns = a.aval.shape
+    count = diagonal_length(rows, columns, offset)
+    flat = reshaped(a, (*lead, rows * columns))
+    if not count:
+        return slicing.slice_in_dim(flat, 0, 0, axis=len(lead))
+    start = offset if offset >= 0 else -offset * columns
+    limit = start + (count - 1) * (columns + 1) + 1
+    return slicing.slice_in_dim(flat, start, limit, columns + 1, axis=len(lead))
+
+
+@library(static=("k",))
+def diag(v, k=0):
+    """A matrix with `v` on its diagonal, or the diagonal of a matrix. Source: numpy.diag."""
+    v = to_array("diag", v)
+    if v.aval.ndim == 2:
+        return diagonal(v, k)
+    if v.aval.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d; got shape {v.aval.shape}.")
+    length = v.aval.shape[0]
+    size = length + abs(k)
+    if not length:
+        return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
+    before = max(k, 0) + max(-k, 0) * size
+    after = size * size - before - length - (length - 1) * size
+    zero = np.zeros((), v.aval.dtype)[()]
+    flat = slicing.pad(v, zero, [(before, after, size)])
+    return reshaped(flat, (size, size))
+
+
+@library(static=("k",))
+def diagflat(v, k=0):
+    """A matrix with the elements of `v` on its diagonal. Source: numpy.diagflat."""
+    return diag(ravel(to_array("diagflat", v)), k)
+
+
+@library(static=("axis1", "axis2", "dtype", "out", "offset"))
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """The sum over a diagonal. ValueError below two axes. Source: numpy.trace."""
+    check_no_out("trace", out)
+    a = to_array("trace", a)
+    if a.aval.ndim < 2:
+        raise ValueError(
+            f"trace requires an array of at least two dimensions: got shape {a.aval.shape}."
+        )
+    return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

@@ -1,0 +1,164 @@
+"""Reductions that leave NaN out. May import the floors below and `reductions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.lax import arithmetic, compare
+from minijax.lax.arithmetic import div_p, mul_p, sub_p
+from minijax.lax.compare import and_p, not_p
+from minijax.lax.reductions import argmax_p, argmin_p
+from minijax.numpy import reductions
+from minijax.numpy.logic import isnan
+from minijax.numpy.promotion import (
+    as_dtype,
+    axes_of,
+    check_no_out,
+    converted,
+    number_like,
+    promote_shapes,
+    to_array,
+)
+from minijax.numpy.selecting import choose_where
+from minijax.transforms.library import library
+
+__all__ = [
+    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
+
+
+def _inexact(a: Any) -> bool:
+    return dtypes.issubdtype(a.aval.dtype, np.inexact)
+
+
+def _not_nan(a: Any, where: Any) -> Any:
+    """The mask of what counts: neither NaN nor left out by `where`."""
+    mask = not_p.bind(isnan(a))
+    return mask if where is None else and_p.bind(*promote_shapes("where", mask, where))
+
+
+@library(static=("axis", "dtype", "out", "keepdims"))
+def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """The sum without NaN. Source: numpy.nansum."""
+    a = to_array("nansum", a)
+    if _inexact(a):
+        a = choose_where(isnan(a), number_like(a, 0), a)
+    return reductions.sum(a, axis, dtype, out, keepdims, initial=initial, where=where)
+
+
+@library(static=("axis", "dtype", "out", "keepdims"))
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """The product without NaN. Source: numpy.nanprod."""
+    a = to_array("nanprod", a)
+    if _inexact(a):
+        a = choose_where(isnan(a), number_like(a, 1), a)
+    return reductions.prod(a, axis, dtype, out, keepdims, initial=initial, where=where)
+
+
+def _nan_extreme(reduce, missing, a, axis, out, keepdims, initial, where) -> Any:
+    """The extreme without NaN, and NaN where there is nothing else."""
+    if not _inexact(a):
+        return reduce(a, axis, out, keepdims, initial=initial, where=where)
+    is_nan = isnan(a)
+    found = reduce(
+        choose_where(is_nan, number_like(a, missing), a),
+        axis, out, keepdims, initial=initial, where=where,
+    )  # fmt: skip
+    if initial is not None:
+        return found
+    return choose_where(
+        reductions.all(is_nan, axis, keepdims=keepdims), number_like(found, np.nan), found
+    )
+
+
+@library(static=("axis", "out", "keepdims"))
+def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The largest element without NaN; NaN if there is no other. Source: numpy.nanmax."""
+    a = to_array("nanmax", a)
+    return _nan_extreme(reductions.max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+@library(static=("axis", "out", "keepdims"))
+def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The smallest element without NaN; NaN if there is no other. Source: numpy.nanmin."""
+    a = to_array("nanmin", a)
+    return _nan_extreme(reductions.min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+def _nan_arg(name: str, p: Any, missing: float, a, axis, out, keepdims) -> Any:
+    """The index of the extreme without NaN; -1 where all are NaN."""
+    a = to_array(name, a)
+    if not _inexact(a):
+        return reductions.arg_reduction(name, p, a, axis, out, keepdims)
+    is_nan = isnan(a)
+    filled = choose_where(is_nan, number_like(a, missing), a)
+    found = reductions.arg_reduction(name, p, filled, axis, out, keepdims)
+    nothing = reductions.all(is_nan, axis, keepdims=bool(keepdims))
+    return choose_where(nothing, number_like(found, -1), found)
+
+
+@library(static=("axis", "out", "keepdims"))
+def nanargmax(a, axis=None, out=None, keepdims=None):
+    """The index of the largest element that is not NaN; -1 if all are. Source: numpy.nanargmax."""
+    return _nan_arg("nanargmax", argmax_p, -np.inf, a, axis, out, keepdims)
+
+
+@library(static=("axis", "out", "keepdims"))
+def nanargmin(a, axis=None, out=None, keepdims=None):
+    """The index of the smallest element that is not NaN; -1 if all are. Source: numpy.nanargmin."""
+    return _nan_arg("nanargmin", argmin_p, np.inf, a, axis, out, keepdims)
+
+
+@library(static=("axis", "dtype", "out", "keepdims"))
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    """The mean without NaN. Source: numpy.nanmean."""
+    check_no_out("nanmean", out)
+    a = to_array("nanmean", a)
+    where = reductions.mask_of("nanmean", where)
+    if not _inexact(a):
+        return reductions.mean(a, axis, dtype, out, keepdims, where=where)
+    dtype = as_dtype(dtype, "nanmean") or a.aval.dtype
+    axes = axes_of(axis, a.aval.ndim)
+    count = reductions.count_of(a, axes, _not_nan(a, where), dtype, keepdims)
+    total = nansum(a, axis, dtype, None, keepdims, where=where)
+    return div_p.bind(total, count)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "ddof"))
+def nanvar(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None
+):  # fmt: skip
+    """The variance without NaN. Source: numpy.nanvar."""
+    check_no_out("nanvar", out)
+    a = to_array("nanvar", a)
+    working, result = reductions._var_dtypes("nanvar", a, as_dtype(dtype, "nanvar"))
+    a = converted(a, working)
+    where = _not_nan(a, reductions.mask_of("nanvar", where))
+    axes = axes_of(axis, a.aval.ndim)
+    if mean is None:
+        mean = nanmean(a, axes, working, keepdims=True, where=where)
+    centered = sub_p.bind(*promote_shapes("nanvar", a, converted(mean, working)))
+    centered = choose_where(where, centered, number_like(centered, 0))
+    if working.kind == "c":
+        squared = arithmetic.real(mul_p.bind(centered, arithmetic.conj(centered)))
+    else:
+        squared = arithmetic.square(centered)
+    working = dtypes.to_real_dtype(working)
+    count = reductions.count_of(a, axes, where, working, keepdims)
+    freedom = sub_p.bind(count, converted(ddof, working))
+    total = reductions.sum(squared, axes, working, keepdims=keepdims)
+    enough = compare.gt_p.bind(freedom, number_like(freedom, 0))
+    found = div_p.bind(total, freedom)
+    return converted(choose_where(enough, found, number_like(found, np.nan)), result)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "ddof"))
+def nanstd(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None
+):  # fmt: skip
+    """The standard deviation without NaN. Source: numpy.nanstd."""
+    return arithmetic.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))

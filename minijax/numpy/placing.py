@@ -1,0 +1,195 @@
+"""Arrays with elements put in by a mask, inserted or deleted.
+
+May import the floors below, indexing, `shapes` and `joining`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.trace import Tracer
+from minijax.lax import filling, slicing
+from minijax.lax.joining import concatenate_p
+from minijax.numpy.creation import asarray
+from minijax.numpy.indexing import IndexHelper
+from minijax.numpy.linear_algebra import diagonal_length
+from minijax.numpy.promotion import (
+    axis_of,
+    broadcast_to_shape,
+    converted,
+    to_array,
+)
+from minijax.numpy.searching import known, nonzero
+from minijax.numpy.shapes import broadcast_to, moveaxis, ravel, reshaped
+from minijax.numpy.sorting import argsort
+from minijax.numpy.taking import take
+from minijax.transforms.library import library
+
+__all__ = ["delete", "fill_diagonal", "insert", "place"]
+
+
+def _check_not_in_place(name: str, inplace: bool, error: type[Exception] = ValueError) -> None:
+    if inplace:
+        raise error(
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
+            "Pass inplace=False to instead return an updated array."
+        )
+
+
+@library(static=("wrap", "inplace"))
+def fill_diagonal(a, val, wrap=False, *, inplace=True):
+    """`a` with values on its main diagonal. Source: numpy.fill_diagonal, out of place."""
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    a, val = to_array("fill_diagonal", a), to_array("fill_diagonal", val, 1)
+    sizes = a.aval.shape
+    if len(sizes) < 2:
+        raise ValueError(f"array must be at least 2-d; fill_diagonal got shape {sizes}.")
+    if len(sizes) > 2 and len(set(sizes)) != 1:
+        raise ValueError(f"All dimensions of input must be of equal length; got {sizes}.")
+    count = min(sizes)
+    if len(sizes) == 2:
+        count = diagonal_length(*sizes, 0)
+    val = ravel(val)
+    times = -(-count // max(val.aval.shape[0], 1))
+    val = concatenate_p.bind(*[val] * times, dimension=0) if times > 1 else val
+    places = filling.iota(np.int32, count)
+    return IndexHelper(a)[(places,) * len(sizes)].set(val[:count])
+
+
+def _repeated(v: Any, length: int) -> Any:
+    """A vector repeated, or cut, to a length."""
+    times = -(-length // v.aval.shape[0])
+    if times > 1:
+        v = concatenate_p.bind(*[v] * times, dimension=0)
+    return slicing.slice_in_dim(v, 0, length)
+
+
+@library(static=("inplace",))
+def place(arr, mask, vals, *, inplace=True):
+    """`arr` with values, repeated, where a mask is true. Source: numpy.place, out of place."""
+    _check_not_in_place("place", inplace)
+    arr, mask, vals = to_array("place", arr), to_array("place", mask, 1), to_array("place", vals, 2)
+    vals = ravel(vals)
+    if arr.aval.size != mask.aval.size:
+        raise ValueError(
+            "place: arr and mask must be the same size; got shapes "
+            f"{arr.aval.shape} and {mask.aval.shape}."
+        )
+    if not vals.aval.size:
+        raise ValueError("place: Cannot place values from an empty array")
+    if not arr.aval.size:
+        return arr
+    size = arr.aval.size
+    (places,) = nonzero(ravel(mask), size=size, fill_value=size)
+    flat = IndexHelper(ravel(arr))[places].set(_repeated(vals, size), mode="drop")
+    return reshaped(flat, arr.aval.shape)
+
+
+# -- insert and delete ------------------------------------------------------------------------
+
+
+def _range_of(obj: slice, length: int) -> np.ndarray:
+    return np.arange(*obj.indices(length))
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Values put before the given places. Source: numpy.insert."""
+    arr, values = to_array("insert", arr), to_array("insert", values, 2)
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    axis = axis_of(axis, arr.ndim)
+    length = arr.shape[axis]
+    scalar = not isinstance(obj, slice) and np.ndim(obj) == 0
+    places = _range_of(obj, length) if isinstance(obj, slice) else obj
+    if isinstance(places, (list, tuple)):
+        places = np.asarray(places, dtype=int)
+    if isinstance(places, (Array, np.ndarray)) and places.dtype == dtypes.bool_:
+        places = np.nonzero(known(asarray(places), "insert", "Give integers."))[0]
+    places = asarray(places)
+    if places.ndim > 1:
+        raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; "
+                         f"got shape {places.shape}.")  # fmt: skip
+    return _insert(arr, ravel(places), values, axis, scalar)
+
+
+@library(static=("axis", "scalar"))
+def _insert(arr, places, values, axis, scalar):
+    length, rank = arr.aval.shape[axis], arr.aval.ndim
+    if values.aval.ndim < rank:
+        values = reshaped(values, (1,) * (rank - values.aval.ndim) + values.aval.shape)
+    if scalar:
+        values = moveaxis(values, 0, axis)
+    count = places.aval.shape[0] if not scalar else values.aval.shape[axis]
+    if not count:
+        return arr
+    values = converted(values, arr.aval.dtype)
+    sizes = list(arr.aval.shape)
+    sizes[axis] = count
+    values = broadcast_to(values, tuple(sizes))
+    places = broadcast_to(places, (count,))
+    places = converted(places, dtypes.int_())
+    places = (places < 0) * length + places
+    order = argsort(places)
+    ranks = filling.iota(dtypes.int_(), count)
+    places = places[order] + ranks
+    new = IndexHelper(broadcast_to_shape(np.bool_(False), (length + count,)))[places].set(True)
+    (old,) = nonzero(~new, size=length)
+    before = (slice(None),) * axis
+    sizes[axis] = length + count
+    out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], tuple(sizes))
+    out = IndexHelper(out)[(*before, old)].set(arr)
+    return IndexHelper(out)[(*before, places)].set(take(values, order, axis=axis))
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """Without the slices at the given places. Source: numpy.delete.
+
+    Where `obj` is traced, `assume_unique_indices` says that it names each place once.
+    """
+    arr = to_array("delete", arr)
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    axis = axis_of(axis, arr.ndim)
+    length = arr.shape[axis]
+    if isinstance(obj, slice):
+        obj = _range_of(obj, length)
+    if isinstance(obj, (list, tuple)):
+        obj = np.asarray(obj)
+    if not isinstance(obj, Tracer):
+        places = np.asarray(obj)
+        if places.dtype == bool:
+            if places.shape != (length,):
+                raise ValueError(
+                    f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with "
+                    f"length matching specified axis: got {places.shape} for {length}."
+                )
+            places = np.nonzero(places)[0]
+        if places.ndim == 0:
+            places = np.asarray([axis_of(places[()], length)])
+        places = np.clip(np.where(places < 0, places + length, places), -1, length)
+        keep = np.ones(length + 1, bool)
+        keep[places.astype(int)] = False
+        return take(arr, np.nonzero(keep[:length])[0], axis=axis)
+    if not dtypes.issubdtype(obj.dtype, np.integer):
+        known(obj, "delete", "Boolean masks must be known: give integers.")
+    if obj.ndim and not assume_unique_indices:
+        known(obj, "delete", "Pass assume_unique_indices=True if the places are distinct.")
+    return _delete_at(arr, ravel(obj), axis)
+
+
+@library(static=("axis",))
+def _delete_at(arr, obj, axis):
+    length, count = arr.aval.shape[axis], obj.aval.shape[0]
+    obj = (obj < 0) * length + obj
+    keep = IndexHelper(broadcast_to_shape(np.bool_(True), (length,)))[obj].set(False)
+    (places,) = nonzero(keep, size=length - count)
+    return take(arr, places, axis=axis)

@@ -1,0 +1,68 @@
+"""How arrays print, where they are kept, and questions about types and objects.
+
+May import the ground and `core`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.arrays.array import ArrayImpl
+from minijax.core.array import Array
+
+__all__ = [
+    "array_repr", "array_str", "can_cast", "get_printoptions", "isscalar", "iterable",
+    "printoptions", "save", "savez", "set_printoptions",
+]  # fmt: skip
+
+get_printoptions = np.get_printoptions
+set_printoptions = np.set_printoptions
+printoptions = np.printoptions
+can_cast = np.can_cast
+save = np.save
+savez = np.savez
+
+
+def array_repr(
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text of an array with its type. Source: numpy.array_repr."""
+    if not isinstance(arr, ArrayImpl):
+        return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+    value = np.asarray(arr)
+    suffix = f", dtype={arr.dtype.name})"
+    body = np.array2string(
+        value, max_line_width, precision, suppress_small, ", ", prefix="ArrayImpl(", suffix=suffix
+    )
+    return f"ArrayImpl({body}{suffix}"
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text of an array's values. Source: numpy.array_str."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a scalar: a number, or an array without axes. Source: numpy.isscalar."""
+    if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
+        return np.ndim(element) == 0
+    return np.isscalar(element)
+
+
+def iterable(y: Any) -> bool:
+    """Whether `y` can be iterated over. Source: numpy.iterable."""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,391 @@
+"""What the functions of `minijax.numpy` do with their arguments first.
+
+They check that these are arrays, bring them to one dtype (JEP 9263) and to one rank. May import the
+floors below. Two tracers of one type pass through with a comparison and nothing else.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import as_array
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.lax.convert import convert_element_type_p
+from minijax.transforms.primitives import broadcast_in_dim_p
+
+__all__ = [
+    "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape",
+    "check_arraylike", "check_no_out", "converted", "filled_like", "is_arraylike", "number_like", "promote", "promote_dtypes",
+    "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
+    "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
+    "to_array", "typed_as", "weakened",
+]  # fmt: skip
+
+_NUMBERS = dtypes.python_scalar_dtypes
+_ARRAYS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether `x` may stand where a function takes an array."""
+    return isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """TypeError unless every argument is an array, a NumPy array or a number."""
+    for position, x in enumerate(args):
+        if not (isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")):
+            shown = repr(x)
+            shown = shown if len(shown) <= 60 else shown[:57] + "..."
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(x)} at position "
+                f"{position}: {shown}. Convert it with minijax.numpy.asarray(...)."
+            )
+
+
+def to_array(name: str, x: Any, position: int = 0) -> Any:
+    """`x` as an array of ours (concrete or traced); TypeError if it is none."""
+    if isinstance(x, Array):
+        return x
+    if not is_arraylike(x):
+        check_arraylike(name, *[0] * position, x)
+    if hasattr(x, "__jax_array__"):
+        return to_array(name, x.__jax_array__(), position)
+    return as_array(x)
+
+
+def check_no_out(name: str, out: Any) -> None:
+    """NotImplementedError if `out` was given: arrays are immutable."""
+    if out is not None:
+        raise NotImplementedError(
+            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. Leave it "
+            "out and use the result."
+        )
+
+
+# -- dtypes -----------------------------------------------------------------------------------
+
+
+def as_dtype(dtype: Any, name: str) -> Any:
+    """The canonical dtype of a `dtype=` argument; None stays None."""
+    return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+
+
+def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """An array or number in another dtype; it is not touched if it has that one already."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        if aval.dtype == dtype and (weak or not aval.weak_type):
+            return x
+    elif type(x) in _NUMBERS:
+        return _number(x, dtype, weak)
+    elif hasattr(x, "__jax_array__"):
+        return converted(x.__jax_array__(), dtype, weak)
+    elif isinstance(x, np.generic):
+        return np.asarray(x).astype(dtype)[()]
+    else:
+        x = as_array(x)
+        if x.aval.dtype == dtype:
+            return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
+
+
+_default_kinds = {"f": float, "i": int, "c": complex}
+
+
+def _number(x: Any, dtype: Any, weak: bool) -> Any:
+    """A Python number as an operand of a primitive: of this dtype, and weak only if all are."""
+    kind = dtype.kind
+    if kind in _default_kinds:
+        plain = _default_kinds[kind]
+        if dtypes.canonicalize_dtype(_NUMBERS[plain]) == dtype and type(x) is not complex:
+            return plain(x)
+    default = dtypes.canonicalize_dtype(_NUMBERS[type(x)])
+    try:
+        value = np.asarray(x, default)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} too large to convert to {default.name}: give it as an array of a "
+            "wider dtype, with enable_x64 for 64 bits."
+        ) from None
+    with np.errstate(all="ignore"):
+        return value.astype(dtype)[()]
+
+
+def number_like(x: Any, value: Any) -> Any:
+    """A Python number as the other operand of an operation on the array or number `x`."""
+    aval = get_aval(x)
+    return _number(value, aval.dtype, aval.weak_type)
+
+
+def filled_like(x: Any, value: Any) -> Any:
+    """An array of the type of `x`, filled with a number."""
+    aval = get_aval(x)
+    if aval.weak_type:
+        scalar = _number(value, aval.dtype, True)
+    else:
+        scalar = np.asarray(value).astype(aval.dtype)[()]
+    return broadcast_to_shape(scalar, aval.shape)
+
+
+def weakened(x: Any) -> Any:
+    """The array, weakly typed."""
+    aval = x.aval
+    if aval.weak_type:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=True, sharding=None)
+
+
+def typed_as(out: Any, *args: Any) -> Any:
+    """A result that is weakly typed just if the arguments promote to a weak type."""
+    weak = dtypes.promote(tuple([_pair_of(x) for x in args]))[1]
+    return weakened(out) if weak else converted(out, out.aval.dtype)
+
+
+def settled(out: Any, *args: Any) -> Any:
+    """A result that is weakly typed only if all arguments are."""
+    if not out.aval.weak_type or all(get_aval(x).weak_type for x in args):
+        return out
+    return converted(out, out.aval.dtype)
+
+
+def _pair_of(x: Any) -> tuple[Any, bool]:
+    """The dtype and weak type with which an argument enters promotion."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval.dtype, aval.weak_type
+    kind = type(x)
+    if kind in _NUMBERS:
+        return _NUMBERS[kind], kind is not bool
+    aval = get_aval(x)
+    return aval.dtype, aval.weak_type
+
+
+def _unify(args: Sequence[Any], dtype: Any, weak: bool) -> list[Any]:
+    """The arguments in one dtype, and weak only if the result is to be."""
+    return [converted(x, dtype, weak) for x in args]
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The arguments in the dtype that they promote to."""
+    return _unify(args, *_promoted(args))
+
+
+def _promoted(args: Sequence[Any]) -> tuple[Any, bool]:
+    pairs = tuple([_pair_of(x) for x in args])
+    try:
+        return dtypes.promote(pairs)
+    except ValueError as error:
+        if any(dtypes.is_extended(dtype) for dtype, _ in pairs):
+            named = ", ".join(getattr(dtype, "name", str(dtype)) for dtype, _ in pairs)
+            raise TypeError(
+                f"arithmetic does not accept dtypes {named}: random keys are no numbers; "
+                "minijax.random.key_data(key) gives their words."
+            ) from error
+        raise
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """The arguments in the floating or complex dtype that they promote to."""
+    dtype, weak = _promoted(args)
+    return _unify(args, dtypes.to_inexact_dtype(dtype), weak)
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """The arguments in the dtype that they promote to; int32 if that is bool."""
+    dtype, weak = _promoted(args)
+    return _unify(args, dtypes.to_numeric_dtype(dtype), weak)
+
+
+# -- shapes -----------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape to which shapes broadcast, as `numpy.broadcast_shapes`. ValueError if to none."""
+    first = shapes[0] if shapes else ()
+    if all(shape == first for shape in shapes):
+        return tuple(first)
+    ndim = max(map(len, shapes))
+    padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
+    out = []
+    for sizes in zip(*padded, strict=True):
+        chosen = {size for size in sizes if size != 1}
+        if len(chosen) > 1:
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}. "
+                "Sizes must agree along each axis, counted from the last, or be 1."
+            )
+        out.append(chosen.pop() if chosen else 1)
+    return tuple(out)
+
+
+def _rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Warn or raise, if the setting asks for it, where an array gets more axes than it has."""
+    setting = local.context.settings.numpy_rank_promotion
+    if setting == "allow":
+        return
+    listed = " ".join(str(shape) for shape in shapes if shape)
+    if setting == "raise":
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {listed} and with the "
+            "config option jax_numpy_rank_promotion='raise'. Add the axes with x[None, ...]."
+        )
+    warnings.warn(
+        f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Add the axes "
+        "with x[None, ...], or set jax_numpy_rank_promotion to 'allow'.",
+        stacklevel=4,
+    )
+
+
+def _at_rank(x: Any, shape: tuple[int, ...], ndim: int) -> Any:
+    lead = ndim - len(shape)
+    return broadcast_in_dim_p.bind(
+        x, shape=(1,) * lead + shape, broadcast_dimensions=tuple(range(lead, ndim)), sharding=None
+    )
+
+
+def promote_shapes(name: str, *args: Any) -> Sequence[Any]:
+    """The arguments with axes of size one in front, so that all but the scalars have one rank."""
+    shapes = [np.shape(x) for x in args]
+    ranks = {len(shape) for shape in shapes if shape}
+    if len(ranks) < 2:
+        return args
+    broadcast_shapes(*shapes)
+    _rank_promotion(name, shapes)
+    ndim = max(ranks)
+    return [
+        _at_rank(x, shape, ndim) if 0 < len(shape) < ndim else x
+        for x, shape in zip(args, shapes, strict=True)
+    ]
+
+
+def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """An array or number broadcast to a shape that it is known to fit."""
+    found = np.shape(x)
+    if found == shape:
+        return x if isinstance(x, Array) else as_array(x)
+    lead = len(shape) - len(found)
+    return broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape))), sharding=None
+    )
+
+
+# -- both -------------------------------------------------------------------------------------
+
+
+def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments, checked, in one dtype and at one rank."""
+    try:
+        a, b = x.aval, y.aval
+    except AttributeError:
+        pass
+    else:
+        if a is b:
+            return x, y
+        same = a.dtype == b.dtype and a.weak_type == b.weak_type
+        if same and (a.ndim == b.ndim or not a.ndim or not b.ndim):
+            return x, y
+    check_arraylike(name, x, y)
+    x, y = promote_dtypes(x, y)
+    if np.ndim(x) == np.ndim(y):
+        return x, y
+    return promote_shapes(name, x, y)
+
+
+def promote_pair_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments, checked, in one floating or complex dtype and at one rank."""
+    try:
+        a = x.aval
+        if a is y.aval and a.dtype.kind in "fc":
+            return x, y
+    except AttributeError:
+        pass
+    check_arraylike(name, x, y)
+    x, y = promote_dtypes_inexact(x, y)
+    if np.ndim(x) == np.ndim(y):
+        return x, y
+    return promote_shapes(name, x, y)
+
+
+def promote(name: str, *args: Any) -> Sequence[Any]:
+    """Arguments, checked, in one dtype and at one rank."""
+    check_arraylike(name, *args)
+    return promote_shapes(name, *promote_dtypes(*args))
+
+
+def promote_inexact(name: str, *args: Any) -> Sequence[Any]:
+    """Arguments, checked, in one floating or complex dtype and at one rank."""
+    check_arraylike(name, *args)
+    return promote_shapes(name, *promote_dtypes_inexact(*args))
+
+
+def promote_one(name: str, x: Any) -> Any:
+    """One argument, checked."""
+    return x if isinstance(x, Array) else to_array(name, x)
+
+
+def promote_one_inexact(name: str, x: Any) -> Any:
+    """One argument, checked, in a floating or complex dtype."""
+    aval = getattr(x, "aval", None)
+    if aval is None:
+        x = to_array(name, x)
+        aval = x.aval
+    if aval.dtype.kind in "fc":
+        return x
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    return x if dtype == aval.dtype else converted(x, dtype, aval.weak_type)
+
+
+# -- axes and sizes ---------------------------------------------------------------------------
+
+
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+    """An axis counted from the front. AxisError, a ValueError and IndexError, if there is none."""
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(
+            f"{name} {index} is out of bounds for array of dimension {ndim}: give one from "
+            f"{-ndim} to {ndim - 1}."
+        )
+    return index + ndim if index < 0 else index
+
+
+def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front; None stands for all. ValueError if one is given twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    try:
+        return (axis_of(axis, ndim, name),)
+    except TypeError:
+        pass
+    axes = tuple([axis_of(a, ndim, name) for a in axis])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in {name!r}: {tuple(axis)}, for {ndim} dimensions.")
+    return axes
+
+
+def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """A size or a sequence of sizes as a tuple of Python ints. TypeError for anything else."""
+    if type(shape) is tuple:
+        for size in shape:
+            if type(size) is not int:
+                break
+        else:
+            return shape
+    try:
+        if not isinstance(shape, (list, tuple)) and np.ndim(shape) == 0:
+            return (operator.index(shape),)
+        return tuple([operator.index(size) for size in shape])
+    except TypeError:
+        shown = shape if isinstance(shape, (tuple, list)) else (shape,)
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {name}="
+            f"{tuple(shown)}. If a size depends on a traced value, mark that argument static."
+        ) from None

@@ -1,0 +1,391 @@
+"""Reductions: sum, prod, min, max, all, any, argmin, argmax, mean, var, std, ptp.
+
+May import the floors below, `promotion`, `ufuncs`, `logic` and `selecting`. All take `axis` (an
+integer, several, or None for all), `keepdims`, and where NumPy has them `where` and `initial`. Those
+that skip NaN stand in `nan_reductions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.lax import arithmetic, compare
+from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
+from minijax.lax.reductions import (
+    argmax_p,
+    argmin_p,
+    greatest,
+    least,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from minijax.numpy.logic import truth
+from minijax.numpy.promotion import (
+    as_dtype,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    broadcast_to_shape,
+    check_arraylike,
+    check_no_out,
+    converted,
+    number_like,
+    promote_shapes,
+    to_array,
+)
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import expanded, ravel
+from minijax.transforms.library import library
+from minijax.transforms.primitives import reduce_sum_p
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min",
+    "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
+_HALF = (dtypes.float16, dtypes.bfloat16)
+
+
+def kept(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The result of a reduction, with the reduced axes put back at size one if asked for."""
+    return expanded(x, axes) if keepdims and axes else x
+
+
+def wide(dtype: Any) -> Any:
+    """The dtype in which sums of `dtype` are computed."""
+    if dtype in _HALF and not local.context.settings.allow_f16_reductions:
+        return dtypes.float32
+    return dtype
+
+
+def _sum_dtype(a: Any, dtype: Any, promote_integers: bool) -> tuple[Any, Any]:
+    """The dtype to compute in and the dtype of the result, of a sum or product."""
+    if dtype is not None:
+        return dtype, dtype
+    found = a.aval.dtype
+    if found == dtypes.bool_:
+        return (dtypes.int_(),) * 2
+    if promote_integers and dtypes.issubdtype(found, np.integer):
+        default = dtypes.uint() if dtypes.issubdtype(found, np.unsignedinteger) else dtypes.int_()
+        found = default if found.itemsize < default.itemsize else found
+    return wide(found), found
+
+
+def mask_of(name: str, where: Any) -> Any:
+    """The `where` argument of a reduction, checked to be boolean."""
+    if where is None:
+        return None
+    check_arraylike(name, where)
+    if get_aval(where).dtype != dtypes.bool_:
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array; got where.dtype="
+            f"{get_aval(where).dtype!r}."
+        )
+    return where
+
+
+def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Callable:
+    def body(a, axis, dtype, out, keepdims, initial, where, promote_integers):
+        check_no_out(name, out)
+        a = to_array(name, a)
+        working, result = _sum_dtype(a, as_dtype(dtype, name), promote_integers)
+        axes = axes_of(axis, a.aval.ndim)
+        a = converted(a, working)
+        if where is not None:
+            a = choose_where(mask_of(name, where), a, number_like(a, identity))
+            axes = axes_of(axis, a.aval.ndim)
+        total = reduce(a, axes)
+        if initial is not None:
+            total = combine.bind(_initial(name, initial, working), total)
+        return kept(converted(total, result), axes, keepdims)
+
+    return body
+
+
+def _initial(name: str, initial: Any, dtype: Any) -> Any:
+    check_arraylike(name, initial)
+    if np.ndim(initial):
+        raise ValueError(
+            f"initial value must be a scalar. Got array of shape {np.shape(initial)} in {name}."
+        )
+    return converted(initial, dtype)
+
+
+def _reduce_sum(a: Any, axes: tuple[int, ...]) -> Any:
+    return reduce_sum_p.bind(a, axes=axes, out_sharding=None)
+
+
+_sum = _sum_like("sum", _reduce_sum, add_p, 0)
+_prod = _sum_like("prod", lambda a, axes: reduce_prod_p.bind(a, axes=axes), mul_p, 1)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
+def sum(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None,
+    promote_integers=True,
+):  # fmt: skip
+    """The sum along axes; integers in the default width at least. Source: numpy.sum."""
+    return _sum(a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
+def prod(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None,
+    promote_integers=True,
+):  # fmt: skip
+    """The product along axes; integers in the default width at least. Source: numpy.prod."""
+    return _prod(a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+# -- least and greatest -----------------------------------------------------------------------
+
+
+def _extreme(name: str, reduce_p: Any, combine: Any, identity: Callable) -> Callable:
+    def body(a, axis, out, keepdims, initial, where):
+        check_no_out(name, out)
+        a = to_array(name, a)
+        if where is not None and initial is None:
+            raise ValueError(
+                f"reduction operation {name} does not have an identity, so to use a where mask "
+                "one has to specify 'initial'"
+            )
+        a = converted(a, a.aval.dtype)
+        if where is not None:
+            a = choose_where(mask_of(name, where), a, identity(a.aval.dtype))
+        axes = axes_of(axis, a.aval.ndim)
+        sizes = a.aval.shape
+        if initial is None and not a.aval.size and not np.prod([sizes[i] for i in axes]):
+            raise ValueError(
+                f"zero-size array to reduction operation {name} which has no identity: its shape "
+                f"is {sizes} and axis is {axis}; give 'initial'."
+            )
+        found = reduce_p.bind(a, axes=axes)
+        if initial is not None:
+            found = combine.bind(_initial(name, initial, a.aval.dtype), found)
+        return kept(found, axes, keepdims)
+
+    return body
+
+
+_max = _extreme("max", reduce_max_p, max_p, least)
+_min = _extreme("min", reduce_min_p, min_p, greatest)
+
+
+@library(static=("axis", "out", "keepdims"))
+def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The largest element along axes; NaN if there is one. Source: numpy.max."""
+    return _max(a, axis, out, keepdims, initial, where)
+
+
+@library(static=("axis", "out", "keepdims"))
+def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The smallest element along axes; NaN if there is one. Source: numpy.min."""
+    return _min(a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+@library(static=("axis", "out", "keepdims"))
+def ptp(a, axis=None, out=None, keepdims=False):
+    """The largest element less the smallest. Source: numpy.ptp."""
+    check_no_out("ptp", out)
+    high, low = max(a, axis, None, keepdims), min(a, axis, None, keepdims)
+    return sub_p.bind(high, low)
+
+
+# -- truth ------------------------------------------------------------------------------------
+
+
+def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable:
+    def body(a, axis, out, keepdims, where):
+        check_no_out(name, out)
+        a = truth(to_array(name, a))
+        a = converted(a, dtypes.bool_)
+        if where is not None:
+            a = choose_where(mask_of(name, where), a, np.bool_(identity))
+        axes = axes_of(axis, a.aval.ndim)
+        return kept(reduce_p.bind(a, axes=axes), axes, keepdims)
+
+    return body
+
+
+_all = _truth_of("all", reduce_and_p, True)
+_any = _truth_of("any", reduce_or_p, False)
+
+
+@library(static=("axis", "out", "keepdims"))
+def all(a, axis=None, out=None, keepdims=False, *, where=None):
+    """Whether all elements along axes are true (not zero). Source: numpy.all."""
+    return _all(a, axis, out, keepdims, where)
+
+
+@library(static=("axis", "out", "keepdims"))
+def any(a, axis=None, out=None, keepdims=False, *, where=None):
+    """Whether an element along axes is true (not zero). Source: numpy.any."""
+    return _any(a, axis, out, keepdims, where)
+
+
+@library(static=("axis", "keepdims"))
+def count_nonzero(a, axis=None, keepdims=False):
+    """How many elements along axes are not zero. Source: numpy.count_nonzero."""
+    a = to_array("count_nonzero", a)
+    return sum(truth(a), axis=axis, dtype=dtypes.int_(), keepdims=keepdims)
+
+
+# -- where the extremes are -------------------------------------------------------------------
+
+
+def arg_reduction(name: str, p: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    check_no_out(name, out)
+    a = to_array(name, a)
+    rank = a.aval.ndim
+    if axis is None:
+        a, chosen, axes = ravel(a), 0, tuple(range(rank))
+    else:
+        chosen = axis_of(axis, rank)
+        axes = (chosen,)
+    if not a.aval.shape[chosen]:
+        raise ValueError(f"attempt to get {name} of an empty sequence: shape {a.aval.shape}.")
+    found = p.bind(a, axes=(chosen,), index_dtype=dtypes.int_())
+    return kept(found, axes, bool(keepdims))
+
+
+@library(static=("axis", "out", "keepdims"))
+def argmax(a, axis=None, out=None, keepdims=None):
+    """The index of the largest element, the first of equals. Source: numpy.argmax."""
+    return arg_reduction("argmax", argmax_p, a, axis, out, keepdims)
+
+
+@library(static=("axis", "out", "keepdims"))
+def argmin(a, axis=None, out=None, keepdims=None):
+    """The index of the smallest element, the first of equals. Source: numpy.argmin."""
+    return arg_reduction("argmin", argmin_p, a, axis, out, keepdims)
+
+
+# -- mean and variance ------------------------------------------------------------------------
+
+
+def count_of(a: Any, axes: tuple[int, ...], where: Any, dtype: Any, keepdims: bool = False) -> Any:
+    """How many elements go into each result: a number, or an array where there is a mask."""
+    sizes = a.aval.shape
+    if where is None:
+        total = 1
+        for axis in axes:
+            total *= sizes[axis]
+        return total
+    counted = broadcast_to_shape(where, broadcast_shapes(np.shape(where), sizes))
+    out = sum(converted(counted, dtypes.int_()), axes, dtype=dtype, keepdims=keepdims)
+    return out
+
+
+@library(static=("axis", "dtype", "out", "keepdims"))
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+    """The mean along axes, in a floating or complex dtype unless given. Source: numpy.mean."""
+    check_no_out("mean", out)
+    a = to_array("mean", a)
+    dtype = as_dtype(dtype, "mean")
+    result = dtypes.to_inexact_dtype(a.aval.dtype) if dtype is None else dtype
+    working = wide(result) if dtype is None else dtype
+    where = mask_of("mean", where)
+    axes = axes_of(axis, a.aval.ndim)
+    total = sum(a, axis, working, None, keepdims, where=where)
+    count = count_of(a, axes, where, working, keepdims)
+    return converted(div_p.bind(total, converted(count, working)), result)
+
+
+def _var_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
+    """The dtype to compute in, and that of the result, of a variance."""
+    found = a.aval.dtype
+    if dtype is not None:
+        if dtypes.issubdtype(found, np.complexfloating) and not dtypes.issubdtype(
+            dtype, np.complexfloating
+        ):
+            raise ValueError(
+                f"jax.numpy.{name} does not yet support real dtype parameters when computing the "
+                f"variance of an array of complex values: dtype is {dtype} and the array is of "
+                f"{found}. Leave dtype out, or give a complex one."
+            )
+        working = dtypes.to_inexact_dtype(dtype)
+    else:
+        working = dtypes.to_inexact_dtype(found)
+    return wide(working), dtypes.to_real_dtype(working)
+
+
+def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correction) -> Any:
+    check_no_out(name, out)
+    a = to_array(name, a)
+    if correction is not None:
+        if not (isinstance(ddof, int) and ddof == 0):
+            raise ValueError(
+                "ddof and correction can't be provided simultaneously: give one of them."
+            )
+        ddof = correction
+    where = mask_of(name, where)
+    working, result = _var_dtypes(name, a, as_dtype(dtype, name))
+    axes = axes_of(axis, a.aval.ndim)
+    a = converted(a, working)
+    if mean_ is None:
+        mean_ = mean(a, axes, working, keepdims=True, where=where)
+    centered = sub_p.bind(*promote_shapes(name, a, converted(mean_, working)))
+    if working.kind == "c":
+        squared = arithmetic.real(mul_p.bind(centered, arithmetic.conj(centered)))
+    else:
+        squared = arithmetic.square(centered)
+    working = dtypes.to_real_dtype(working)
+    total = sum(squared, axes, working, keepdims=keepdims, where=where)
+    count = count_of(a, axes, where, working, keepdims)
+    if isinstance(count, int) and isinstance(ddof, (int, float)):
+        freedom = converted(count - ddof, working)
+        out = div_p.bind(total, freedom)
+        if count - ddof <= 0:
+            out = choose_where(np.bool_(False), out, number_like(out, np.nan))
+        return converted(out, result)
+    freedom = sub_p.bind(converted(count, working), converted(ddof, working))
+    out = div_p.bind(total, freedom)
+    positive = compare.gt_p.bind(freedom, number_like(freedom, 0))
+    return converted(choose_where(positive, out, number_like(out, np.nan)), result)
+
+
+def var(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None,
+    correction=None,
+):  # fmt: skip
+    """The variance along axes: the mean square distance from the mean, with `ddof` degrees of
+    freedom (or `correction`) taken from the count. Real for complex arrays. Source: numpy.var.
+    """
+    return _var(a, axis, dtype, out, ddof, keepdims, where=where, mean_=mean, correction=correction)
+
+
+def std(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None,
+    correction=None,
+):  # fmt: skip
+    """The standard deviation along axes: the root of the variance. Source: numpy.std."""
+    return _std(a, axis, dtype, out, ddof, keepdims, where=where, mean_=mean, correction=correction)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"))
+def _var(a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
+    return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean_, correction)
+
+
+@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"))
+def _std(a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
+    dtype = as_dtype(dtype, "std")
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(
+            f"dtype argument to jnp.std must be inexact; got {dtype}. Convert the result instead."
+        )
+    return arithmetic.sqrt(
+        _variance("std", a, axis, dtype, out, ddof, keepdims, where, mean_, correction)
+    )

@@ -1,0 +1,108 @@
+"""`repeat`, which needs sums and indexing. May import the floors below and most of `numpy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.trace import Tracer
+from minijax.errors import ConcretizationTypeError
+from minijax.lax import slicing
+from minijax.lax.joining import concatenate_p
+from minijax.numpy.cumulative import cumsum
+from minijax.numpy.promotion import axis_of, broadcast_to_shape, check_arraylike, to_array
+from minijax.numpy.shapes import broadcast_to, ravel, reshaped
+from minijax.numpy.sorting import searchsorted
+from minijax.numpy.taking import take
+from minijax.transforms.library import library
+from minijax.transforms.primitives import broadcast_in_dim_p
+
+__all__ = ["repeat"]
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Each element repeated, or each slice along `axis`. Source: numpy.repeat.
+
+    If `repeats` is traced, `total_repeat_length` says how long the result is: what is too much is
+    left out, what is missing is the last element again.
+    """
+    del out_sharding
+    if isinstance(repeats, (tuple, list)):
+        repeats = np.asarray(repeats)
+    if not isinstance(repeats, (int, np.integer)):
+        check_arraylike("repeat", repeats)
+    if isinstance(repeats, Tracer) and total_repeat_length is None:
+        if repeats.concrete() is None:
+            raise _needs_length(repeats)
+        repeats = repeats.concrete()
+    if total_repeat_length is None and np.ndim(repeats) <= 1 and not isinstance(repeats, int):
+        known = np.asarray(repeats)
+        if known.size == 1:
+            repeats = int(known.reshape(()))
+        else:
+            total_repeat_length = int(known.sum())
+    if isinstance(repeats, (int, np.integer)):
+        return _repeat_each(a, int(repeats), axis, total_repeat_length)
+    return _repeat_by(a, repeats, axis, total_repeat_length)
+
+
+def _needs_length(repeats: Any) -> Exception:
+    return ConcretizationTypeError(
+        f"When jit-compiling jnp.repeat, the total number of repeats must be static: repeats is "
+        f"{repeats!r}. Give total_repeat_length, or a known number of repeats."
+    )
+
+
+@library(static=("repeats", "axis", "total"))
+def _repeat_each(a, repeats, axis, total):
+    a = to_array("repeat", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_of(axis, a.aval.ndim)
+    sizes = a.aval.shape
+    longer = (*sizes[: axis + 1], repeats, *sizes[axis + 1 :])
+    kept = tuple([i for i in range(len(longer)) if i != axis + 1])
+    out = broadcast_in_dim_p.bind(a, shape=longer, broadcast_dimensions=kept, sharding=None)
+    out = reshaped(out, (*sizes[:axis], sizes[axis] * repeats, *sizes[axis + 1 :]))
+    if total is None or total == out.aval.shape[axis]:
+        return out
+    if total < out.aval.shape[axis]:
+        return slicing.slice_in_dim(out, 0, total, axis=axis)
+    return _extended(out, axis, total)
+
+
+def _extended(x: Any, axis: int, total: int) -> Any:
+    """The last slice along an axis repeated up to a length."""
+    length = x.aval.shape[axis]
+    last = slicing.slice_in_dim(x, length - 1, length, axis=axis)
+    sizes = list(x.aval.shape)
+    sizes[axis] = total - length
+    return concatenate_p.bind(x, broadcast_to_shape(last, tuple(sizes)), dimension=axis)
+
+
+@library(static=("axis", "total"))
+def _repeat_by(a, repeats, axis, total):
+    a = to_array("repeat", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_of(axis, a.aval.ndim)
+    length = a.aval.shape[axis]
+    repeats = to_array("repeat", repeats)
+    if repeats.ndim > 1 or repeats.size not in (1, length):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: repeats has shape {repeats.shape} for "
+            f"{length} elements: give one number, or one for each."
+        )
+    ends = cumsum(broadcast_to(repeats, (length,)))
+    places = searchsorted(ends, np.arange(total, dtype=dtypes.int_()), side="right")
+    return take(a, places, axis=axis, mode="clip")

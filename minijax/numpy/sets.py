@@ -1,0 +1,381 @@
+"""Sets: unique, intersect1d, union1d, isin and their kin.
+
+May import the floors below, `searching` and `sorting`. With `size` the number of results is known and
+these work on traced arrays; without it values must be known, and the work is done on the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import as_array
+from minijax.core.array import Array
+from minijax.lax import filling
+from minijax.lax.joining import concatenate_p
+from minijax.lax.sorting import sort_p
+from minijax.numpy import reductions
+from minijax.numpy.cumulative import cumsum
+from minijax.numpy.indexing import IndexHelper
+from minijax.numpy.logic import equal, isnan, logical_and, logical_not, logical_or, not_equal
+from minijax.numpy.promotion import (
+    axis_of,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    promote_dtypes,
+    to_array,
+)
+from minijax.numpy.searching import _nonzero_of_size, known
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import moveaxis, ravel, reshaped
+from minijax.numpy.sorting import searchsorted, sort
+from minijax.numpy.taking import take
+from minijax.transforms.library import library
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_GIVE_SIZE = "To make it compatible with JIT and other transforms, give the size argument."
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Array
+    counts: Array
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Array
+    inverse_indices: Array
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements, or slices along an axis, in order. Source: numpy.unique.
+
+    Also the index of the first of each, where each element is among them, and how many there are.
+    `size`: how many are given; what is missing is `fill_value` (the least, by default).
+    """
+    del sorted
+    ar = to_array("unique", ar)
+    wanted = (return_index, return_inverse, return_counts)
+    if axis is not None:
+        axis = axis_of(axis, ar.ndim)
+    if size is None:
+        out = _unique_on_host(ar, axis, equal_nan)
+    else:
+        if not (ar.size if axis is None else ar.shape[axis]) and size and fill_value is None:
+            raise ValueError(
+                "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
+                "specified"
+            )
+        out = _unique_of_size(ar, fill_value, axis, bool(equal_nan), int(size))
+    chosen = (out[0], *[x for x, want in zip(out[1:], wanted, strict=True) if want])
+    return chosen if len(chosen) > 1 else chosen[0]
+
+
+def _unique_on_host(ar: Any, axis: int | None, equal_nan: bool) -> tuple[Array, ...]:
+    value = known(ar, "unique", _GIVE_SIZE)
+    shape = value.shape
+    if ar.dtype.kind == "V" and axis is None:  # NumPy does not know where NaN of these goes
+        wide = value.astype(np.float32)
+        _, index, inverse, counts = np.unique(
+            wide, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
+        )
+        found = value.reshape(-1)[index]
+    else:
+        found, index, inverse, counts = np.unique(
+            value, return_index=True, return_inverse=True, return_counts=True, axis=axis,
+            equal_nan=equal_nan,
+        )  # fmt: skip
+    inverse = inverse.reshape(shape if axis is None else (shape[axis],))
+    integers = [as_array(x.astype(dtypes.int_())) for x in (index, inverse, counts)]
+    return as_array(found.astype(ar.dtype)), *integers
+
+
+@library(static=("axis", "equal_nan", "size"))
+def _unique_of_size(ar, fill_value, axis, equal_nan, size):
+    shape = ar.aval.shape
+    rows = reshaped(ravel(ar), (ar.aval.size, 1)) if axis is None else _as_rows(ar, axis)
+    count = rows.aval.shape[0]
+    dtype = dtypes.int_()
+    if not count:
+        return _nothing(ar, fill_value, axis, size)
+    columns = [rows[:, i] for i in range(rows.aval.shape[1])]
+    places = filling.iota(dtype, count)
+    *keys, order = sort_p.bind(*columns, places, dimension=0, is_stable=True, num_keys=len(columns))
+    is_new = _differs_from_last(keys, count, equal_nan)
+    (starts,) = _nonzero_of_size(is_new, (count,), size + 1)
+    starts, next_starts = starts[:size], starts[1:]
+    total = reductions.sum(is_new, dtype=dtype)
+    valid = filling.iota(dtype, size) < total
+    index = take(order, starts, axis=0, mode="clip")
+    index = choose_where(valid, index, index[0]) if size else index
+    found = take(rows, index, axis=0, mode="clip")
+    if fill_value is None:
+        fill = rows[order[0]]
+    else:
+        fill = broadcast_to_shape(converted(fill_value, ar.aval.dtype), found.aval.shape[1:])
+    found = choose_where(reshaped(valid, (size, 1)), found, fill)
+    group = cumsum(converted(is_new, dtype)) - 1
+    inverse = IndexHelper(places)[order].set(group, unique_indices=True)
+    counts = choose_where(valid, next_starts - starts, 0)
+    inverse = reshaped(inverse, shape if axis is None else (count,))
+    return _from_rows(found, ar, axis, size), index, inverse, converted(counts, dtype)
+
+
+def _differs_from_last(keys: list[Any], count: int, equal_nan: bool) -> Any:
+    """Whether each row of sorted keys differs from the one before it."""
+    differs = None
+    for key in keys:
+        now, last = key[1:], key[:-1]
+        one = not_equal(now, last)
+        if equal_nan and dtypes.issubdtype(key.aval.dtype, np.inexact):
+            one = logical_and(one, logical_not(logical_and(isnan(now), isnan(last))))
+        differs = one if differs is None else logical_or(differs, one)
+    first = broadcast_to_shape(np.bool_(True), (1,))
+    if differs is None:
+        rest = broadcast_to_shape(np.bool_(False), (count - 1,))
+        return concatenate_p.bind(first, rest, dimension=0)
+    return concatenate_p.bind(first, differs, dimension=0)
+
+
+def _as_rows(ar: Any, axis: int) -> Any:
+    moved = moveaxis(ar, axis, 0)
+    count = moved.aval.shape[0]
+    width = int(np.prod(moved.aval.shape[1:], dtype=np.int64))
+    return reshaped(moved, (count, width))
+
+
+def _from_rows(rows: Any, ar: Any, axis: int | None, size: int) -> Any:
+    if axis is None:
+        return reshaped(rows, (size,))
+    rest = [n for i, n in enumerate(ar.aval.shape) if i != axis]
+    return moveaxis(reshaped(rows, (size, *rest)), 0, axis)
+
+
+def _nothing(ar: Any, fill_value: Any, axis: int | None, size: int) -> tuple:
+    """The results for an array without elements."""
+    dtype = dtypes.int_()
+    shape = list(ar.aval.shape) if axis is not None else [0]
+    shape[axis or 0] = size
+    fill = converted(0 if fill_value is None else fill_value, ar.aval.dtype)
+    zeros = broadcast_to_shape(np.asarray(0, dtype)[()], (size,))
+    nothing = broadcast_to_shape(
+        np.asarray(0, dtype)[()], ar.aval.shape if axis is None else (ar.aval.shape[axis],)
+    )
+    return broadcast_to_shape(fill, tuple(shape)), zeros, nothing, zeros
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
+    """Distinct elements, first indices, inverse and counts. Source: numpy.unique_all."""
+    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueAllResult(*found)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> _UniqueCountsResult:
+    """Distinct elements and how many there are of each. Source: numpy.unique_counts."""
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueCountsResult(*found)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> _UniqueInverseResult:
+    """Distinct elements and where each element is among them. Source: numpy.unique_inverse."""
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueInverseResult(*found)
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Distinct elements. Source: numpy.unique_values."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# -- two sets ---------------------------------------------------------------------------------
+
+
+def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    check_arraylike(name, ar1, ar2)
+    one, two = promote_dtypes(to_array(name, ar1), to_array(name, ar2))
+    return ravel(one), ravel(two)
+
+
+def _by_mask(x: Any, mask: Any, size: int, fill: Any) -> Any:
+    """The elements of a vector where a mask is true, and after these `fill`."""
+    if not x.aval.shape[0]:
+        return broadcast_to_shape(converted(0 if fill is None else fill, x.aval.dtype), (size,))
+    (places,) = _nonzero_of_size(mask, (x.aval.shape[0],), size)
+    found = take(x, places, axis=0, mode="clip")
+    missing = places >= x.aval.shape[0]
+    fill = (found[0] if size else 0) if fill is None else fill
+    return choose_where(missing, converted(fill, x.aval.dtype), found)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The elements of either, sorted. Source: numpy.union1d."""
+    one, two = _pair("union1d", ar1, ar2)
+    joined = concatenate_p.bind(one, two, dimension=0)
+    return unique(joined, size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """The elements of the first that are not in the second. Source: numpy.setdiff1d."""
+    one, two = _pair("setdiff1d", ar1, ar2)
+    if size is None:
+        values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
+        return as_array(np.setdiff1d(*values, assume_unique=assume_unique).astype(one.dtype))
+    fill_value = 0 if fill_value is None else fill_value
+    return _setdiff_of_size(one, two, fill_value, int(size), bool(assume_unique))
+
+
+@library(static=("size", "assume_unique"))
+def _setdiff_of_size(one, two, fill_value, size, assume_unique):
+    if not one.aval.shape[0]:
+        return _by_mask(one, None, size, fill_value)
+    keep = logical_not(isin(one, two))
+    if not assume_unique:
+        one, order = sort_p.bind(
+            one, filling.iota(np.int32, one.aval.shape[0]), dimension=0, is_stable=True, num_keys=1
+        )
+        keep = logical_and(keep[order], _differs_from_last([one], one.aval.shape[0], True))
+    return _by_mask(one, keep, size, fill_value)
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """The elements of exactly one of two, sorted. Source: numpy.setxor1d."""
+    one, two = _pair("setxor1d", ar1, ar2)
+    if size is None:
+        values = [known(x, "setxor1d", _GIVE_SIZE) for x in (one, two)]
+        return as_array(np.setxor1d(*values, assume_unique=assume_unique).astype(one.dtype))
+    return _setxor_of_size(one, two, fill_value, int(size))
+
+
+@library(static=("size",))
+def _setxor_of_size(one, two, fill_value, size):
+    joined = sort(concatenate_p.bind(one, two, dimension=0))
+    count = joined.aval.shape[0]
+    keep = logical_and(
+        _differs_from_last([joined], count, True), isin(joined, one) ^ isin(joined, two)
+    )
+    return _by_mask(joined, keep, size, fill_value)
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements of both, sorted, and where they are first in each. Source: numpy.intersect1d."""
+    one, two = _pair("intersect1d", ar1, ar2)
+    if size is None:
+        values = [known(x, "intersect1d", _GIVE_SIZE) for x in (one, two)]
+        found = np.intersect1d(*values, assume_unique=assume_unique, return_indices=True)
+        out = (
+            as_array(found[0].astype(one.dtype)),
+            *[as_array(x.astype(dtypes.int_())) for x in found[1:]],
+        )
+        return out if return_indices else out[0]
+    out = _intersection_of_size(one, two, fill_value, int(size))
+    return out if return_indices else out[0]
+
+
+@library(static=("size",))
+def _intersection_of_size(one, two, fill_value, size):
+    counts = one.aval.shape[0], two.aval.shape[0]
+    if not all(counts):
+        fill = converted(0 if fill_value is None else fill_value, one.aval.dtype)
+        places = [np.asarray(n, dtypes.int_())[()] for n in counts]
+        return tuple([broadcast_to_shape(x, (size,)) for x in (fill, *places)])
+    places = filling.iota(dtypes.int_(), counts[0])
+    values, order = sort_p.bind(one, places, dimension=0, is_stable=True, num_keys=1)
+    keep = logical_and(_differs_from_last([values], counts[0], True), isin(values, two))
+    (starts,) = _nonzero_of_size(keep, (counts[0],), size)
+    missing = starts >= counts[0]
+    found = take(values, starts, axis=0, mode="clip")
+    fill = found[0] if fill_value is None and size else converted(fill_value or 0, found.dtype)
+    found = choose_where(missing, fill, found)
+    first = choose_where(missing, counts[0], take(order, starts, axis=0, mode="clip"))
+    other, other_order = sort_p.bind(
+        two, filling.iota(dtypes.int_(), counts[1]), dimension=0, is_stable=True, num_keys=1
+    )
+    place = take(other_order, searchsorted(other, found), axis=0, mode="clip")
+    second = choose_where(missing, counts[1], place)
+    dtype = dtypes.int_()
+    return found, converted(first, dtype), converted(second, dtype)
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Whether each element is among others. Source: numpy.isin."""
+    del assume_unique
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(
+            f"invalid argument method={method!r}; expected 'auto', 'compare_all', "
+            "'binary_search' or 'sort'."
+        )
+    return _isin(element, test_elements, bool(invert), method)
+
+
+@library(static=("invert", "method"))
+def _isin(element, test_elements, invert, method):
+    check_arraylike("isin", element, test_elements)
+    element, others = promote_dtypes(to_array("isin", element), to_array("isin", test_elements))
+    others = ravel(others)
+    shape = element.aval.shape
+    if not others.aval.shape[0]:
+        return broadcast_to_shape(np.bool_(invert), shape)
+    if method == "compare_all":
+        grown = reshaped(element, (*shape, 1))
+        out = reductions.any(equal(grown, others), axis=-1)
+    else:
+        others = sort(others)
+        out = equal(take(others, searchsorted(others, element), axis=0, mode="clip"), element)
+    return logical_not(out) if invert else out

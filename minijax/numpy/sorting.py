@@ -1,0 +1,261 @@
+"""Sorting and searching in what is sorted. May import the floors below and the basics of `numpy`.
+
+NaN counts as the largest number, and complex numbers compare by real, then by imaginary part.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.lax import filling
+from minijax.lax.compare import not_p, or_p
+from minijax.lax.control_flow import fori_loop
+from minijax.lax.joining import concatenate_p
+from minijax.lax.shapes import rev_p
+from minijax.lax.slicing import slice_in_dim
+from minijax.lax.sorting import sort_p
+from minijax.numpy import reductions
+from minijax.numpy.logic import greater_equal, isnan, less
+from minijax.numpy.promotion import (
+    as_dtype,
+    axis_of,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    promote_dtypes,
+    to_array,
+)
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import ravel, reshaped
+from minijax.numpy.taking import take
+from minijax.transforms.library import library
+
+__all__ = [
+    "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
+    "sort_complex",
+]  # fmt: skip
+
+
+def _check_kind(name: str, kind: Any, order: Any) -> None:
+    if kind is not None:
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to "
+            "specify sort stability."
+        )
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported: arrays have no fields.")
+
+
+def _flipped(x: Any, axis: int) -> Any:
+    return rev_p.bind(x, dimensions=(axis,))
+
+
+def _sorted(operands: Sequence[Any], axis: int, stable: bool, keys: int) -> list[Any]:
+    return sort_p.bind(*operands, dimension=axis, is_stable=stable, num_keys=keys)
+
+
+@library(static=("axis", "kind", "order", "stable", "descending"))
+def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
+    """The elements in ascending order along an axis; flattened if it is None. Source: numpy.sort."""
+    _check_kind("sort", kind, order)
+    a = to_array("sort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_of(axis, a.aval.ndim)
+    (out,) = _sorted((converted(a, a.aval.dtype),), axis, bool(stable), 1)
+    return _flipped(out, axis) if descending else out
+
+
+@library(static=("axis", "kind", "order", "stable", "descending", "dtype"))
+def argsort(
+    a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None
+):  # fmt: skip
+    """The indices that sort the array along an axis. Source: numpy.argsort."""
+    _check_kind("argsort", kind, order)
+    a = to_array("argsort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_of(axis, a.aval.ndim)
+    dtype = as_dtype(dtype, "argsort") or dtypes.int_()
+    places = filling.broadcasted_iota(dtype, a.aval.shape, axis)
+    if descending and stable:
+        a, places = _flipped(a, axis), _flipped(places, axis)
+    _, out = _sorted((a, places), axis, bool(stable), 1)
+    return _flipped(out, axis) if descending else out
+
+
+@library(static=("axis",))
+def lexsort(keys, axis=-1):
+    """The indices that sort by several keys, the last of them first. Source: numpy.lexsort."""
+    keys = [to_array("lexsort", key, i) for i, key in enumerate(keys)]
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({key.aval.shape for key in keys}) > 1:
+        raise ValueError(
+            f"all keys need to be the same shape; lexsort got {[key.aval.shape for key in keys]}."
+        )
+    if not keys[0].aval.ndim:
+        return converted(np.int32(0), dtypes.int_())
+    axis = axis_of(axis, keys[0].aval.ndim)
+    places = filling.broadcasted_iota(dtypes.int_(), keys[0].aval.shape, axis)
+    return _sorted((*reversed(keys), places), axis, True, len(keys))[-1]
+
+
+@library
+def sort_complex(a):
+    """The elements as complex numbers, sorted. Source: numpy.sort_complex."""
+    a = sort(to_array("sort_complex", a), axis=0)
+    return converted(a, dtypes.to_complex_dtype(a.aval.dtype))
+
+
+def _partition_axis(name: str, a: Any, kth: Any, axis: Any) -> tuple[Any, int, int]:
+    a = to_array(name, a)
+    if dtypes.issubdtype(a.aval.dtype, np.complexfloating):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented: sort instead.")
+    axis = axis_of(axis, a.aval.ndim)
+    return a, axis_of(operator.index(kth), a.aval.shape[axis]), axis
+
+
+@library(static=("kth", "axis"))
+def partition(a, kth, axis=-1):
+    """The smallest `kth` elements, then that one, then the larger ones. Source: numpy.partition."""
+    a, kth, axis = _partition_axis("partition", a, kth, axis)
+    (out,) = _sorted((a,), axis, True, 1)
+    head, tail = _parts(out, axis, kth + 1)
+    return concatenate_p.bind(head, _flipped(tail, axis), dimension=axis)
+
+
+@library(static=("kth", "axis"))
+def argpartition(a, kth, axis=-1):
+    """The indices that partition an array. Source: numpy.argpartition."""
+    a, kth, axis = _partition_axis("argpartition", a, kth, axis)
+    places = filling.broadcasted_iota(dtypes.int32, a.aval.shape, axis)
+    _, low = _sorted((a, places), axis, True, 1)
+    head, tail = _parts(low, axis, kth + 1)
+    (tail,) = _sorted((tail,), axis, True, 1)
+    return concatenate_p.bind(head, tail, dimension=axis)
+
+
+def _parts(x: Any, axis: int, count: int) -> tuple[Any, Any]:
+    return slice_in_dim(x, 0, count, axis=axis), slice_in_dim(x, count, None, axis=axis)
+
+
+# -- searching --------------------------------------------------------------------------------
+
+_METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
+
+
+def _before(x: Any, y: Any) -> Any:
+    """Whether x comes before y, NaN last."""
+    out = less(x, y)
+    if dtypes.issubdtype(x.aval.dtype, np.inexact):
+        out = or_p.bind(out, not_p.bind(or_p.bind(isnan(x), not_p.bind(isnan(y)))))
+    return out
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Array:
+    """Where to insert each `v` into the sorted vector `a`. Source: numpy.searchsorted.
+
+    `side`: before ("left") or after equal elements. `method`: "scan" or "scan_unrolled" (binary
+    search), "sort" or "compare_all"; they give the same.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+    if method not in _METHODS:
+        raise ValueError(f"invalid argument method={method!r}, expected one of {list(_METHODS)}")
+    if np.ndim(a) != 1:
+        check_arraylike("searchsorted", a, v)
+        raise ValueError(f"a should be 1-dimensional; searchsorted got shape {np.shape(a)}.")
+    return _searchsorted(a, v, sorter, side, method)
+
+
+@library(static=("side", "method"))
+def _searchsorted(a, v, sorter, side, method):
+    check_arraylike("searchsorted", a, v)
+    a, v = promote_dtypes(to_array("searchsorted", a), to_array("searchsorted", v))
+    if sorter is not None:
+        a = take(a, to_array("searchsorted", sorter), axis=0, mode="clip")
+    dtype = dtypes.int32 if a.aval.shape[0] < np.iinfo(np.int32).max else dtypes.int64
+    if not a.aval.shape[0]:
+        return broadcast_to_shape(np.asarray(0, dtype)[()], v.aval.shape)
+    find = {"compare_all": _by_comparing, "sort": _by_sorting}.get(method, _by_halving)
+    return find(a, v, side, dtype, method == "scan_unrolled")
+
+
+def _goes_after(x: Any, v: Any, side: str) -> Any:
+    """Whether the place of `v` is after the element `x`."""
+    return _before(x, v) if side == "left" else not_p.bind(_before(v, x))
+
+
+def _by_comparing(a, v, side, dtype, unrolled) -> Any:
+    shape = (a.aval.shape[0], *v.aval.shape)
+    column = broadcast_to_shape(reshaped(a, (shape[0], *[1] * v.aval.ndim)), shape)
+    after = _goes_after(column, broadcast_to_shape(v, shape), side)
+    return reductions.sum(after, axis=0, dtype=dtype)
+
+
+def _by_sorting(a, v, side, dtype, unrolled) -> Any:
+    """The rank of each `v` in a sort of both, less the number of others of `v` before it."""
+    flat = ravel(v)
+    count, total = flat.aval.shape[0], a.aval.shape[0] + flat.aval.shape[0]
+    both = (flat, a) if side == "left" else (a, flat)
+    first = 0 if side == "left" else a.aval.shape[0]
+    joined = concatenate_p.bind(*both, dimension=0)
+    places = filling.iota(dtype, total)
+    _, order = _sorted((joined, places), 0, True, 1)
+    rank = argsort(order)
+    mine = rank[first : first + count]
+    own = argsort(argsort(flat))
+    return reshaped(converted(mine - own, dtype), v.aval.shape)
+
+
+def _by_halving(a, v, side, dtype, unrolled) -> Any:
+    length = a.aval.shape[0]
+    steps = int(np.ceil(np.log2(length + 1)))
+    low = broadcast_to_shape(np.asarray(0, dtype)[()], v.aval.shape)
+    high = broadcast_to_shape(np.asarray(length, dtype)[()], v.aval.shape)
+    one = np.asarray(1, dtype)[()]
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = low + ((high - low) >> one)
+        element = take(a, middle, axis=0, mode="clip")
+        after = _goes_after(element, v, side)
+        open_ = less(low, high)
+        after, before = after & open_, not_p.bind(after) & open_
+        return choose_where(after, middle + one, low), choose_where(before, middle, high)
+
+    if unrolled:
+        bounds = (low, high)
+        for step in range(steps):
+            bounds = halve(step, bounds)
+        return bounds[0]
+    return fori_loop(0, steps, halve, (low, high))[0]
+
+
+@library(static=("right", "method"))
+def digitize(x, bins, right=False, *, method=None):
+    """The number of the bin that each element lies in. Source: numpy.digitize.
+
+    `bins` is a sorted vector, ascending or descending; `right`: bins include their right edge.
+    """
+    check_arraylike("digitize", x, bins)
+    bins = to_array("digitize", bins)
+    if bins.aval.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins!r}")
+    x = to_array("digitize", x)
+    if not bins.aval.shape[0]:
+        return broadcast_to_shape(np.asarray(0, dtypes.int32)[()], x.aval.shape)
+    side = "left" if right else "right"
+    method = method or "scan"
+    up = searchsorted(bins, x, side=side, method=method)
+    down = bins.aval.shape[0] - searchsorted(bins[::-1], x, side=side, method=method)
+    return choose_where(greater_equal(bins[-1], bins[0]), up, down)

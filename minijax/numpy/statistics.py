@@ -1,0 +1,383 @@
+"""Averages, quantiles and correlations. May import the floors below and most of `numpy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.lax import arithmetic, compare
+from minijax.lax.arithmetic import div_p, mul_p, sub_p
+from minijax.numpy import reductions, ufuncs
+from minijax.numpy.cumulative import cumsum
+from minijax.numpy.division import divide
+from minijax.numpy.joining import joined
+from minijax.numpy.linear_algebra import contract, diag
+from minijax.numpy.logic import isnan
+from minijax.numpy.promotion import (
+    as_dtype,
+    axes_of,
+    broadcast_to_shape,
+    check_arraylike,
+    check_no_out,
+    converted,
+    number_like,
+    promote_dtypes_inexact,
+    promote_one_inexact,
+    to_array,
+)
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import atleast_2d, broadcast_to, expanded, moveaxis, ravel, reshaped
+from minijax.numpy.sorting import argsort, sort
+from minijax.numpy.taking import take_along_axis
+from minijax.transforms.library import library
+from minijax.transforms.primitives import transpose_p
+
+__all__ = [
+    "average", "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile",
+    "percentile", "quantile",
+]  # fmt: skip
+
+
+@library(static=("axis", "returned", "keepdims"))
+def average(a, axis=None, weights=None, returned=False, keepdims=False):
+    """The mean, weighted if weights are given, along axes. Source: numpy.average.
+
+    With `returned`, a pair of it and the sum of the weights.
+    """
+    a = to_array("average", a)
+    if weights is None:
+        out = reductions.mean(a, axis, keepdims=keepdims)
+        axes = axes_of(axis, a.aval.ndim)
+        count = reductions.count_of(a, axes, None, None)
+        total = broadcast_to_shape(converted(count, out.aval.dtype), out.aval.shape)
+        return (out, total) if returned else out
+    weights = to_array("average", weights, 2)
+    a, weights = promote_dtypes_inexact(a, weights)
+    axes = axes_of(axis, a.aval.ndim)
+    if a.aval.shape != weights.aval.shape:
+        weights = _spread_weights(a, weights, axis, axes)
+    total = reductions.sum(weights, axis, keepdims=keepdims)
+    out = div_p.bind(reductions.sum(mul_p.bind(a, weights), axis, keepdims=keepdims), total)
+    return (out, broadcast_to(total, out.aval.shape)) if returned else out
+
+
+def _spread_weights(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+    """Weights of some axes, broadcast to all."""
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    wanted = tuple([a.aval.shape[i] for i in axes])
+    if weights.aval.shape != wanted:
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis: weights "
+            f"has {weights.aval.shape}, and a has {wanted} along axis {axis}."
+        )
+    order = tuple([int(i) for i in np.argsort(axes)])
+    if order != tuple(range(len(order))):
+        weights = transpose_p.bind(weights, permutation=order)
+    others = [i for i in range(a.aval.ndim) if i not in axes]
+    return broadcast_to_shape(expanded(weights, others) if others else weights, a.aval.shape)
+
+
+# -- quantiles --------------------------------------------------------------------------------
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan) -> Any:
+    check_no_out(name, out)
+    if overwrite_input:
+        raise ValueError(
+            f"jax.numpy.{name} does not support overwrite_input=True: arrays are immutable."
+        )
+    check_arraylike(name, a, q)
+    if method not in _METHODS:
+        raise ValueError(
+            "method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or "
+            f"'inverted_cdf'; got {method!r}."
+        )
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(
+            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
+        )
+    a, q = promote_one_inexact(name, a), promote_one_inexact(name, q)
+    if a.aval.dtype.kind == "c":
+        raise ValueError(
+            f"{name} does not support complex input, as the operation is poorly defined."
+        )
+    if q.aval.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.aval.shape}")
+    a, q = converted(a, a.aval.dtype), converted(q, q.aval.dtype)
+    axes = axes_of(axis, a.aval.ndim)
+    keep = [i for i in range(a.aval.ndim) if i not in axes]
+    rows = _rows_last(a, axes, keep)
+    if weights is not None:
+        weights = _rows_last(_weights_like(name, a, weights, axis, axes), axes, keep)
+        found = _weighted(rows, q, weights, skip_nan)
+    else:
+        found = _of_sorted(rows, q, method, skip_nan)
+    if keepdims:
+        lead = q.aval.ndim
+        found = expanded(found, [i + lead for i in axes]) if axes else found
+    return found
+
+
+def _rows_last(a: Any, axes: tuple[int, ...], keep: list[int]) -> Any:
+    """The axes to reduce, made into one last axis."""
+    a = transpose_p.bind(a, permutation=(*keep, *axes)) if a.aval.ndim > 1 else a
+    length = int(np.prod([a.aval.shape[i] for i in range(len(keep), a.aval.ndim)], dtype=np.int64))
+    return reshaped(a, (*a.aval.shape[: len(keep)], length))
+
+
+def _weights_like(name: str, a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+    weights = promote_one_inexact(name, weights)
+    if weights.aval.shape == a.aval.shape:
+        return weights
+    return _spread_weights(a, weights, axis, axes)
+
+
+def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
+    """Quantiles along the last axis; those of several `q` come first."""
+    length = rows.aval.shape[-1]
+    lead = rows.aval.shape[:-1]
+    dtype = q.aval.dtype
+    missing = isnan(rows)
+    if not skip_nan:
+        any_missing = reductions.any(missing, axis=-1, keepdims=True)
+        rows = choose_where(any_missing, number_like(rows, np.nan), rows)
+    rows = sort(rows, axis=-1)
+    qs = reshaped(q, (*q.aval.shape, *[1] * len(lead)))
+    if skip_nan:
+        count = reductions.sum(~missing, axis=-1, dtype=dtype)
+        last = ufuncs.subtract(count, number_like(count, 1))
+        index = ufuncs.multiply(qs, last)
+        last = ufuncs.maximum(last, number_like(last, 0))
+    else:
+        last = np.asarray(length - 1, dtype)[()]
+        index = ufuncs.multiply(qs, last)
+        if method == "inverted_cdf":
+            index = ufuncs.multiply(qs, np.asarray(length, dtype)[()]) - 1
+    if method == "inverted_cdf" and skip_nan:
+        index = ufuncs.multiply(qs, count) - 1
+    low, high = arithmetic.floor(index), arithmetic.ceil(index)
+    weight = ufuncs.subtract(index, low)
+    zero = np.asarray(0, dtype)[()]
+    low = ufuncs.minimum(ufuncs.maximum(low, zero), last)
+    high = ufuncs.minimum(ufuncs.maximum(high, zero), last)
+    lower, upper = (_pick(rows, place, q.aval.ndim) for place in (low, high))
+    return _between(method, lower, upper, weight)
+
+
+def _pick(rows: Any, place: Any, extra: int) -> Any:
+    """Elements of the last axis at places; those have `extra` axes in front."""
+    place = converted(place, dtypes.int32)
+    shape = rows.aval.shape
+    if not extra:
+        place = broadcast_to(place, shape[:-1])
+        return take_along_axis(rows, expanded(place, (len(shape) - 1,)), axis=-1)[..., 0]
+    count = place.aval.shape[0]
+    place = broadcast_to(place, (count, *shape[:-1]))
+    found = take_along_axis(rows, moveaxis(place, 0, -1), axis=-1)
+    return moveaxis(found, -1, 0)
+
+
+def _between(method: str, lower: Any, upper: Any, weight: Any) -> Any:
+    if method == "linear":
+        weight = converted(weight, lower.aval.dtype)
+        rest = ufuncs.subtract(number_like(weight, 1), weight)
+        return ufuncs.add(ufuncs.multiply(lower, rest), ufuncs.multiply(upper, weight))
+    if method == "lower":
+        return lower
+    if method in ("higher", "inverted_cdf"):
+        return upper
+    if method == "midpoint":
+        return ufuncs.multiply(ufuncs.add(lower, upper), number_like(lower, 0.5))
+    half = compare.gt_p.bind(weight, number_like(weight, 0.5))
+    return choose_where(half, upper, lower)
+
+
+def _weighted(rows: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
+    """The first element, in order, up to which a share `q` of the weights lies."""
+    missing = isnan(rows)
+    if skip_nan:
+        weights = choose_where(missing, number_like(weights, 0), weights)
+    order = argsort(rows, axis=-1)
+    values = take_along_axis(rows, order, axis=-1)
+    share = cumsum(take_along_axis(weights, order, axis=-1), axis=-1)
+    share = divide(share, share[..., -1:])
+    lead, length = values.aval.shape[:-1], values.aval.shape[-1]
+    count = int(np.prod(lead, dtype=np.int64))
+    qs = ravel(q)
+    shape = (qs.aval.shape[0], count, length)
+    below = compare.lt_p.bind(
+        broadcast_to(reshaped(share, (1, count, length)), shape),
+        broadcast_to(reshaped(qs, (qs.aval.shape[0], 1, 1)), shape),
+    )
+    place = reductions.sum(below, axis=-1, dtype=dtypes.int32)
+    place = ufuncs.minimum(place, np.int32(length - 1))
+    place = reshaped(place, (*q.aval.shape, *lead))
+    found = _pick(values, place, q.aval.ndim)
+    if not skip_nan:
+        any_missing = reductions.any(missing, axis=-1)
+        found = choose_where(any_missing, number_like(found, np.nan), found)
+    return found
+
+
+_STATIC = ("axis", "out", "overwrite_input", "method", "keepdims")
+
+
+@library(static=_STATIC)
+def quantile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
+    """The value below which a share `q`, from 0 to 1, of the elements lies. Source: numpy.quantile.
+
+    NaN where there is one. `method` says what is given between two elements.
+    """
+    return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+
+
+@library(static=_STATIC)
+def nanquantile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
+    """`quantile` without NaN. Source: numpy.nanquantile."""
+    return _quantile(
+        "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True
+    )
+
+
+def _share(name: str, q: Any) -> Any:
+    q = promote_one_inexact(name, q)
+    return divide(q, 100)
+
+
+@library(static=(*_STATIC, "out_sharding"))
+def percentile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None, out_sharding=None,
+):  # fmt: skip
+    """The value below which `q` percent of the elements lie. Source: numpy.percentile."""
+    return quantile(
+        a, _share("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights
+    )
+
+
+@library(static=_STATIC)
+def nanpercentile(
+    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
+    """`percentile` without NaN. Source: numpy.nanpercentile."""
+    return nanquantile(
+        a, _share("nanpercentile", q), axis, out, overwrite_input, method, keepdims,
+        weights=weights,
+    )  # fmt: skip
+
+
+@library(static=("axis", "out", "overwrite_input", "keepdims"))
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """The middle element, or the mean of the middle two. Source: numpy.median."""
+    check_arraylike("median", a)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+@library(static=("axis", "out", "overwrite_input", "keepdims"))
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """`median` without NaN. Source: numpy.nanmedian."""
+    check_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+# -- covariance -------------------------------------------------------------------------------
+
+
+def _variables(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
+    """Variables as rows, observations as columns."""
+    m = to_array(name, m)
+    if m.aval.ndim > 2:
+        raise ValueError(f"m has more than 2 dimensions: {name} got shape {m.aval.shape}.")
+    m = atleast_2d(m)
+    if not rowvar and m.aval.shape[0] != 1:
+        m = transpose_p.bind(m, permutation=(1, 0))
+    return m if dtype is None else converted(m, dtype)
+
+
+@library(static=("rowvar", "bias", "ddof", "dtype"))
+def cov(
+    m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None
+):  # fmt: skip
+    """The covariance of variables, which are rows unless `rowvar` is false. Source: numpy.cov."""
+    dtype = as_dtype(dtype, "cov")
+    x = _variables("cov", m, rowvar, dtype)
+    if dtype is None:
+        x = promote_one_inexact("cov", x)
+    if y is not None:
+        other = _variables("cov", y, rowvar, dtype)
+        x, other = promote_dtypes_inexact(x, other)
+        x = joined("cov", [x, other], 0)
+    x = converted(x, x.aval.dtype)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    elif not isinstance(ddof, (int, np.integer)):
+        raise ValueError(f"ddof must be an integer; cov got {ddof!r}.")
+    if not x.aval.shape[0]:
+        return broadcast_to_shape(np.zeros((), x.aval.dtype)[()], (0, 0))
+    weights = _frequencies(fweights, aweights, x)
+    count = x.aval.shape[1]
+    if weights is None:
+        mean = reductions.mean(x, axis=1, keepdims=True)
+        scale = converted(count - ddof, dtypes.to_real_dtype(x.aval.dtype))
+    else:
+        total = reductions.sum(weights)
+        mean = reductions.sum(x * weights, axis=1, keepdims=True) / total
+        if not ddof:
+            scale = total
+        elif aweights is None:
+            scale = total - ddof
+        else:
+            scale = total - ddof * reductions.sum(weights * aweights) / total
+    centered = sub_p.bind(x, mean)
+    other = centered if weights is None else centered * weights
+    dims = (((1,), (1,)), ((), ()))
+    product = contract("cov", centered, ufuncs.conj(other), dims, None, None)
+    out = divide(product, scale)
+    return reshaped(out, ()) if out.aval.shape == (1, 1) else out
+
+
+def _frequencies(fweights: Any, aweights: Any, x: Any) -> Any:
+    """The weight of each observation, or None."""
+    weights = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        given = to_array("cov", given)
+        if given.aval.ndim > 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}: shape {given.aval.shape}.")
+        if given.aval.shape and given.aval.shape[0] != x.aval.shape[1]:
+            raise RuntimeError(f"incompatible numbers of samples and {name}: "
+                               f"{x.aval.shape[1]} and {given.aval.shape[0]}.")  # fmt: skip
+        if name == "fweights" and not dtypes.issubdtype(given.aval.dtype, np.integer):
+            raise TypeError(f"fweights must be integer; got {given.aval.dtype.name}.")
+        given = ufuncs.abs(given)
+        weights = given if weights is None else weights * given
+    return weights
+
+
+@library(static=("rowvar", "dtype"))
+def corrcoef(x, y=None, rowvar=True, dtype=None):
+    """The correlation of variables, which are rows unless `rowvar` is false. Source: numpy.corrcoef."""
+    check_arraylike("corrcoef", x)
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.aval.ndim:
+        return divide(c, c)
+    deviation = ufuncs.sqrt(ufuncs.real(diag(c)))
+    c = divide(divide(c, expanded(deviation, (1,))), expanded(deviation, (0,)))
+    if c.aval.dtype.kind == "c":
+        return arithmetic.complex(
+            ufuncs.clip(arithmetic.real(c), -1, 1), ufuncs.clip(arithmetic.imag(c), -1, 1)
+        )
+    return ufuncs.clip(c, -1, 1)

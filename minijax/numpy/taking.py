@@ -1,0 +1,309 @@
+"""`take`, `put` and their kin: elements at places along one axis.
+
+May import the floors below, and of `numpy` the files on indices, division and promotion.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.lax import indexing
+from minijax.lax.compare import clamp_p
+from minijax.lax.convert import convert_element_type
+from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
+from minijax.lax.shapes import (
+    broadcast_in_dim,
+    broadcast_shapes,
+    canonical_axis,
+    expand_dims,
+    reshape,
+    squeeze,
+    tile,
+)
+from minijax.lax.slicing import slice_in_dim
+from minijax.numpy.division import remainder
+from minijax.numpy.index_plans import Options, wrapped, write
+from minijax.numpy.index_terms import parse
+from minijax.numpy.promotion import check_arraylike, check_no_out, to_array
+from minijax.transforms.library import library
+from minijax.transforms.primitives import full_like_aval
+
+__all__ = ["put", "put_along_axis", "take", "take_along_axis"]
+
+_MODES = (None, "fill", "clip", "wrap")
+
+
+def _places(name: str, indices: Any) -> Any:
+    """Places as an array of integers of at least 32 bits."""
+    indices = to_array(name, indices, 1)
+    dtype = indices.dtype
+    if dtype == dtypes.bool_ or (
+        dtypes.issubdtype(dtype, np.integer) and dtypes.bit_width(dtype) < 32
+    ):
+        return convert_element_type(indices, np.int32)
+    return indices
+
+
+def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
+    return full_like_aval(0, ShapedArray(shape, x.dtype, x.weak_type))
+
+
+# -- take ----------------------------------------------------------------------------------------
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Array:
+    """The elements of `a` at places along an axis; of all of its elements if that is None.
+
+    - `mode`: what is given for places beyond the axis: "fill" (the default), `fill_value`; "clip",
+      the nearest element; "wrap", as if the axis went round. In the first, places below zero count
+      from the end
+    - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True
+    - `unique_indices`, `indices_are_sorted`: promises that may make it faster
+
+    ValueError for an unknown mode or places that are no integers, NotImplementedError for the mode
+    "raise" or `out`; IndexError if the axis is empty and `indices` is not. Source: `numpy.take`.
+    """
+    check_no_out("take", out)
+    check_arraylike("take", a, indices)
+    if mode == "raise":
+        raise NotImplementedError(
+            "The 'raise' mode to jnp.take is not supported: a compiled program cannot raise. Use "
+            "'fill', 'clip' or 'wrap'."
+        )
+    if mode not in _MODES:
+        raise ValueError(f"Invalid mode {mode!r} for np.take: it is one of {_MODES}.")
+    if fill_value is not None and fill_value != fill_value:
+        fill_value = np.nan  # one object for all: they are no equal keys
+    return _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
+
+
+@library(static=("axis", "mode", "unique", "ordered", "fill_value"))
+def _take(a, indices, axis, mode, unique, ordered, fill_value):
+    x, places = to_array("take", a), _places("take", indices)
+    if axis is None or not x.ndim:
+        canonical_axis(axis or 0, max(x.ndim, 1))
+        x, axis = reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    size, count = x.shape[axis], places.ndim
+    shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    if not size and places.size:
+        raise IndexError(
+            f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {x.shape}."
+        )
+    if not size or not places.size:
+        return _zeros(x, shape)
+    chosen = GatherScatterMode.FILL_OR_DROP
+    if mode == "clip":
+        chosen = GatherScatterMode.CLIP
+    elif mode == "wrap":
+        chosen = GatherScatterMode.PROMISE_IN_BOUNDS
+        places = remainder(places, places.dtype.type(size))
+    else:
+        places = wrapped(places, size)
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple([d for d in range(len(shape)) if not axis <= d < axis + count]),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    return indexing.gather(
+        x,
+        expand_dims(places, (count,)),
+        numbers,
+        (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
+        unique_indices=unique,
+        indices_are_sorted=ordered,
+        mode=chosen,
+        fill_value=fill_value,
+    )
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Array:
+    """The elements of `arr` at places along an axis, one row of places for each row of `arr`.
+
+    The shapes of both broadcast outside of the axis. If that is None, `arr` is flattened and
+    `indices` is a vector.
+
+    - `mode`: what is given for places beyond the axis: "fill" (the default), "clip", or
+      "promise_in_bounds"
+    - `wrap_negative_indices`: places below zero count from the end; by default unless the mode
+      promises that there are none
+
+    TypeError for places that are no integers; ValueError for shapes that do not broadcast or an
+    unknown mode. Source: `numpy.take_along_axis`.
+    """
+    check_arraylike("take_along_axis", arr, indices)
+    dtype = get_aval(indices).dtype
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(
+            f"take_along_axis indices must be of integer type, got {dtype.name}: convert them with "
+            ".astype(int)."
+        )
+    chosen = GatherScatterMode.from_any(mode)
+    if wrap_negative_indices is None:
+        wrap_negative_indices = chosen is not GatherScatterMode.PROMISE_IN_BOUNDS
+    if fill_value is not None and fill_value != fill_value:
+        fill_value = np.nan
+    return _take_along_axis(arr, indices, axis, chosen, fill_value, wrap_negative_indices)
+
+
+@library(static=("axis", "mode", "fill_value", "wrap"))
+def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
+    x, places = to_array("take_along_axis", arr), _places("take_along_axis", indices)
+    if axis is None:
+        if places.ndim != 1:
+            raise ValueError(
+                f"take_along_axis indices must be 1D if axis=None, got shape {places.shape}."
+            )
+        x, axis = reshape(x, (x.size,)), 0
+    if x.ndim != places.ndim:
+        raise ValueError(
+            "indices and arr must have the same number of dimensions; "
+            f"{places.ndim} vs. {x.ndim}: insert axes of size 1."
+        )
+    axis = canonical_axis(axis, x.ndim)
+    size = x.shape[axis]
+    rows = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    shape = list(broadcast_shapes(places.shape, rows))
+    shape[axis] = places.shape[axis]
+    if not size or 0 in shape:
+        return _zeros(x, tuple(shape))
+    if wrap:
+        places = wrapped(places, size)
+    x, vectors, numbers, sizes = _rows_with_rows(x, places, axis)
+    return indexing.gather(x, vectors, numbers, sizes, mode=mode, fill_value=fill_value)
+
+
+def _rows_with_rows(x: Any, places: Any, axis: int) -> tuple:
+    """The gather of places along an axis: the other axes of both go together, where they can."""
+    alone = [d for d, size in enumerate(x.shape) if d != axis and size == 1]
+    whole = [d for d, size in enumerate(places.shape) if d != axis and size == 1 and d not in alone]
+    paired = [d for d in range(x.ndim) if d != axis and d not in alone and d not in whole]
+    in_x = {d: i for i, d in enumerate([d for d in range(x.ndim) if d not in alone])}
+    in_places = {d: i for i, d in enumerate([d for d in range(x.ndim) if d not in whole])}
+    shape = tuple([n for d, n in enumerate(places.shape) if d not in whole])
+    sizes = tuple([n if d in whole else 1 for d, n in enumerate(x.shape) if d not in alone])
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(whole),
+        collapsed_slice_dims=(in_x[axis],),
+        start_index_map=(in_x[axis],),
+        operand_batching_dims=tuple([in_x[d] for d in paired]),
+        start_indices_batching_dims=tuple([in_places[d] for d in paired]),
+    )
+    vectors = reshape(places, (*shape, 1))
+    return squeeze(x, alone), vectors, numbers, sizes
+
+
+# -- put -----------------------------------------------------------------------------------------
+
+
+def _not_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
+            "Pass inplace=False to instead return an updated array."
+        )
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+    """A copy of `a` with values `v`, repeated as needed, at places among all of its elements.
+
+    Places beyond the array mean the nearest one; `mode` "wrap" counts round, "clip" takes places
+    below zero as beyond it too. ValueError unless `inplace=False` is given, or for an unknown mode;
+    NotImplementedError for the mode "raise". Source: `numpy.put`.
+    """
+    _not_in_place("put", inplace)
+    check_arraylike("put", a, ind, v)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported: use 'clip'.")
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}.")
+    return _put(a, ind, v, mode)
+
+
+@library(static=("mode",))
+def _put(a, ind, v, mode):
+    x, places, values = to_array("put", a), to_array("put", ind, 1), to_array("put", v, 2)
+    if not (x.size and places.size and values.size):
+        return x
+    if not dtypes.issubdtype(places.dtype, np.integer):
+        raise TypeError(f"put: ind must have integer type, got {places.aval.str_short()}.")
+    places = reshape(_places("put", places), (places.size,))
+    values = reshape(values, (values.size,))
+    if values.size < places.size:
+        values = tile(values, (-(-places.size // values.size),))
+    values = slice_in_dim(values, 0, places.size)
+    kind = places.dtype.type
+    if mode == "clip":
+        places = clamp_p.bind(kind(0), places, kind(x.size - 1))
+    elif mode == "wrap":
+        places = remainder(places, kind(x.size))
+    flat = reshape(x, (x.size,))
+    index = parse(places, flat.shape)
+    out = write(indexing.scatter, flat, index, values, Options(mode="clip"))
+    return reshape(out, x.shape)
+
+
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
+    """A copy of `arr` with values at places along an axis, one row of places for each row.
+
+    `indices` broadcasts with `arr` outside of the axis, and `values` to the result; if the axis is
+    None, `arr` is flattened. Places beyond the axis are left out, or the nearest ones in `mode`
+    "clip". ValueError unless `inplace=False` is given. Source: `numpy.put_along_axis`.
+    """
+    _not_in_place("put_along_axis", inplace)
+    check_arraylike("put_along_axis", arr, indices, values)
+    return _put_along_axis(arr, indices, values, axis, mode)
+
+
+@library(static=("axis", "mode"))
+def _put_along_axis(arr, indices, values, axis, mode):
+    x, places = to_array("put_along_axis", arr), to_array("put_along_axis", indices, 1)
+    values = to_array("put_along_axis", values, 2)
+    shape = x.shape
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    if x.ndim != places.ndim:
+        raise ValueError(
+            "put_along_axis arguments 'arr' and 'indices' must have same ndim. Got "
+            f"arr.ndim={x.ndim} and indices.ndim={places.ndim}."
+        )
+    axis = canonical_axis(axis, x.ndim)
+    index: list[Any] = [
+        np.arange(size, dtype=np.int32).reshape([-1 if d == other else 1 for d in range(x.ndim)])
+        for other, size in enumerate(x.shape)
+    ]
+    index[axis] = places
+    full = broadcast_shapes(*[np.shape(part) for part in index])
+    values = broadcast_in_dim(values, full, range(len(full) - values.ndim, len(full)))
+    out = write(indexing.scatter, x, parse(tuple(index), x.shape), values, Options(mode=mode))
+    return reshape(out, shape)

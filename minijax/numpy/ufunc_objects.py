@@ -1,0 +1,379 @@
+"""`ufunc`: functions on elements as objects, with reduce, accumulate, at, outer and reduceat.
+
+May import the floors below and the rest of `numpy`. The functions themselves stand in `ufuncs`,
+`logic` and `floats`; here they get the methods of NumPy's universal functions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.lax.control_flow import associative_scan, scan
+from minijax.numpy import cumulative, floats, logic, reductions, ufuncs
+from minijax.numpy.indexing import IndexHelper
+from minijax.numpy.joining import joined
+from minijax.numpy.promotion import (
+    as_dtype,
+    axes_of,
+    axis_of,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    to_array,
+)
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
+from minijax.numpy.vectorizing import vectorize
+
+__all__ = [
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2",
+    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+    "subtract", "ufunc",
+]  # fmt: skip
+
+
+class ufunc:
+    """A function on elements of `nin` arguments and `nout` results, with methods to reduce by it.
+
+    `identity`: what leaves an element as it is. `call` does the work for arrays (`func`, mapped over
+    them, by default); `reduce`, `accumulate`, `at` and `reduceat` stand in for the general methods.
+    """
+
+    def __init__(
+        self,
+        func: Callable,
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable | None = None,
+        reduce: Callable | None = None,
+        accumulate: Callable | None = None,
+        at: Callable | None = None,
+        reduceat: Callable | None = None,
+    ):
+        self.nin = operator.index(nin)
+        self.nout = operator.index(nout)
+        self.nargs = self.nin if nargs is None else operator.index(nargs)
+        self.identity = identity
+        self._func = func
+        self._call = call if call is not None else vectorize(func)
+        self._shortcuts = {
+            "reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat,
+        }  # fmt: skip
+        self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
+        self.__doc__ = func.__doc__
+
+    __module__ = "minijax.numpy"
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __hash__(self) -> int:
+        return hash((self._func, self.nin, self.nout, self.__name__))
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, ufunc) and (
+            (self._func, self.nin, self.nout, self.identity, self.__name__)
+            == (other._func, other.nin, other.nout, other.identity, other.__name__)
+        )
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        if out is not None or where is not None:
+            self._refuse("out" if out is not None else "where")
+        return self._call(*args)
+
+    def _refuse(self, argument: str) -> None:
+        raise NotImplementedError(
+            f"{argument} argument of {self}: arrays are immutable. Use the result, or "
+            "minijax.numpy.where."
+        )
+
+    def _binary(self, method: str) -> None:
+        if self.nin != 2:
+            raise ValueError(f"{method} only supported for binary ufuncs: {self} takes {self.nin}.")
+        if self.nout != 1:
+            raise ValueError(f"{method} only supported for functions returning a single value.")
+
+    def reduce(
+        self,
+        a: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        """All elements along axes, joined by the function. Source: numpy.ufunc.reduce."""
+        self._binary("reduce")
+        if out is not None:
+            self._refuse("out")
+        if initial is not None:
+            check_arraylike(f"{self.__name__}.reduce", initial)
+        if where is not None:
+            check_arraylike(f"{self.__name__}.reduce", where)
+            if self.identity is None and initial is None:
+                raise ValueError(
+                    f"reduction operation {self.__name__!r} does not have an identity, so to use a "
+                    "where mask one has to specify 'initial'."
+                )
+        shortcut = self._shortcuts["reduce"]
+        if shortcut is not None:
+            return shortcut(
+                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+            )
+        return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
+
+    def _reduce_by_scan(self, a, axis, dtype, keepdims, initial, where) -> Any:
+        a = to_array(f"{self.__name__}.reduce", a)
+        if axis is None or isinstance(axis, (tuple, list)):
+            axes = axes_of(axis, a.ndim)
+            if len(axes) > 1 and not self._is_commutative():
+                raise ValueError(
+                    f"{self.__name__}.reduce takes one axis, as the order matters: got {axis}."
+                )
+        else:
+            axes = (axis_of(axis, a.ndim),)
+        kept = [i for i in range(a.ndim) if i not in axes]
+        rows = moveaxis(a, axes, range(len(axes))) if axes else expanded(a, (0,))
+        rest = tuple([a.shape[i] for i in kept])
+        count = int(np.prod([a.shape[i] for i in axes], dtype=np.int64)) if axes else 1
+        rows = reshaped(rows, (count, *rest))
+        mask = None
+        if where is not None:
+            where = broadcast_to(to_array("where", where), a.shape)
+            mask = moveaxis(where, axes, range(len(axes))) if axes else expanded(where, (0,))
+            mask = reshaped(mask, (count, *rest))
+        out = self._fold(rows, mask, initial, as_dtype(dtype, self.__name__))
+        return expanded(out, axes) if keepdims and axes else out
+
+    def _is_commutative(self) -> bool:
+        return self.identity is not None or self.__name__ in ("maximum", "minimum")
+
+    def _fold(self, rows: Any, mask: Any, initial: Any, dtype: Any) -> Any:
+        """The rows of an array joined from the first to the last."""
+        shape = rows.shape[1:]
+        if initial is None:
+            initial = self.identity
+        element = rows[0] if rows.shape[0] else None
+        if dtype is None:
+            probe = broadcast_to_shape(np.zeros((), rows.dtype)[()], shape)
+            dtype = self(probe, probe).dtype
+        rows = converted(rows, dtype)
+        if initial is not None:
+            start = broadcast_to_shape(converted(initial, dtype), shape)
+            start = converted(start, dtype)
+        elif element is None:
+            raise ValueError(
+                f"zero-size array to reduction operation {self.__name__} which has no identity: "
+                "give 'initial'."
+            )
+        else:
+            start, rows = rows[0], rows[1:]
+
+        def step(total, row):
+            if mask is None:
+                return converted(self(total, row), dtype), None
+            row, chosen = row
+            return choose_where(chosen, converted(self(total, row), dtype), total), None
+
+        return scan(step, start, rows if mask is None else (rows, mask))[0]
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
+        """What `reduce` gives of all elements up to each. Source: numpy.ufunc.accumulate."""
+        self._binary("accumulate")
+        if out is not None:
+            self._refuse("out")
+        shortcut = self._shortcuts["accumulate"]
+        if shortcut is not None:
+            return shortcut(a, axis=axis, dtype=dtype)
+        a = to_array(f"{self.__name__}.accumulate", a)
+        if axis is None:
+            if a.ndim != 1:
+                raise ValueError("accumulate does not allow multiple axes: give one.")
+            axis = 0
+        axis = axis_of(axis, a.ndim)
+        rows = moveaxis(a, axis, 0)
+        dtype = as_dtype(dtype, self.__name__)
+        if not rows.shape[0]:
+            return a
+        if dtype is None:
+            dtype = self(rows[0], rows[0]).dtype
+        rows = converted(rows, dtype)
+        if self.identity is not None or self.__name__ in ("maximum", "minimum"):
+            return moveaxis(associative_scan(self, rows), 0, axis)
+
+        def step(total, row):
+            total = converted(self(total, row), dtype)
+            return total, total
+
+        _, rest = scan(step, rows[0], rows[1:])
+        out = joined("accumulate", [expanded(rows[0], (0,)), rest], 0)
+        return moveaxis(out, 0, axis)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
+        """`a` with the function applied to elements at places. Source: numpy.ufunc.at.
+
+        Out of place: `inplace=False` must be given.
+        """
+        if inplace:
+            raise NotImplementedError(
+                "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like "
+                "np.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g. "
+                f"arr = jnp.{self.__name__}.at(arr, ind, val, inplace=False)"
+            )
+        shortcut = self._shortcuts["at"]
+        if shortcut is not None:
+            return shortcut(a, indices, b) if b is not None else shortcut(a, indices)
+        a = to_array(f"{self.__name__}.at", a)
+        if b is None:
+            return IndexHelper(a)[indices].set(self(a[indices]))
+        return self._at_by_scan(a, indices, b)
+
+    def _at_by_scan(self, a: Any, indices: Any, b: Any) -> Any:
+        """One place after the other, since a place may be named twice."""
+        index = indices if isinstance(indices, tuple) else (indices,)
+        probe = IndexHelper(_flat_places(a))[index].get()
+        shape = probe.shape
+        values = broadcast_to(to_array(f"{self.__name__}.at", b), shape)
+        flat = reshaped(a, (a.size,))
+
+        def step(flat, pair):
+            place, value = pair
+            new = converted(self(flat[place], value), flat.dtype)
+            return IndexHelper(flat)[place].set(new), None
+
+        places = reshaped(probe, (probe.size,))
+        flat, _ = scan(step, flat, (places, reshaped(values, (values.size,))))
+        return reshaped(flat, a.shape)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Array:
+        """`reduce` of the parts that begin at places along an axis. Source: numpy.ufunc.reduceat."""
+        self._binary("reduceat")
+        if out is not None:
+            self._refuse("out")
+        shortcut = self._shortcuts["reduceat"]
+        if shortcut is not None:
+            return shortcut(a, indices, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, (tuple, list)):
+            raise ValueError("reduceat requires a single integer axis.")
+        a = to_array(f"{self.__name__}.reduceat", a)
+        indices = to_array(f"{self.__name__}.reduceat", indices, 1)
+        axis = axis_of(axis, a.ndim)
+        rows = moveaxis(a, axis, 0)
+        if dtype is not None:
+            rows = converted(rows, as_dtype(dtype, self.__name__))
+        length = rows.shape[0]
+        places = np.arange(length, dtype=dtypes.int_())
+        ends = joined("reduceat", [indices[1:], to_array("", np.asarray([length]))], 0)
+        start = rows[indices]
+        grow = (slice(None), *[None] * (rows.ndim - 1))
+
+        def step(total, pair):
+            place, row = pair
+            inside = (place > indices) & (place < ends)
+            joined_ = converted(self(total, row), total.dtype)
+            return choose_where(inside[grow], joined_, total), None
+
+        result, _ = scan(step, start, (to_array("", places), rows))
+        return moveaxis(result, 0, axis)
+
+    def outer(self, A: Any, B: Any, /) -> Array:
+        """The function of all pairs of elements of two arrays. Source: numpy.ufunc.outer."""
+        self._binary("outer")
+        check_arraylike(f"{self.__name__}.outer", A, B)
+        rank = np.ndim(B)
+        one = to_array("outer", A)
+        grown = expanded(one, range(one.ndim, one.ndim + rank)) if rank else one
+        return self(grown, B)
+
+
+def _flat_places(a: Any) -> Any:
+    """For each element of an array its place in the flattened one."""
+    return to_array("at", np.arange(a.size, dtype=dtypes.int_()).reshape(a.shape))
+
+
+def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc of a function of scalars. Source: numpy.frompyfunc."""
+    if not isinstance(nin, int) or not isinstance(nout, int):
+        raise ValueError(f"nin and nout must be integers; frompyfunc got {nin!r} and {nout!r}.")
+    return ufunc(func, nin, nout, identity=identity)
+
+
+# -- the functions of NumPy ------------------------------------------------------------------
+
+
+def _reduction(function: Callable, takes_dtype: bool) -> Callable:
+    def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+        more = {"dtype": dtype} if takes_dtype else {}
+        out = function(
+            a if takes_dtype or dtype is None else converted(to_array("reduce", a), dtype),
+            axis=axis, keepdims=keepdims, initial=initial, where=where, **more,
+        )  # fmt: skip
+        return out
+
+    return reduce
+
+
+def _truth(function: Callable) -> Callable:
+    """logical_and and logical_or by `all` and `any`."""
+
+    def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+        out = function(a, axis=axis, keepdims=keepdims, where=where)
+        if initial is not None:
+            join = logic.logical_and if function is reductions.all else logic.logical_or
+            out = join(out, initial)
+        return out if dtype is None else converted(out, as_dtype(dtype, "reduce"))
+
+    return reduce
+
+
+def _running(function: Callable) -> Callable:
+    return lambda a, axis=0, dtype=None: function(a, axis=axis, dtype=dtype)
+
+
+def _updating(kind: str) -> Callable:
+    def at(a, indices, b):
+        return getattr(IndexHelper(to_array("at", a))[indices], kind)(b)
+
+    return at
+
+
+def _made(function: Callable, identity: Any = None, nin: int = 2, **shortcuts: Any) -> ufunc:
+    return ufunc(
+        function, nin, 1, name=function.__name__, identity=identity, call=function, **shortcuts
+    )
+
+
+add = _made(
+    ufuncs.add, 0, reduce=_reduction(reductions.sum, True),
+    accumulate=_running(cumulative.cumsum), at=_updating("add"),
+)  # fmt: skip
+subtract = _made(ufuncs.subtract, at=_updating("subtract"))
+multiply = _made(
+    ufuncs.multiply, 1, reduce=_reduction(reductions.prod, True),
+    accumulate=_running(cumulative.cumprod), at=_updating("multiply"),
+)  # fmt: skip
+negative = _made(ufuncs.negative, nin=1)
+maximum = _made(ufuncs.maximum, reduce=_reduction(reductions.max, False))
+minimum = _made(ufuncs.minimum, reduce=_reduction(reductions.min, False))
+logaddexp = _made(floats.logaddexp, -np.inf)
+logaddexp2 = _made(floats.logaddexp2, -np.inf)
+logical_and = _made(logic.logical_and, True, reduce=_truth(reductions.all))
+logical_or = _made(logic.logical_or, False, reduce=_truth(reductions.any))
+logical_xor = _made(logic.logical_xor, False)
+bitwise_and = _made(logic.bitwise_and, -1)
+bitwise_or = _made(logic.bitwise_or, 0)
+bitwise_xor = _made(logic.bitwise_xor, 0)

@@ -1,0 +1,224 @@
+"""`vectorize`, `apply_along_axis`, `apply_over_axes`: functions of a part, mapped over an array.
+
+May import the floors below, `shapes` and `promotion`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.array import Array
+from minijax.lax.shapes import squeeze_p
+from minijax.numpy.creation import asarray
+from minijax.numpy.promotion import axis_of, broadcast_shapes, check_arraylike, to_array
+from minijax.numpy.shapes import expand_dims
+from minijax.transforms.vmap import vmap
+
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
+
+_NAME = r"\w+"
+_CORE = rf"\(\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*,?\s*\)"
+_LIST = rf"{_CORE}(?:\s*,\s*{_CORE})*"
+_SIGNATURE = re.compile(rf"^\s*({_LIST})?\s*->\s*({_LIST})\s*$")
+
+_Cores = list[tuple[str, ...]]
+
+
+def _parse(signature: str) -> tuple[_Cores, _Cores]:
+    """The core dimensions of the arguments and results that a signature names."""
+    found = _SIGNATURE.match(signature)
+    if not found:
+        raise ValueError(f"not a valid gufunc signature: {signature!r}, unlike '(m,n),(n)->(m)'.")
+    return tuple([
+        [tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, part or "")]
+        for part in found.groups()
+    ])  # fmt: skip  # type: ignore[return-value]
+
+
+def vectorize(
+    pyfunc: Callable | None = None, *, excluded: Any = frozenset(), signature: str | None = None
+) -> Callable:
+    """A function that maps `pyfunc` over all leading axes of its arguments, which broadcast.
+
+    `signature` names the core dimensions that `pyfunc` takes and gives, as "(m,n),(n)->(m)"; without
+    it these are scalars. `excluded`: positions and names of arguments that are passed on as they
+    are. Source: numpy.vectorize.
+    """
+    if pyfunc is None:
+        return functools.partial(vectorize, excluded=excluded, signature=signature)
+    if any(not isinstance(item, (str, int)) for item in excluded):
+        raise TypeError(f"jax.numpy.vectorize can only exclude integers or strings: {excluded!r}.")
+    if any(isinstance(item, int) and item < 0 for item in excluded):
+        raise ValueError(f"excluded={excluded!r} contains negative numbers")
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args, **kwargs):
+        error_context = (
+            f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
+        )
+        fun, args = _without_excluded(pyfunc, excluded, args, kwargs)
+        if signature is None:
+            inputs, outputs = [()] * len(args), None
+        else:
+            inputs, outputs = _parse(signature)
+            if len(inputs) != len(args):
+                raise TypeError(
+                    f"wrong number of positional arguments: expected {len(inputs)}, got "
+                    f"{len(args)} {error_context}"
+                )
+        arrays = [None if x is None else to_array("vectorize", x, i) for i, x in enumerate(args)]
+        return _map(fun, arrays, inputs, outputs, error_context)
+
+    return wrapped
+
+
+def _without_excluded(fun: Callable, excluded: Any, args: tuple, kwargs: dict) -> tuple:
+    """The function with excluded arguments filled in, and the arguments to map over."""
+    fixed = {i: x for i, x in enumerate(args) if i in excluded}
+    mapped = [x for i, x in enumerate(args) if i not in excluded]
+    names = [name for name in kwargs if name not in excluded]
+    mapped += [kwargs[name] for name in names]
+    kept = {name: x for name, x in kwargs.items() if name in excluded}
+    if not fixed and not kwargs:
+        return fun, mapped
+    count = len(args)
+
+    def partial(*values):
+        rest = iter(values)
+        positional = [fixed[i] if i in fixed else next(rest) for i in range(count)]
+        return fun(*positional, **dict(zip(names, rest, strict=False)), **kept)
+
+    return partial, mapped
+
+
+def _map(fun, arrays, inputs, outputs, context) -> Any:
+    """Apply a function of core dimensions over the broadcast leading axes."""
+    sizes: dict[str, int] = {}
+    leads = []
+    for x, core in zip(arrays, inputs, strict=True):
+        if x is None:
+            leads.append(())
+            continue
+        if x.ndim < len(core):
+            raise ValueError(
+                f"input with shape {x.shape} does not have enough dimensions for all core "
+                f"dimensions {core} {context}"
+            )
+        cut = x.ndim - len(core)
+        leads.append(x.shape[:cut])
+        _note_sizes(sizes, core, x.shape[cut:], context)
+    try:
+        shape = broadcast_shapes(*leads) if leads else ()
+    except ValueError as error:
+        raise ValueError(f"{error} {context}") from None
+    checked = fun if outputs is None else _checked(fun, outputs, sizes, context)
+    return _nested(checked, arrays, leads, shape)(*[x for x in arrays if x is not None])
+
+
+def _note_sizes(sizes: dict, core: Sequence[str], shape: Sequence[int], context: str) -> None:
+    for name, size in zip(core, shape, strict=True):
+        if name.isdigit() and int(name) != size:
+            raise ValueError(f"expected size {name} for core dimension, got {size} {context}")
+        known = sizes.setdefault(name, size)
+        if known != size:
+            raise ValueError(
+                f"inconsistent size for core dimension {name!r}: {size} vs {known} {context}"
+            )
+
+
+def _nested(fun: Callable, arrays: list, leads: list, shape: tuple[int, ...]) -> Callable:
+    """One vmap for each leading axis; an axis of size one, or missing, is not mapped over."""
+    present = [lead for x, lead in zip(arrays, leads, strict=True) if x is not None]
+
+    def inner(*given):
+        rest = iter(given)
+        return fun(*[None if x is None else next(rest) for x in arrays])
+
+    mapped = inner
+    rank = len(shape)
+    for place in range(rank - 1, -1, -1):
+        axes = tuple([
+            None if place < rank - len(lead) or (lead[place - rank] == 1 != shape[place]) else 0
+            for lead in present
+        ])  # fmt: skip
+        if any(axis is not None for axis in axes):
+            mapped = vmap(mapped, in_axes=axes)
+
+    def start(*given):
+        squeezed = []
+        for x, lead in zip(given, present, strict=True):
+            ones = tuple([
+                i
+                for i, size in enumerate(lead)
+                if size == 1 and shape[rank - len(lead) + i] != 1
+            ])  # fmt: skip
+            squeezed.append(squeeze_p.bind(x, dimensions=ones) if ones else x)
+        return mapped(*squeezed)
+
+    return start
+
+
+def _checked(fun: Callable, outputs: _Cores, sizes: dict[str, int], context: str) -> Callable:
+    """The function with its results compared to the signature."""
+
+    def wrapped(*args):
+        out = fun(*args)
+        single = len(outputs) == 1 and not isinstance(out, tuple)
+        results = (out,) if single else out
+        if not isinstance(results, tuple) or len(results) != len(outputs):
+            raise TypeError(
+                f"wrong number of output arguments: expected {len(outputs)}, got {out!r} {context}"
+            )
+        known = dict(sizes)
+        for x, core in zip(results, outputs, strict=True):
+            shape = np.shape(x)
+            if len(shape) != len(core):
+                raise ValueError(
+                    f"output shape {shape} does not match core dimensions {core} {context}"
+                )
+            _note_sizes(known, core, shape, context)
+        return out
+
+    return wrapped
+
+
+# -- apply ------------------------------------------------------------------------------------
+
+
+def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Array:
+    """A function of vectors, applied along an axis. Source: numpy.apply_along_axis."""
+    arr = to_array("apply_along_axis", arr)
+    rank = arr.ndim
+    axis = axis_of(axis, rank)
+
+    def apply(vector):
+        return asarray(func1d(vector, *args, **kwargs))
+
+    for _ in range(rank - axis - 1):
+        apply = vmap(apply, in_axes=1, out_axes=-1)
+    for _ in range(axis):
+        apply = vmap(apply, in_axes=0, out_axes=0)
+    return apply(arr)
+
+
+def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Array:
+    """A function `func(a, axis)` applied over several axes in turn. Source: numpy.apply_over_axes."""
+    check_arraylike("apply_over_axes", a)
+    out = asarray(a)
+    for axis in axes:
+        found = func(out, axis)
+        if found.ndim == out.ndim:
+            out = found
+        elif found.ndim == out.ndim - 1:
+            out = expand_dims(found, axis)
+        else:
+            raise ValueError(
+                "function is not returning an array of the correct shape: apply_over_axes got "
+                f"{found.shape} from {out.shape}."
+            )
+    return out

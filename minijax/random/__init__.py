@@ -1,0 +1,45 @@
+"""`minijax.random`: random numbers from explicit keys, bit for bit upstream's.
+
+The names are upstream's. A key is made from a seed, split as often as wanted, and given to a sampler:
+the same key gives the same numbers on every device and in every program. The samplers are called
+with uint32 words (`PRNGKey`) as well.
+"""
+
+from minijax.random.choosing import categorical, choice, permutation
+from minijax.random.continuous import (
+    cauchy,
+    double_sided_maxwell,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    normal,
+    pareto,
+    rayleigh,
+    triangular,
+    truncated_normal,
+    wald,
+    weibull_min,
+)
+from minijax.random.keys import (
+    PRNGKey,
+    bits,
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_dtype,
+    key_impl,
+    split,
+    wrap_key_data,
+)
+from minijax.random.uniforms import bernoulli, rademacher, randint, uniform
+
+__all__ = [
+    "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone", "double_sided_maxwell", "exponential",
+    "fold_in", "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "logistic",
+    "lognormal", "maxwell", "normal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split",
+    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+]  # fmt: skip

@@ -1,0 +1,202 @@
+"""Choosing among given things: permutation, choice, categorical.
+
+May import the floors below, `minijax.numpy` and the rest of `random`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minijax.numpy as jnp
+from minijax import dtypes, lax
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.lax.prng import random_bits_p
+from minijax.numpy.promotion import axis_of, check_arraylike
+from minijax.random.continuous import gumbel_mode, gumbel_of
+from minijax.random.keys import single_key
+from minijax.random.uniforms import (
+    converted,
+    float_dtype,
+    integers_between,
+    sample_shape,
+    two_keys,
+    unit_uniform,
+)
+from minijax.transforms.library import library
+
+__all__ = ["categorical", "choice", "permutation"]
+
+# -- permutation --------------------------------------------------------------------------------------
+
+
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """Sort by random words, so often that ties among the words do not show."""
+    exponent = 3  # the chance of a tie in every round is then below size ** -exponent
+    rounds = math.ceil(exponent * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, subkey = two_keys(key)
+        words = random_bits_p.bind(subkey, bit_width=32, shape=x.shape)
+        _, x = lax.sort_key_val(words, x, dimension=axis)
+    return x
+
+
+def _shuffled_range(key: Any, count: int) -> Any:
+    return _shuffled(key, lax.iota(dtypes.int_(), max(count, 0)), 0)
+
+
+def _taken(x: Any, places: Any, axis: int) -> Any:
+    return jnp.take(x, places, axis=axis, mode="clip")  # they are all within bounds
+
+
+@library(static=("x", "axis", "independent", "out_sharding"))
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Array:
+    """`x` shuffled along an axis; or the integers below `x` if it is one.
+
+    With `independent`, each vector along the axis is shuffled by itself. TypeError for a number that
+    is no integer.
+    """
+    keys = single_key("permutation", key)
+    check_arraylike("permutation", x)
+    if not np.ndim(x):
+        if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
+            raise TypeError(
+                "permutation: x must be an integer or at least 1-dimensional; got "
+                f"{get_aval(x).str_short()}."
+            )
+        return _shuffled_range(keys, int(x))
+    axis = axis_of(axis, np.ndim(x))
+    x = jnp.asarray(x)
+    if independent or (x.ndim == 1 and not dtypes.is_extended(x.dtype)):
+        return _shuffled(keys, x, axis)
+    return _taken(x, _shuffled_range(keys, x.shape[axis]), axis)
+
+
+# -- choice ---------------------------------------------------------------------------------------------
+
+
+@library(static=("a", "shape", "replace", "axis", "mode"))
+def choice(
+    key: Any,
+    a: Any,
+    shape: Sequence[int] = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Samples of the slices of `a` along an axis; or of the integers below `a` if it is one.
+
+    `p` gives the chance of each; without it they are equal. With `replace=False` none is taken
+    twice: ValueError if more are wanted than there are, or if `p` has another size than there are.
+    """
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
+    keys = single_key("choice", key)
+    check_arraylike("choice", a, *(() if p is None else (p,)))
+    shape = sample_shape("choice", shape)
+    if np.ndim(a):
+        axis = axis_of(axis, np.ndim(a))
+        count = np.shape(a)[axis]
+    else:
+        count = int(a)
+    wanted = math.prod(shape)
+    if count <= 0 and wanted:
+        raise ValueError(f"choice: a must be greater than 0 unless no samples are taken; got {a!r}")
+    if not replace and wanted > count:
+        raise ValueError(
+            f"Cannot take a larger sample (size {wanted}) than population (size {count}) when "
+            "'replace=False': ask for fewer, or replace."
+        )
+    if p is not None and np.shape(p) != (count,):
+        raise ValueError(
+            "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has "
+            f"shape {np.shape(p)} and a.shape[axis] is {count}."
+        )
+    if p is None and not replace and np.ndim(a) == 1:
+        return lax.reshape(_shuffled(keys, jnp.asarray(a), 0)[:wanted], shape)
+    if p is None:
+        places = _equal_places(keys, count, shape, replace)
+    else:
+        places = _places(keys, jnp.asarray(p), shape, replace, mode)
+    return _taken(jnp.asarray(a), places, axis) if np.ndim(a) else places
+
+
+def _equal_places(key: Any, count: int, shape: tuple[int, ...], replace: bool) -> Any:
+    if replace:
+        return integers_between(key, shape, dtypes.int_(), 0, count)
+    return lax.reshape(_shuffled_range(key, count)[: math.prod(shape)], shape)
+
+
+def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str | None) -> Any:
+    """By inverting the cumulative chances; without replacement, the largest of log chances with
+    Gumbel noise.
+    """
+    if not dtypes.issubdtype(p.dtype, np.inexact):
+        p = converted(p, dtypes.float_())
+    if replace:
+        total = jnp.cumsum(p)
+        level = lax.sub(total.dtype.type(1), unit_uniform(key, shape, total.dtype))
+        return converted(jnp.searchsorted(total, lax.mul(total[-1], level)), dtypes.int_())
+    noise = gumbel_of(key, p.shape, p.dtype, gumbel_mode(mode))
+    best = lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
+    return lax.reshape(converted(best, dtypes.int_()), shape)
+
+
+# -- categorical ----------------------------------------------------------------------------------------
+
+
+@library(static=("axis", "shape", "replace", "mode", "out_sharding"))
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Sequence[int] | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of categorical distributions, given by unnormalized log chances along an axis.
+
+    `shape` is that of the result, to which the other dimensions of the logits must broadcast. With
+    `replace=False` the leading dimensions that it adds are samples of which none is repeated.
+    ValueError if shapes do not broadcast, or if there are too few categories.
+    """
+    check_arraylike("categorical", logits)
+    keys = single_key("categorical", key)
+    logits = jnp.asarray(logits)
+    rank = logits.ndim
+    if not -rank <= axis < rank:
+        raise IndexError(
+            f"categorical: index {axis} is out of bounds for axis 0 with size {rank}: the logits "
+            f"have shape {logits.shape}."
+        )
+    axis %= rank
+    dtype = float_dtype("gumbel", logits.dtype)
+    mode = gumbel_mode(mode)
+    batch = logits.shape[:axis] + logits.shape[axis + 1 :]
+    shape = batch if shape is None else sample_shape("categorical", shape, np.empty(batch))
+    prefix = shape[: len(shape) - len(batch)]
+    extent = logits.shape[axis]
+    if replace:
+        inner = list(shape[len(prefix) :])
+        inner.insert(axis, extent)
+        noise = gumbel_of(keys, (*prefix, *inner), dtype, mode)
+        scores = jnp.add(noise, lax.expand_dims(logits, range(len(prefix))))
+        return jnp.argmax(scores, axis=axis + len(prefix))
+    taken = math.prod(prefix)
+    if taken > extent:
+        raise ValueError(
+            f"Number of samples without replacement ({taken}) cannot exceed number of categories "
+            f"({extent}): ask for fewer, or replace."
+        )
+    scores = lax.add(logits, gumbel_of(keys, logits.shape, dtype, mode))
+    best = jnp.moveaxis(lax.top_k(scores, taken, axis=axis)[1], axis, 0)
+    return lax.reshape(converted(best, dtypes.int_()), shape)

@@ -1,0 +1,366 @@
+"""Continuous distributions that are one formula of uniform numbers. May import the floors below and
+`random.keys`, `random.uniforms`.
+
+Most invert a cumulative distribution function; where a bound of the uniform numbers is given, it keeps
+them from where the inverse is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.lax.shapes import canonical_shape
+from minijax.random.keys import single_key
+from minijax.random.uniforms import (
+    converted,
+    float_dtype,
+    parameter,
+    sample_shape,
+    signs,
+    spread,
+    two_keys,
+    uniform_between,
+    unit_uniform,
+)
+from minijax.transforms.library import library
+
+__all__ = [
+    "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace", "logistic", "lognormal",
+    "maxwell", "normal", "pareto", "rayleigh", "triangular", "truncated_normal", "wald",
+    "weibull_min",
+]  # fmt: skip
+
+_STATIC = ("shape", "dtype", "out_sharding")
+
+# -- the normal distribution and its kin --------------------------------------------------------------
+
+
+def _after(x: float, towards: float, dtype: np.dtype) -> Any:
+    """The float next to `x`."""
+    return np.nextafter(dtype.type(x), dtype.type(towards), dtype=dtype)
+
+
+def normal_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Standard normal samples; complex ones have a variance of one in all."""
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        real_key, imag_key = two_keys(key)
+        part = dtypes.to_real_dtype(dtype)
+        real = converted(normal_of(real_key, shape, part), dtype)
+        imag = converted(normal_of(imag_key, shape, part), dtype)
+        root = dtype.type(part.type(np.sqrt(2)))
+        return lax.div(lax.add(real, lax.mul(dtype.type(1j), imag)), root)
+    low = _after(-1.0, 0.0, dtype)
+    u = uniform_between(key, shape, dtype, low, dtype.type(1))
+    return lax.mul(dtype.type(np.sqrt(2)), lax.erf_inv(u))
+
+
+@library(static=_STATIC)
+def normal(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Standard normal samples, of a floating or complex dtype.
+
+    Complex samples have a variance of 1/2 in each part. ValueError for another dtype.
+    """
+    keys = single_key("normal", key)
+    return normal_of(keys, canonical_shape(shape), float_dtype("normal", dtype, complex_too=True))
+
+
+@library(static=_STATIC)
+def lognormal(
+    key: Any,
+    sigma: Any = np.float32(1.0),
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples whose logarithm is normal, with standard deviation `sigma`."""
+    keys = single_key("lognormal", key)
+    dtype = float_dtype("lognormal", dtype, complex_too=True)
+    shape = sample_shape("lognormal", shape, sigma)
+    return lax.exp(
+        lax.mul(normal_of(keys, shape, dtype), parameter("lognormal", sigma, dtype, shape))
+    )
+
+
+@library(static=_STATIC)
+def truncated_normal(
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Standard normal samples on the condition that they lie in (lower, upper)."""
+    keys = single_key("truncated_normal", key)
+    dtype = float_dtype("truncated_normal", dtype)
+    shape = sample_shape("truncated_normal", shape, lower, upper)
+    lower, upper = (parameter("truncated_normal", x, dtype, shape) for x in (lower, upper))
+    root = dtype.type(np.sqrt(2))
+    low, high = (lax.erf(lax.div(x, root)) for x in (lower, upper))
+    out = lax.mul(root, lax.erf_inv(uniform_between(keys, shape, dtype, low, high)))
+    # Rounding must not carry a sample out of the open interval.
+    inner = (
+        lax.nextafter(lax.stop_gradient(x), _like(towards, x))
+        for x, towards in ((lower, np.inf), (upper, -np.inf))
+    )
+    least, most = inner
+    return lax.min(most, lax.max(least, out))
+
+
+def _like(value: float, x: Any) -> Any:
+    """A number as a scalar of the dtype of `x`."""
+    return get_aval(x).dtype.type(value)
+
+
+def maxwell_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    parts = normal_of(key, (*shape, 3), dtype)
+    return lax.sqrt(sum_last(lax.mul(parts, parts)))
+
+
+def sum_last(x: Any) -> Any:
+    """The sum over the last axis; short floats are added up in float32."""
+    dtype = get_aval(x).dtype
+    axis = (np.ndim(x) - 1,)
+    if dtypes.bit_width(dtype) < 32:
+        return converted(lax.reduce_sum(converted(x, dtypes.float32), axis), dtype)
+    return lax.reduce_sum(x, axis)
+
+
+@library(static=_STATIC)
+def maxwell(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples of the Maxwell distribution: lengths of normal vectors of three dimensions."""
+    keys = single_key("maxwell", key)
+    return maxwell_of(keys, canonical_shape(shape), float_dtype("maxwell", dtype))
+
+
+@library(static=("shape", "dtype"))
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None
+) -> Array:
+    """Maxwell samples with a random sign, scaled and shifted.
+
+    Their shape is `shape` (or, without one, that of the parameters), then that of the parameters.
+    """
+    keys = single_key("double_sided_maxwell", key)
+    dtype = float_dtype("double_sided_maxwell", dtype)
+    params = sample_shape("double_sided_maxwell", None, loc, scale)
+    shape = (*(canonical_shape(shape) or params), *params)
+    loc, scale = (parameter("double_sided_maxwell", x, dtype, shape) for x in (loc, scale))
+    size_key, sign_key = two_keys(keys)
+    size = maxwell_of(size_key, shape, dtype)
+    return lax.add(lax.mul(lax.mul(signs(sign_key, shape, dtype), size), scale), loc)
+
+
+@library(static=_STATIC)
+def wald(
+    key: Any,
+    mean: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of the Wald (inverse Gaussian) distribution with this mean and scale 1.
+
+    Source: Michael, Schucany and Haas, "Generating random variates using transformations with
+    multiple roots", 1976.
+    """
+    keys = single_key("wald", key)
+    dtype = float_dtype("wald", dtype)
+    shape = sample_shape("wald", shape, mean)
+    mean = spread(parameter("wald", mean, dtype, shape), shape)
+    normal_key, uniform_key = two_keys(keys)
+    v = normal_of(normal_key, shape, dtype)
+    u = unit_uniform(uniform_key, shape, dtype)
+    two, four = dtype.type(2), dtype.type(4)
+    y, square = lax.mul(v, v), lax.mul(mean, mean)
+    root = lax.sqrt(lax.add(lax.mul(lax.mul(four, mean), y), lax.mul(square, lax.mul(y, y))))
+    x = lax.sub(lax.add(mean, lax.div(lax.mul(square, y), two)), lax.mul(lax.div(mean, two), root))
+    first = lax.le(u, lax.div(mean, lax.add(mean, x)))
+    return lax.select(first, x, lax.div(square, x))
+
+
+# -- inverses of cumulative distribution functions --------------------------------------------------
+
+
+def exponential_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return lax.neg(lax.log1p(lax.neg(unit_uniform(key, shape, dtype))))
+
+
+@library(static=_STATIC)
+def exponential(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples of the exponential distribution, of rate 1."""
+    keys = single_key("exponential", key)
+    return exponential_of(keys, canonical_shape(shape), float_dtype("exponential", dtype))
+
+
+@library(static=_STATIC)
+def pareto(
+    key: Any,
+    b: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of the Pareto distribution: density b / x**(b + 1) for x >= 1."""
+    keys = single_key("pareto", key)
+    dtype = float_dtype("pareto", dtype)
+    shape = sample_shape("pareto", shape, b)
+    e = exponential_of(keys, shape, dtype)
+    return lax.exp(lax.div(e, parameter("pareto", b, dtype, shape)))
+
+
+@library(static=_STATIC)
+def laplace(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples of the Laplace distribution: density exp(-|x|) / 2."""
+    keys = single_key("laplace", key)
+    dtype = float_dtype("laplace", dtype)
+    low = dtype.type(-1) + dtype.type(dtypes.finfo(dtype).epsneg)
+    u = uniform_between(keys, canonical_shape(shape), dtype, low, dtype.type(1))
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+@library(static=_STATIC)
+def cauchy(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples of the Cauchy distribution: density 1 / (pi * (x**2 + 1))."""
+    keys = single_key("cauchy", key)
+    dtype = float_dtype("cauchy", dtype)
+    low = dtype.type(dtypes.finfo(dtype).eps)
+    u = uniform_between(keys, canonical_shape(shape), dtype, low, dtype.type(1))
+    return lax.tan(lax.mul(dtype.type(np.pi), lax.sub(u, dtype.type(0.5))))
+
+
+@library(static=_STATIC)
+def logistic(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples of the logistic distribution: density exp(-x) / (1 + exp(-x))**2."""
+    keys = single_key("logistic", key)
+    dtype = float_dtype("logistic", dtype)
+    low = dtype.type(dtypes.finfo(dtype).tiny)
+    u = uniform_between(keys, canonical_shape(shape), dtype, low, dtype.type(1))
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+
+
+def gumbel_of(key: Any, shape: tuple[int, ...], dtype: np.dtype, mode: str = "low") -> Any:
+    info = dtypes.finfo(dtype)
+    tiny = dtype.type(info.tiny)
+    if mode == "low":
+        u = uniform_between(key, shape, dtype, tiny, dtype.type(1))
+        return lax.neg(lax.log(lax.neg(lax.log(u))))
+    # The smallest numbers get bits below the spacing of uniform floats, from a second draw.
+    coarse, fine = lax.unstack(unit_uniform(key, (2, *shape), dtype))
+    exact = lax.add(lax.add(coarse, lax.mul(dtype.type(info.eps), fine)), tiny)
+    u = lax.select(lax.ge(coarse, dtype.type(0.5)), coarse, exact)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
+
+
+def gumbel_mode(mode: str | None) -> str:
+    """ "low" unless told otherwise."""
+    mode = "low" if mode is None else mode
+    if mode not in ("high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}; give 'high' or 'low'.")
+    return mode
+
+
+@library(static=(*_STATIC, "mode"))
+def gumbel(
+    key: Any,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of the Gumbel distribution: density exp(-(x + exp(-x))).
+
+    With `mode="high"` the tail has the bits of two draws. ValueError for another mode than "low" and
+    "high".
+    """
+    keys = single_key("gumbel", key)
+    mode = gumbel_mode(mode)
+    return gumbel_of(keys, canonical_shape(shape), float_dtype("gumbel", dtype), mode)
+
+
+@library(static=_STATIC)
+def rayleigh(
+    key: Any,
+    scale: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of the Rayleigh distribution: density x * exp(-x**2 / (2 * scale**2)) / scale**2."""
+    keys = single_key("rayleigh", key)
+    dtype = float_dtype("rayleigh", dtype)
+    shape = sample_shape("rayleigh", shape, scale)
+    u = unit_uniform(keys, shape, dtype)
+    scale = parameter("rayleigh", scale, dtype, shape)
+    return lax.mul(scale, lax.sqrt(lax.mul(lax.log(u), dtype.type(-2))))
+
+
+@library(static=("shape", "dtype"))
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None
+) -> Array:
+    """Samples of the Weibull distribution: cumulative 1 - exp(-(x / scale)**concentration).
+
+    The parameters broadcast against `shape`, and may add to it.
+    """
+    keys = single_key("weibull_min", key)
+    dtype = float_dtype("weibull_min", dtype)
+    shape = canonical_shape(shape)
+    e = exponential_of(keys, shape, dtype)
+    full = np.broadcast_shapes(shape, np.shape(scale), np.shape(concentration))
+    scale, concentration = (
+        parameter("weibull_min", x, dtype, full) for x in (scale, concentration)
+    )
+    power = lax.pow(spread(e, full), spread(lax.div(dtype.type(1), concentration), full))
+    return lax.mul(power, scale)
+
+
+@library(static=_STATIC)
+def triangular(
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of the triangular distribution over [left, right], densest at `mode`."""
+    keys = single_key("triangular", key)
+    dtype = float_dtype("triangular", dtype)
+    shape = sample_shape("triangular", shape, left, mode, right)
+    left, mode, right = (
+        spread(parameter("triangular", x, dtype, shape), shape) for x in (left, mode, right)
+    )
+    width = lax.sub(right, left)
+    rising, falling = lax.sub(mode, left), lax.sub(right, mode)
+    u = unit_uniform(keys, shape, dtype)
+    up = lax.add(left, lax.sqrt(lax.mul(lax.mul(u, width), rising)))
+    rest = lax.sub(dtype.type(1), u)
+    down = lax.sub(right, lax.sqrt(lax.mul(lax.mul(rest, width), falling)))
+    return lax.select(lax.lt(u, lax.div(rising, width)), up, down)

@@ -1,0 +1,356 @@
+"""Uniform numbers, integers and coins. May import the floors below and `random.keys`.
+
+A uniform float has random bits for its mantissa and the exponent of one: it lies in [1, 2), evenly
+spaced. An integer from a span is the remainder of a number of twice the bits, made of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.lax.prng import random_bits_p, random_split_p
+from minijax.lax.shapes import broadcast_shapes, canonical_shape
+from minijax.random.keys import single_key
+from minijax.transforms.library import library
+
+__all__ = ["bernoulli", "rademacher", "randint", "uniform"]
+
+# -- what all samplers share ------------------------------------------------------------------------
+
+
+def float_dtype(name: str, dtype: Any, *, complex_too: bool = False) -> np.dtype:
+    """The canonical dtype of samples. ValueError if it is not floating."""
+    dtype = dtypes.float_() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
+    if not dtypes.issubdtype(dtype, np.inexact if complex_too else np.floating):
+        kinds = "float or complex" if complex_too else "float"
+        raise ValueError(
+            f"dtype argument to `{name}` must be a {kinds} dtype, got {dtypes.short_name(dtype)}"
+        )
+    return dtype
+
+
+def sample_shape(name: str, shape: Any, *params: Any, trailing: int = 0) -> tuple[int, ...]:
+    """The shape of samples: what was asked for, or that of the parameters if None.
+
+    ValueError if the parameters, without `trailing` dimensions, do not broadcast to it.
+    """
+    shapes = [np.shape(x)[: np.ndim(x) - trailing] for x in params]
+    if shape is None:
+        return broadcast_shapes(*shapes)
+    shape = canonical_shape(shape)
+    if all(found == () for found in shapes):
+        return shape
+    if broadcast_shapes(shape, *shapes) != shape:
+        shown = ", ".join(map(str, shapes))
+        raise ValueError(
+            f"{name}: the parameters, of shapes {shown}, must broadcast to the shape argument "
+            f"{shape} without changing it: leave shape out, or give their broadcast shape."
+        )
+    return shape
+
+
+def converted(x: Any, dtype: np.dtype) -> Any:
+    """An array or number of another dtype."""
+    return lax.convert_element_type(x, dtype)
+
+
+def parameter(name: str, x: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+    """A parameter of a distribution in the dtype of its samples: a number, or of their shape.
+
+    TypePromotionError for a complex one where samples are real.
+    """
+    found = get_aval(x).dtype
+    if dtypes.issubdtype(found, np.complexfloating) and not dtypes.issubdtype(
+        dtype, np.complexfloating
+    ):
+        raise dtypes.TypePromotionError(
+            f"In arguments to {name}, cannot safely cast argument of type {found.name} to "
+            f"{dtype.name}: give its real part."
+        )
+    x = converted(x, dtype)
+    return spread(x, shape) if np.ndim(x) else x
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """A parameter broadcast to the shape of the samples, as NumPy does."""
+    found = np.shape(x)
+    if found == shape:
+        return x
+    dims = tuple(range(len(shape) - len(found), len(shape)))
+    return lax.broadcast_in_dim(x, shape, dims)
+
+
+def two_keys(key: Any) -> tuple[Any, Any]:
+    """Two new keys."""
+    return tuple(keys_from(key, 2))
+
+
+def keys_from(key: Any, count: int) -> list[Any]:
+    return list(lax.unstack(random_split_p.bind(key, shape=(count,))))
+
+
+# -- uniform ------------------------------------------------------------------------------------------
+
+
+def unit_uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Samples of [0, 1)."""
+    info = dtypes.finfo(dtype)
+    if info.bits not in (8, 16, 32, 64):
+        raise TypeError(
+            f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}: convert the "
+            "samples of a wider one."
+        )
+    word = np.dtype(f"uint{info.bits}")
+    width = 8 if info.nmant < 8 else info.bits  # a short mantissa needs no more
+    bits = random_bits_p.bind(key, bit_width=width, shape=shape)
+    if width != info.bits:
+        bits = lax.convert_element_type(bits, word)
+    mantissa = lax.shift_right_logical(bits, word.type(width - info.nmant))
+    one = dtype.type(1)
+    floats = lax.bitcast_convert_type(
+        lax.bitwise_or(mantissa, np.asarray(one).view(word)[()]), dtype
+    )
+    return lax.sub(floats, one)
+
+
+def uniform_between(
+    key: Any, shape: tuple[int, ...], dtype: np.dtype, minval: Any = 0.0, maxval: Any = 1.0
+) -> Any:
+    """Samples of [minval, maxval), bounds that broadcast against the shape."""
+    floats = unit_uniform(key, shape, dtype)
+    if type(minval) is type(maxval) is float and (minval, maxval) == (0.0, 1.0):
+        return floats
+    rank = max(np.ndim(minval), np.ndim(maxval))
+    if rank:
+        _check_bounds(shape, rank, minval, maxval)
+    low = _with_rank(converted(minval, dtype), len(shape))
+    high = _with_rank(converted(maxval, dtype), len(shape))
+    scaled = lax.add(lax.mul(floats, lax.sub(high, low)), low)
+    return lax.max(low, lax.reshape(scaled, shape))
+
+
+def _check_bounds(shape: tuple[int, ...], rank: int, minval: Any, maxval: Any) -> None:
+    found = np.shape(minval), np.shape(maxval)
+    try:
+        if rank <= len(shape) and broadcast_shapes(shape, *found) == shape:
+            return
+    except ValueError:
+        pass
+    raise (TypeError if rank <= len(shape) else ValueError)(
+        f"uniform: minval and maxval, of shapes {found[0]} and {found[1]}, are incompatible shapes "
+        f"for broadcasting to the shape argument {shape}: give the shape that they broadcast to."
+    )
+
+
+def _with_ranks(x: Any, y: Any, rank: int) -> tuple[Any, Any]:
+    """Two bounds, both numbers or both of this rank."""
+    if np.ndim(x) == np.ndim(y) == 0:
+        return x, y
+    return lax.broadcast_to_rank(x, rank), lax.broadcast_to_rank(y, rank)
+
+
+def _with_rank(x: Any, rank: int) -> Any:
+    """Leading axes of size one where there are too few; numbers stay."""
+    found = np.ndim(x)
+    return x if found in (0, rank) else lax.broadcast_to_rank(x, rank)
+
+
+@library(static=("shape", "dtype", "out_sharding"))
+def uniform(
+    key: Any,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Uniform samples of [minval, maxval), of a floating dtype.
+
+    ValueError for another dtype.
+    """
+    keys = single_key("uniform", key)
+    dtype = float_dtype("uniform", dtype)
+    return uniform_between(keys, canonical_shape(shape), dtype, minval, maxval)
+
+
+# -- integers -------------------------------------------------------------------------------------------
+
+
+@library(static=("shape", "dtype", "out_sharding"))
+def randint(
+    key: Any,
+    shape: Sequence[int],
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Uniform integers of [minval, maxval), bounds that broadcast against the shape.
+
+    Where maxval <= minval the result is minval. TypeError for a dtype that is not an integer's,
+    ValueError for bounds of other shapes.
+    """
+    keys = single_key("randint", key)
+    dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype, "randint")
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.short_name(dtype)}")
+    shape = canonical_shape(shape)
+    shape = sample_shape("randint", shape, minval, maxval)
+    return integers_between(keys, shape, dtype, minval, maxval)
+
+
+def integers_between(
+    key: Any, shape: tuple[int, ...], dtype: np.dtype, minval: Any, maxval: Any
+) -> Any:
+    """Uniform integers: a number of twice the bits, modulo the span, above the lower bound."""
+    info = dtypes.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    if type(minval) is int and type(maxval) is int:
+        _check_fits("minval", minval)
+        _check_fits("maxval", maxval)
+    else:
+        minval, maxval = (dtypes.int_().type(x) if type(x) is int else x for x in (minval, maxval))
+    if info.bits < 32:  # drawn as int32, in which the bound past the largest exists
+        low, high = (_as_dtype(x, dtypes.int32) for x in (minval, maxval))
+        low, high = _clipped(low, least, most), _clipped(high, least, most + 1)
+        return converted(integers_between(key, shape, dtypes.int32, low, high), dtype)
+    word = np.dtype(f"uint{info.bits}")
+    if type(minval) is int and type(maxval) is int:
+        low, span, factor, every = _plan_for_numbers(minval, maxval, dtype, word)
+    else:
+        low, span, factor, every = _plan(*_with_ranks(minval, maxval, len(shape)), dtype, word)
+    upper_key, lower_key = two_keys(key)
+    upper = random_bits_p.bind(upper_key, bit_width=info.bits, shape=shape)
+    lower = random_bits_p.bind(lower_key, bit_width=info.bits, shape=shape)
+    upper = lax.mul(lax.rem(upper, span), factor)
+    offset = lax.rem(lax.add(upper, lax.rem(lower, span)), span)
+    if every is not None:
+        offset = lax.select(spread(every, shape), lower, offset)
+    return lax.add(low, converted(offset, dtype))
+
+
+def _plan(minval: Any, maxval: Any, dtype: np.dtype, word: np.dtype) -> tuple[Any, ...]:
+    """What `integers_between` needs to know of its bounds.
+
+    The lower bound; the span; 2**bits modulo the span; and where the span is that of all integers,
+    which is 0 in their bits, so that 1 stands for it. An upper bound past the largest integer counts
+    as one past it.
+    """
+    info = dtypes.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    minval, maxval = (
+        x if dtypes.issubdtype(get_aval(x).dtype, np.integer) else _as_dtype(x, dtype)
+        for x in (minval, maxval)
+    )
+    low, high = (_as_dtype(_clipped(x, least, most), dtype) for x in (minval, maxval))
+    some, every = lax.gt(high, low), None
+    span = _as_dtype(lax.sub(high, low), word)
+    one = lax.full_like(span, 1)
+    span = lax.select(some, span, one)
+    if int(dtypes.iinfo(get_aval(maxval).dtype).max) > most:
+        past = lax.bitwise_and(lax.gt(maxval, get_aval(maxval).dtype.type(most)), some)
+        span = lax.add(span, _as_dtype(past, word))
+        every = lax.eq(span, word.type(0))
+        span = lax.select(every, one, span)
+    root = lax.rem(word.type(1 << dtypes.bit_width(word) // 2), span)
+    return low, span, lax.rem(lax.mul(root, root), span), every
+
+
+def _plan_for_numbers(minval: int, maxval: int, dtype: np.dtype, word: np.dtype) -> tuple[Any, ...]:
+    """The same for Python numbers, of which all is known now."""
+    info = dtypes.iinfo(dtype)
+    least, most = int(info.min), int(info.max)
+    low, high = min(max(minval, least), most), min(max(maxval, least), most)
+    modulus = 1 << dtypes.bit_width(word)
+    span = (high - low + (maxval > most)) % modulus if high > low else 1
+    every = None if span else np.True_
+    span = span or 1
+    root = (1 << dtypes.bit_width(word) // 2) % span
+    return dtype.type(low), word.type(span), word.type(root * root % modulus % span), every
+
+
+def _check_fits(name: str, bound: int) -> None:
+    limits = dtypes.iinfo(dtypes.int_())
+    if not int(limits.min) <= bound <= int(limits.max):
+        raise OverflowError(
+            f"randint: {name} is {bound}, which does not fit {dtypes.int_().name}: give it as an "
+            "array of a wider dtype."
+        )
+
+
+def _as_dtype(x: Any, dtype: np.dtype) -> Any:
+    """`x` converted; of a Python number, the number with the low bits, still a Python one."""
+    return int(np.int64(x).astype(dtype)) if type(x) is int else converted(x, dtype)
+
+
+def _clipped(x: Any, least: int, most: int) -> Any:
+    """`x` within the bounds, of which those that its dtype cannot pass are left out."""
+    if type(x) is int:
+        return min(max(x, least), most)
+    info = dtypes.iinfo(get_aval(x).dtype)
+    kind = get_aval(x).dtype.type
+    if least > int(info.min):
+        x = lax.max(x, kind(least))
+    return lax.min(x, kind(most)) if most < int(info.max) else x
+
+
+# -- coins ------------------------------------------------------------------------------------------------
+
+
+@library(static=("shape", "mode", "out_sharding"))
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: Sequence[int] | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Booleans that are True with probability `p`, by default of the shape of `p`.
+
+    With `mode="high"` probabilities below the spacing of floats count too. TypeError if `p` is not
+    floating, ValueError for another mode.
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got {mode=}, expected 'high' or 'low'")
+    keys = single_key("bernoulli", key)
+    found = get_aval(p).dtype
+    if not dtypes.issubdtype(found, np.floating):
+        raise TypeError(
+            f"bernoulli probability `p` must have a floating dtype, got {dtypes.short_name(found)}."
+        )
+    return coins(keys, converted(p, found), sample_shape("bernoulli", shape, p), mode)
+
+
+def coins(key: Any, p: Any, shape: tuple[int, ...], mode: str = "low") -> Any:
+    dtype = get_aval(p).dtype
+    p = _with_rank(p, len(shape))
+    if mode == "low":
+        return lax.lt(unit_uniform(key, shape, dtype), p)
+    coarse, fine = lax.unstack(unit_uniform(key, (2, *shape), dtype))
+    fine = lax.mul(fine, dtype.type(dtypes.finfo(dtype).eps))
+    return lax.lt(fine, lax.sub(p, coarse))
+
+
+@library(static=("shape", "dtype", "out_sharding"))
+def rademacher(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
+    """Samples that are 1 or -1 with equal probability."""
+    keys = single_key("rademacher", key)
+    dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
+    return signs(keys, canonical_shape(shape), dtype)
+
+
+def signs(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    heads = coins(key, dtypes.float_().type(0.5), shape)
+    one = dtype.type(1)
+    return lax.sub(lax.mul(converted(heads, dtype), dtype.type(2)), one)

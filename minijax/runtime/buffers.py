@@ -1,0 +1,134 @@
+"""Buffers: values on devices, to and from NumPy. May import the ground floor and `runtime`."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.runtime import executables, platforms
+from minijax.runtime import sharding as shardings
+from minijax.runtime.versions import _jax
+
+__all__ = ["Buffer", "block_until_ready", "move", "put", "to_numpy"]
+
+Buffer = _jax.ArrayImpl
+
+
+def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: bool = True) -> Any:
+    """A NumPy array on one device. With `copy`, later writes to `value` do not show."""
+    semantics = (
+        _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+        if copy
+        else _jax.HostBufferSemantics.ZERO_COPY
+    )
+    return _jax.batched_device_put(
+        aval, sharding, [value], [sharding.device], committed, False, semantics, enable_x64=True
+    )
+
+
+def move(buffer: Any, sharding: Any, *, copy: bool = False) -> Any:
+    """The same value on the devices of another sharding."""
+    semantics = _jax.ArrayCopySemantics.ALWAYS_COPY if copy else _jax.ArrayCopySemantics.REUSE_INPUT
+    return _jax.batched_copy_array_to_devices_with_sharding(
+        [buffer], [sharding._internal_device_list], [sharding], [semantics]
+    )[0]
+
+
+def block_until_ready(buffers: Sequence[Any]) -> None:
+    _jax.batched_block_until_ready(list(buffers))
+
+
+def to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
+    """The value of a single-device array: a read-only view where it lies in the host's memory.
+
+    jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol.
+    """
+    if device.platform != "cpu":
+        home = shardings.single_device(platforms.backend("cpu").local_devices()[0])
+        return to_numpy(move(buffer, home), aval, home.device)
+    dtype = aval.dtype
+    if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
+        return np.asarray(memoryview(buffer))
+    if dtypes.bit_width(dtype) < 8:
+        return _widened(buffer, aval, device)
+    if aval.size == 0:
+        return np.zeros(aval.shape, dtype)
+    buffer.block_until_ready()
+    raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(
+        buffer.unsafe_buffer_pointer()
+    )
+    raw.owner = buffer  # the view keeps the buffer alive
+    view = np.frombuffer(raw, dtype=dtype).reshape(aval.shape)
+    view.flags.writeable = False
+    return view
+
+
+class _Wide:
+    """The type of a widened copy, as jaxlib wants to see it."""
+
+    weak_type = False
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
+
+
+_NARROW = {"int4": ("i4", "i8"), "uint4": ("ui4", "ui8"), "int2": ("i2", "i8"),
+           "uint2": ("ui2", "ui8"), "float4_e2m1fn": ("f4E2M1FN", "f32")}  # fmt: skip
+_WIDE = {"i8": np.int8, "ui8": np.uint8, "f32": np.float32}
+
+
+def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
+    """Types of less than a byte lie packed: a tiny program spreads them."""
+    narrow, wide = _NARROW[aval.dtype.name]
+    dims = "".join(f"{size}x" for size in aval.shape)
+    module = (
+        f"func.func public @main(%0: tensor<{dims}{narrow}>) -> tensor<{dims}{wide}> {{\n"
+        f"%1 = stablehlo.convert %0 : (tensor<{dims}{narrow}>) -> tensor<{dims}{wide}>\n"
+        f"return %1 : tensor<{dims}{wide}> }}"
+    )
+    executable = executables.compile_module(module, (device,))
+    result_type = _Wide(aval.shape, _WIDE[wide])
+    handler = executables.result_handler(result_type, shardings.single_device(device), False)
+    result = executable.execute_sharded([buffer]).consume_with_handlers([handler])[0]
+    return np.asarray(memoryview(result)).astype(aval.dtype)
+
+
+_CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # the device types of DLPack
+
+
+def dlpack_device(kind: int, index: int) -> Any:
+    """The device that DLPack numbers so. BufferError for a kind that none of ours is."""
+    if kind in (_CPU, _CUDA_HOST):
+        return platforms.backend("cpu").local_devices()[0]
+    if kind in (_CUDA, _ROCM):
+        client = platforms.backend("cuda" if kind == _CUDA else "rocm")
+        return client.device_from_local_hardware_id(index)
+    raise BufferError(f"DLPack device type {kind} is not one of CPU ({_CPU}) and CUDA ({_CUDA}).")
+
+
+def dlpack_kind(device: Any) -> tuple[int, int]:
+    """How DLPack numbers a device."""
+    if device.platform == "cpu":
+        return _CPU, 0
+    kind = _ROCM if "rocm" in device.client.platform_version else _CUDA
+    return kind, device.local_hardware_id
+
+
+def to_dlpack(buffer: Any, stream: Any = None) -> Any:
+    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
+
+
+def from_dlpack(external: Any, device: Any) -> Any:
+    """A buffer that shares the memory of another library's array."""
+    stream = None if device.platform == "cpu" else -1
+    capsule = external.__dlpack__() if stream is None else external.__dlpack__(stream=stream)
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+
+
+def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:
+    """The same memory as a buffer with a type and sharding of ours."""
+    return _jax.ArrayImpl(aval, sharding, [buffer], committed=True, _skip_checks=True)

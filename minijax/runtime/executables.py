@@ -1,0 +1,127 @@
+"""Compiling a module and running it. May import the ground floor and `runtime`."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+
+from minijax import errors
+from minijax.config import local
+from minijax.runtime import sharding as shardings
+from minijax.runtime.cache import disk_cache, program_key
+from minijax.runtime.versions import CompileOptions, _jax, result_handler, xla_client
+
+__all__ = [
+    "JaxRuntimeError",
+    "clear_executables",
+    "compile_module",
+    "compile_options",
+    "result_handler",
+]
+
+JaxRuntimeError = errors.JaxRuntimeError = _jax.JaxRuntimeError
+
+
+def compile_options(
+    devices: tuple, *, spmd: bool = False, overrides: dict[str, Any] | None = None
+) -> CompileOptions:
+    """XLA's options for one program over these devices: one partition a device if `spmd`."""
+    options = CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = len(devices)
+    assignment = np.array([[device.id for device in devices]])
+    options.device_assignment = xla_client.DeviceAssignment.create(assignment)
+    build.device_assignment = options.device_assignment
+    if spmd:
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = True
+    settings = local.context.settings
+    if settings.disable_most_optimizations:
+        build.debug_options.xla_backend_optimization_level = 0
+        build.debug_options.xla_llvm_disable_expensive_passes = True
+    if settings.exec_time_optimization_effort:
+        build.exec_time_optimization_effort = settings.exec_time_optimization_effort
+    if overrides:
+        options.env_option_overrides = list(overrides.items())
+    return options
+
+
+_in_memory: dict[tuple, Any] = {}
+_pending: dict[tuple, threading.Lock] = {}
+_MOST_IN_MEMORY = 4096
+
+
+def compile_module(
+    text: str,
+    devices: tuple,
+    *,
+    spmd: bool = False,
+    overrides: dict[str, Any] | None = None,
+    cached: bool = True,
+) -> Any:
+    """The loaded executable of a StableHLO module. Equal modules are compiled once.
+
+    `cached=False` keeps it off the disk: it refers to this process, as callbacks do.
+    """
+    settings = local.context.settings
+    key = (
+        text,
+        devices,
+        spmd,
+        tuple(sorted(overrides.items())) if overrides else (),
+        settings.disable_most_optimizations,
+        settings.exec_time_optimization_effort,
+    )
+    executable = _in_memory.get(key)
+    if executable is not None:
+        return executable
+    with _pending.setdefault(key, threading.Lock()):  # threads that want the same one wait for it
+        executable = _in_memory.get(key)
+        if executable is None:
+            options = compile_options(devices, spmd=spmd, overrides=overrides)
+            executable = _compile(text, devices, options, cached)
+            if len(_in_memory) >= _MOST_IN_MEMORY:
+                _in_memory.pop(next(iter(_in_memory)))
+            _in_memory[key] = executable
+    _pending.pop(key, None)
+    return executable
+
+
+def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -> Any:
+    """From the disk if it is there, else compiled and kept."""
+    client, device_list = devices[0].client, shardings.device_list(devices)
+    kept = disk_cache() if cached else None
+    if kept is None:
+        return client.compile_and_load(text, device_list, options)
+    key = program_key(text, devices, options)
+    payload = kept.get(key)
+    if payload is not None:
+        try:
+            return client.deserialize_executable(payload, device_list, options)
+        except Exception as error:
+            kept.drop(key)
+            warnings.warn(
+                f"A compiled program in the cache could not be loaded and is compiled anew: {error}",
+                stacklevel=2,
+            )
+    executable = client.compile_and_load(text, device_list, options)
+    try:
+        kept.put(key, executable.serialize())
+    except Exception as error:
+        if local.context.settings.raise_persistent_cache_errors:
+            raise
+        warnings.warn(f"A compiled program could not be kept on disk: {error}", stacklevel=2)
+    return executable
+
+
+def clear_executables() -> None:
+    _in_memory.clear()
+
+
+def unoptimized_cost(computation: Any, device: Any) -> dict[str, float]:
+    """XLA's estimate for a computation as it was written."""
+    return _jax.hlo_module_cost_analysis(device.client, computation.as_hlo_module())

@@ -1,0 +1,131 @@
+"""Where the parts of an array lie. May import the ground floor and `runtime`.
+
+The classes subclass jaxlib's C++ base class, which its buffers and executables know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.runtime import platforms
+from minijax.runtime.versions import HloSharding, _jax
+
+__all__ = ["Sharding", "SingleDeviceSharding", "device_list", "single_device"]
+
+Shape = tuple[int, ...]
+
+
+class Sharding(_jax.Sharding):
+    """The base class of all shardings."""
+
+    # These hide the properties that upstream puts on jaxlib's class.
+    _device_assignment: tuple = ()
+    _internal_device_list: Any = None
+
+    @property
+    def device_set(self) -> set:
+        return set(self._device_assignment)
+
+    @property
+    def num_devices(self) -> int:
+        return len(self._device_assignment)
+
+    @property
+    def addressable_devices(self) -> set:
+        process = next(iter(self.device_set)).client.process_index()
+        return {device for device in self.device_set if device.process_index == process}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return len(self.addressable_devices) == len(self.device_set)
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple[slice, ...]]:
+        """From each device to the part of an array of this shape that it holds."""
+        raise NotImplementedError
+
+    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple]:
+        local = self.addressable_devices
+        table = self.devices_indices_map(global_shape)
+        return {device: index for device, index in table.items() if device in local}
+
+
+class SingleDeviceSharding(Sharding):
+    """A whole array on one device."""
+
+    is_fully_replicated = True
+    is_fully_addressable = True
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None):
+        if memory_kind is None:
+            memory_kind = device.default_memory().kind
+        super().__init__()
+        self.device = self._device = device
+        self._memory = memory_kind
+        self._device_assignment = (device,)
+        self._internal_device_list = device_list((device,))
+
+    @property
+    def memory_kind(self) -> str | None:
+        return self._memory
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self.device, memory_kind=kind)
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        return global_shape
+
+    def devices_indices_map(self, global_shape: Shape) -> dict:
+        return {self.device: (slice(None),) * len(global_shape)}
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        return self == other or (
+            getattr(other, "num_devices", None) == 1
+            and other.device_set == self.device_set
+            and other.memory_kind == self.memory_kind
+        )
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int):
+        return HloSharding.replicate()
+
+    def __eq__(self, other):
+        return self is other or (
+            isinstance(other, SingleDeviceSharding)
+            and self.device == other.device
+            and self._memory == other._memory
+        )
+
+    def __hash__(self):
+        return hash((self.device, self._memory))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self._memory})"
+
+    def __reduce__(self):
+        return _unpickle_single, (self.device.platform, self.device.id, self._memory)
+
+
+def _unpickle_single(platform: str, index: int, memory_kind: str | None):
+    for device in platforms.devices(platform):
+        if device.id == index:
+            return SingleDeviceSharding(device, memory_kind=memory_kind)
+    return single_device(platforms.default_device())
+
+
+_singles: dict[Any, SingleDeviceSharding] = {}
+_lists: dict[tuple, Any] = {}
+
+
+def single_device(device: Any) -> SingleDeviceSharding:
+    """The sharding of arrays on this device, the same object each time."""
+    sharding = _singles.get(device)
+    if sharding is None:
+        sharding = _singles.setdefault(device, SingleDeviceSharding(device))
+    return sharding
+
+
+def device_list(devices: tuple) -> Any:
+    """jaxlib's list of these devices, the same object each time."""
+    found = _lists.get(devices)
+    if found is None:
+        found = _lists.setdefault(devices, _jax.DeviceList(devices))
+    return found

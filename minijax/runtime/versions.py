@@ -1,0 +1,39 @@
+"""What differs between the versions of jaxlib that are supported; nothing else knows of it.
+
+May import jaxlib only.
+"""
+
+from __future__ import annotations
+
+from jaxlib import _jax, xla_client
+from jaxlib import version as _version
+
+__all__ = ["approx_top_k_size", "jaxlib_version", "result_handler"]
+
+jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
+jaxlib_version_text: str = _version.__version__
+HloSharding = xla_client.HloSharding
+CompileOptions = xla_client.CompileOptions
+
+
+def _skip_checks_is_known() -> bool:
+    return "_skip_checks" in (_jax.array_result_handler.__doc__ or "")
+
+
+if _skip_checks_is_known():
+
+    def result_handler(aval, sharding, committed: bool):
+        """Turns a program's raw result into a jaxlib array of this type."""
+        return _jax.array_result_handler(aval, sharding, committed, _skip_checks=True)
+
+else:
+
+    def result_handler(aval, sharding, committed: bool):
+        """Turns a program's raw result into a jaxlib array of this type."""
+        return _jax.array_result_handler(aval, sharding, committed)
+
+
+def approx_top_k_size(size: int, rank: int, k: int, recall: float, override: int) -> int:
+    """How many candidates XLA's approximate top-k keeps before it picks `k` of them."""
+    found = _jax.approx_top_k_reduction_output_size(size, rank, k, recall, False, override)
+    return found[0]

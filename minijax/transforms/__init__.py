@@ -1,0 +1,1 @@
+"""The transformations: one file an interpreter. See the layers in README.md."""

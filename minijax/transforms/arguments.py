@@ -1,0 +1,171 @@
+"""Which arguments of a function a transform is about. May import the floors below.
+
+Everything here runs when a function is transformed or traced, never on a cached call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.jaxpr import DebugInfo
+
+__all__ = [
+    "argument_names", "as_ints", "as_names", "canonical_argnums", "debug_info", "fun_name",
+    "signature_of",
+]  # fmt: skip
+
+
+def fun_name(fun: Callable, default: str = "<unnamed function>") -> str:
+    """The name that a function shows in errors and in programs."""
+    name = getattr(fun, "__name__", None)
+    if name is None:
+        inner = getattr(fun, "func", None)
+        name = fun_name(inner) if inner is not None else default
+    return name
+
+
+def signature_of(fun: Callable) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def as_ints(name: str, value: Any) -> tuple[int, ...]:
+    """One integer or several as a tuple; TypeError otherwise."""
+    if value is None:
+        return ()
+    try:
+        return (operator.index(value),)
+    except TypeError:
+        pass
+    try:
+        return tuple(operator.index(item) for item in value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be an integer or a sequence of integers; got {value!r}."
+        ) from None
+
+
+def as_names(name: str, value: Any) -> tuple[str, ...]:
+    """One string or several as a tuple; TypeError otherwise."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable):
+        names = tuple(value)
+        if all(isinstance(item, str) for item in names):
+            return names
+    raise TypeError(f"{name} must be a string or a sequence of strings; got {value!r}.")
+
+
+def canonical_argnums(
+    transform: str, argnums: Sequence[int], count: int, fun: Callable | None = None
+) -> tuple[int, ...]:
+    """Argument numbers counted from the front. ValueError if one is out of range."""
+    chosen = []
+    for argnum in argnums:
+        if not -count <= argnum < count:
+            where = f" of {fun_name(fun)}" if fun is not None else ""
+            raise ValueError(
+                f"{transform}: argument number {argnum} is out of range: the call{where} has "
+                f"{count} positional arguments (keyword arguments have no number)."
+            )
+        chosen.append(argnum % count)
+    return tuple(chosen)
+
+
+def resolve_static(
+    fun: Callable, argnums: Any, argnames: Any, what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of marked arguments, each inferred from the other by the signature."""
+    numbers = as_ints(f"{what}_argnums", argnums)
+    names = as_names(f"{what}_argnames", argnames)
+    signature = signature_of(fun)
+    if signature is None:
+        return numbers, names
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for name in names:
+        if name not in known and not keywords:
+            raise ValueError(
+                f"{what}_argnames names {name!r}, and {fun_name(fun)} takes no such argument: it "
+                f"takes {sorted(known)}."
+            )
+    for number in numbers:
+        if not variadic and not -len(positional) <= number < len(positional):
+            raise ValueError(
+                f"{what}_argnums has {number}, and {fun_name(fun)} takes "
+                f"{len(positional)} positional arguments."
+            )
+    if argnums is None:
+        numbers = tuple(i for i, p in enumerate(positional) if p.name in names)
+    elif argnames is None and not any(n < 0 for n in numbers):
+        names = tuple(
+            positional[n].name
+            for n in numbers
+            if n < len(positional) and positional[n].kind is not inspect.Parameter.POSITIONAL_ONLY
+        )
+    return numbers, names
+
+
+def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
+    """A name for each leaf of `(args, kwargs)`, such as `x` or `params['w']`."""
+    try:
+        args, kwargs = in_tree.unflatten(range(in_tree.num_leaves))
+    except Exception:
+        return None
+    signature = signature_of(fun)
+    positional = []
+    if signature is not None:
+        for p in signature.parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                positional.append(p.name)
+            elif p.kind is p.VAR_POSITIONAL:
+                positional.extend(f"{p.name}[{i}]" for i in range(len(args) - len(positional)))
+    names = []
+    for index, arg in enumerate(args):
+        base = positional[index] if index < len(positional) else f"args[{index}]"
+        for path, _ in tree_util.generate_key_paths(arg):
+            names.append(base + tree_util.keystr(path))
+    for key in sorted(kwargs):
+        for path, _ in tree_util.generate_key_paths(kwargs[key]):
+            names.append(key + tree_util.keystr(path))
+    return names
+
+
+def debug_info(traced_for: str, fun: Callable, in_tree: Any = None) -> DebugInfo:
+    """What error messages say of a traced function; names are found only when asked for."""
+    return _LazyDebugInfo(traced_for, fun, in_tree)
+
+
+class _LazyDebugInfo(DebugInfo):
+    """Refers to the function weakly: programs outlive it in caches that it keys."""
+
+    __slots__ = ("_fun", "_names", "_tree")
+
+    def __init__(self, traced_for: str, fun: Callable, in_tree: Any):
+        self.traced_for = traced_for
+        self.func_name = fun_name(fun)
+        self.result_paths = None
+        self._tree, self._names = in_tree, None
+        try:
+            self._fun = weakref.ref(fun)
+        except TypeError:
+            self._fun = lambda: None
+
+    @property
+    def arg_names(self):
+        fun = self._fun()
+        if self._names is None and self._tree is not None and fun is not None:
+            self._names = argument_names(fun, self._tree)
+        return self._names

@@ -1,0 +1,226 @@
+"""Vectorizing: the interpreter behind vmap. May import the floors below and the basics here.
+
+A `BatchTracer` holds a value with one axis more than it shows, and says which. `BatchTrace` applies
+the batching rule of each primitive, with its parent as the current trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from minijax.arrays.array import as_array
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.effects import NamedAxisEffect
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.primitive import NoRule
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import Trace, Tracer, check_alive
+from minijax.transforms.primitives import broadcast_batch, moveaxis
+
+__all__ = [
+    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "to_front",
+]  # fmt: skip
+
+
+class AxisData:
+    """The axis that is mapped: its name (or None), its size, and the mesh axes it is spread on."""
+
+    __slots__ = ("name", "size", "spmd_name")
+
+    def __init__(self, name: Hashable, size: int, spmd_name: Any = None):
+        self.name = name
+        self.size = size
+        self.spmd_name = spmd_name
+
+    def __eq__(self, other):
+        return isinstance(other, AxisData) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _key(self):
+        return self.name, self.size, self.spmd_name
+
+
+class BatchTracer(Tracer):
+    """A value with a batch axis at `dim`."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+        self._trace = trace
+        self.value = value
+        self.dim = dim
+        aval = value.aval
+        shape = aval.shape
+        self.aval = aval.update(shape=shape[:dim] + shape[dim + 1 :])
+
+    def origin(self) -> str:
+        text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."
+        return f"{text} {self.value.origin()}" if isinstance(self.value, Tracer) else text
+
+
+class BatchTrace(Trace):
+    """Maps every operation over one axis."""
+
+    __slots__ = ("axis", "effect")
+
+    def __init__(self, parent: Trace, axis: AxisData):
+        super().__init__(parent)
+        self.axis = axis
+        self.effect = None if axis.name is None else NamedAxisEffect(axis.name)
+
+    def process(self, primitive, args, params):
+        values, dims, active = [], [], False
+        for a in args:
+            if type(a) is BatchTracer:
+                if a._trace is self:
+                    values.append(a.value)
+                    dims.append(a.dim)
+                    active = True
+                    continue
+                check_alive(a)
+            values.append(a)
+            dims.append(None)
+        context = local.context
+        context.trace = self.parent
+        try:
+            if not active and not self._named_by(primitive, params):
+                return self.parent.process(primitive, args, params)
+            return self.apply(primitive, values, dims, params)
+        finally:
+            context.trace = self
+
+    def _named_by(self, primitive, params) -> bool:
+        if self.effect is None or primitive.rule_effects is None:
+            return False
+        return self.effect in primitive.effects_of(params)
+
+    def apply(self, primitive, values, dims, params):
+        rule = primitive.rule_batch_axis
+        if rule is not None:
+            out, out_dims = rule(self.axis, values, dims, **params)
+        else:
+            rule = primitive.rule_batch
+            if rule is None:
+                raise NotImplementedError(
+                    f"Batching rule for {primitive.name!r} not implemented: give it one with "
+                    f"@{primitive.name}_p.batch, or wrap the call in custom_vmap."
+                )
+            if type(rule) is NoRule:
+                raise rule.error(rule.reason)
+            out, out_dims = rule(values, dims, **params)
+        if not primitive.multiple_results:
+            return out if out_dims is None else BatchTracer(self, out, out_dims)
+        if not isinstance(out_dims, (list, tuple)):
+            out_dims = [out_dims] * len(out)
+        return [
+            x if dim is None else BatchTracer(self, x, dim)
+            for x, dim in zip(out, out_dims, strict=True)
+        ]
+
+
+def unbatch(trace: BatchTrace, x: Any) -> tuple[Any, int | None]:
+    """The value of a result and its batch axis; None if it does not depend on the mapped axis."""
+    if type(x) is BatchTracer and x._trace is trace:
+        return x.value, x.dim
+    return x, None
+
+
+class bind_axis:
+    """Context manager: a named axis of this size is in scope."""
+
+    __slots__ = ("axis", "saved")
+
+    def __init__(self, axis: AxisData):
+        self.axis = axis
+
+    def __enter__(self):
+        context = local.context
+        self.saved = context.axes
+        if self.axis.name is not None:
+            context.axes = (*self.saved, (self.axis.name, self.axis.size))
+            context.refresh_key()
+
+    def __exit__(self, *exc):
+        if self.axis.name is not None:
+            context = local.context
+            context.axes = self.saved
+            context.refresh_key()
+
+
+def batch_flat(
+    fun: Callable[..., Sequence[Any]],
+    axis: AxisData,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Results of a function on flat values, mapped over the given axes, and where their axis is."""
+    context = local.context
+    parent = context.trace
+    trace = BatchTrace(parent, axis)
+    context.trace = trace
+    try:
+        with bind_axis(axis):
+            tracers = [
+                x
+                if dim is None
+                else BatchTracer(trace, x if isinstance(x, Array) else as_array(x), dim)
+                for x, dim in zip(args, dims, strict=True)
+            ]
+            outs = fun(*tracers)
+        pairs = [unbatch(trace, out) for out in outs]
+        return [value for value, _ in pairs], [dim for _, dim in pairs]
+    finally:
+        trace.end()
+        context.trace = parent
+
+
+def to_front(x: Any, dim: int | None, size: int) -> Any:
+    """`x` with its batch axis in front; repeated along a new one if it has none."""
+    return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis: AxisData,
+    dims: Sequence[int | None],
+    front: Sequence[bool] | bool = False,
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The program mapped over one axis, and where its results have that axis.
+
+    `front` asks for results with the axis in front, whether or not they depend on it.
+    """
+    dims = tuple(dims)
+    if isinstance(front, bool):
+        front = (front,) * len(closed.out_avals)
+    key = ("batch", axis, dims, tuple(front), local.context.key)
+    return closed.derive(key, lambda: _make_batched(closed, axis, dims, front))
+
+
+def _make_batched(closed, axis, dims, front):
+    out_dims: list[int | None] = []
+
+    def fun(*args):
+        outs, found = batch_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, dims
+        )
+        outs = [
+            to_front(x, dim, axis.size) if want else x
+            for x, dim, want in zip(outs, found, front, strict=True)
+        ]
+        out_dims.extend(0 if want else dim for dim, want in zip(found, front, strict=True))
+        return outs
+
+    avals = [
+        aval if dim is None else with_axis(aval, dim, axis.size)
+        for aval, dim in zip(closed.in_avals, dims, strict=True)
+    ]
+    return trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info), out_dims
+
+
+def with_axis(aval: Any, dim: int, size: int) -> Any:
+    """The aval of a value with a batch axis inserted at `dim`."""
+    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))

@@ -1,0 +1,564 @@
+"""The derivative functions: jvp, linearize, vjp, grad and linear_transpose, on pytrees.
+
+May import the floors below and the interpreters. The work is done on flat values by
+`transforms.jvp`, `linearize` and `transpose`; here stand the checks and the trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.arrays.array import ArrayImpl, as_array
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.staging import PartialTrace
+from minijax.core.trace import Tracer, eval_trace
+from minijax.transforms.arguments import as_ints, fun_name
+from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.linearize import linearize_flat
+from minijax.transforms.primitives import full_like_aval, instantiate
+from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, zero_like
+from minijax.transforms.transpose import backward_pass
+
+__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+
+
+def as_result(x: Any) -> Any:
+    """A value as a function gives it to its user: numbers become arrays."""
+    if type(x) is ArrayImpl or isinstance(x, Tracer):
+        return x
+    if getattr(x, "dtype", None) == dtypes.float0:
+        return np.asarray(x)
+    if local.context.trace is eval_trace or type(x) in (int, float, complex):
+        return as_array(x)
+    return x
+
+
+def materialized(x: Any) -> Any:
+    """A tangent or cotangent as custom rules see it: zeros are arrays."""
+    return as_result(instantiate(x))
+
+
+def check_callable(fun: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}.")
+
+
+class _Flat:
+    """A function on the leaves of its arguments; keeps the structure of what it returned last."""
+
+    def __init__(self, fun: Callable, in_tree: Any, has_aux: bool, transform: str):
+        self.fun, self.in_tree, self.has_aux, self.transform = fun, in_tree, has_aux, transform
+        self.out_tree = self.aux_tree = None
+        self.count = 0
+
+    def __call__(self, *leaves):
+        out = self.fun(*self.in_tree.unflatten(leaves))
+        if not self.has_aux:
+            outs, self.out_tree = tree_util.flatten(out)
+            self.count = len(outs)
+            return outs
+        if not (isinstance(out, (tuple, list)) and len(out) == 2):
+            raise TypeError(
+                f"{self.transform} with has_aux=True: {fun_name(self.fun)} must return a pair "
+                f"(output, auxiliary data); got {_what(out)}."
+            )
+        outs, self.out_tree = tree_util.flatten(out[0])
+        aux, self.aux_tree = tree_util.flatten(out[1])
+        self.count = len(outs)
+        return [*outs, *aux]
+
+    def results(self, outs: Sequence[Any]) -> tuple[Any, Any]:
+        """Output and auxiliary data as trees."""
+        out = self.out_tree.unflatten([as_result(x) for x in outs[: self.count]])
+        aux = None
+        if self.has_aux:
+            aux = self.aux_tree.unflatten(outs[self.count :])
+        return out, aux
+
+
+def _what(x: Any) -> str:
+    if isinstance(x, tuple):
+        return f"a tuple of length {len(x)}"
+    return f"a value of type {type(x).__name__}"
+
+
+def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
+    """The leaves, each checked to be a value that can be differentiated."""
+    for x in leaves:
+        get_aval(x)
+    return [as_result(x) if not isinstance(x, (int, float, complex)) else x for x in leaves]
+
+
+# -- forward mode -----------------------------------------------------------------------------------
+
+
+def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Jacobian-vector product: `fun` at `primals`, and its derivative in the direction `tangents`.
+
+    Both are tuples or lists of pytrees of one structure, shapes and dtypes (float0 where the primal
+    is integer or boolean). Returns `(out, tangent_out)`, with the auxiliary data last if `has_aux`.
+    TypeError or ValueError where they do not match.
+    """
+    check_callable(fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "primal and tangent arguments to jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}: for one argument write "
+            "jvp(f, (x,), (t,))."
+        )
+    leaves, in_tree = tree_util.flatten(tuple(primals))
+    tangent_leaves, tangent_tree = tree_util.flatten(tuple(tangents))
+    if in_tree != tangent_tree:
+        raise TypeError(
+            "primal and tangent arguments to jvp must have the same tree structure; primals have "
+            f"tree structure {in_tree} whereas tangents have tree structure {tangent_tree}."
+        )
+    pairs = [_tangent_for(x, t) for x, t in zip(leaves, tangent_leaves, strict=True)]
+    flat = _Flat(fun, in_tree, has_aux, "jvp")
+    outs, outs_dot = jvp_flat(flat, leaves, pairs)
+    out, aux = flat.results(outs)
+    dots = [as_result(_instantiated(t, x)) for t, x in zip(outs_dot, outs, strict=True)]
+    tangent_out = flat.out_tree.unflatten(dots[: flat.count])
+    return (out, tangent_out, aux) if has_aux else (out, tangent_out)
+
+
+def _instantiated(t: Any, x: Any) -> Any:
+    return instantiate(t) if type(t) is Zero else t
+
+
+def _tangent_for(x: Any, t: Any) -> Any:
+    """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
+    aval = get_aval(x)
+    wanted = aval.to_tangent_aval()
+    if isinstance(t, Zero):
+        return t
+    found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
+    if found != wanted.dtype:
+        raise TypeError(
+            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of "
+            "int/bool primal dtype the tangent dtype must be float0. Got primal dtype "
+            f"{aval.dtype.name} and so expected tangent dtype {_dtype_name(wanted.dtype)}, but got "
+            f"tangent dtype {_dtype_name(found)} instead."
+        )
+    if np.shape(t) != aval.shape:
+        raise ValueError(
+            "jvp called with different primal and tangent shapes; Got primal shape "
+            f"{aval.shape} and tangent shape as {np.shape(t)}."
+        )
+    return zero_like(x) if found == dtypes.float0 else t
+
+
+def _dtype_name(dtype: Any) -> str:
+    return "float0" if dtype == dtypes.float0 else dtype.name
+
+
+class LinearFunction:
+    """The linear map that `linearize` gives: tangents in, tangents out."""
+
+    def __init__(self, closed: ClosedJaxpr, live, in_avals, out_avals, in_tree, out_tree):
+        self.closed, self.live = closed, live
+        self.in_avals, self.out_avals = in_avals, out_avals
+        self.in_tree, self.out_tree = in_tree, out_tree
+
+    def __call__(self, *tangents):
+        leaves, tree = tree_util.flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(
+                "the function that linearize returned takes tangents with the tree structure of "
+                f"the primals, {self.in_tree}; got {tree}."
+            )
+        given = []
+        for aval, t in zip(self.in_avals, leaves, strict=True):
+            wanted = aval.to_tangent_aval()
+            if np.shape(t) != wanted.shape or _tangent_dtype(t) != wanted.dtype:
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with the original "
+                    f"primal values: got {_short(t)} for primal aval {aval.str_short()}."
+                )
+            if wanted.dtype != dtypes.float0:
+                given.append(t)
+        outs = iter(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *given))
+        return self.out_tree.unflatten(
+            [
+                as_result(next(outs) if live else instantiate(Zero(aval.to_tangent_aval())))
+                for live, aval in zip(self.live, self.out_avals, strict=True)
+            ]
+        )
+
+    @property
+    def jaxpr(self):
+        return self.closed.jaxpr
+
+
+def _tangent_dtype(t: Any) -> Any:
+    return dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
+
+
+def _short(x: Any) -> str:
+    return f"float0{np.shape(x)}" if _tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
+
+
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """`fun` at `primals`, and its derivative there as a linear function of tangents.
+
+    The function is evaluated once; the linear function can be applied many times. Returns
+    `(out, linear_function)`, with the auxiliary data last if `has_aux`.
+    """
+    check_callable(fun)
+    leaves, in_tree = tree_util.flatten(primals)
+    flat = _Flat(fun, in_tree, has_aux, "linearize")
+    outs, live, closed = linearize_flat(flat, _known("linearize", leaves), count=lambda: flat.count)
+    out, aux = flat.results(outs)
+    function = LinearFunction(
+        closed,
+        live,
+        [get_aval(x) for x in leaves],
+        [get_aval(x) for x in outs[: flat.count]],
+        in_tree,
+        flat.out_tree,
+    )
+    return (out, function, aux) if has_aux else (out, function)
+
+
+# -- reverse mode -----------------------------------------------------------------------------------
+
+
+class Pullback:
+    """The linear map that `vjp` gives: cotangents of the outputs in, of the inputs out.
+
+    A pytree whose leaves are the residuals, so that it can be returned from a jitted function.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, live, in_avals, out_avals, in_tree, out_tree):
+        self.closed, self.live = closed, live
+        self.in_avals, self.out_avals = in_avals, out_avals
+        self.in_tree, self.out_tree = in_tree, out_tree
+
+    def __call__(self, cotangents):
+        leaves, tree = tree_util.flatten(cotangents)
+        if tree != self.out_tree:
+            raise ValueError(
+                "unexpected tree structure of argument to vjp function: got "
+                f"{tree}, but expected to match {self.out_tree}, the structure of the output."
+            )
+        for aval, ct in zip(self.out_avals, leaves, strict=True):
+            self._check(aval, ct)
+        given = [ct for ct, live in zip(leaves, self.live, strict=True) if live]
+        return self.in_tree.unflatten([as_result(ct) for ct in self.pull(given)])
+
+    def _check(self, aval, ct) -> None:
+        wanted = aval.to_tangent_aval()
+        # Of an integer result a cotangent of any dtype is taken, and means nothing.
+        agrees = wanted.dtype in (dtypes.float0, _tangent_dtype(ct))
+        if np.shape(ct) != wanted.shape or not agrees:
+            raise ValueError(
+                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got "
+                f"{_short(ct)}, but expected {_dtype_name(wanted.dtype)}{list(wanted.shape)} "
+                f"because the corresponding output of the function had type {aval.str_short()}."
+            )
+
+    def pull(self, given: Sequence[Any]) -> list[Any]:
+        """Cotangents of all inputs from those of the outputs that depend on them."""
+        jaxpr = self.closed.jaxpr
+        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
+        found = iter(backward_pass(jaxpr, self.closed.consts, args, given))
+        return [
+            float0_zeros(aval.shape)
+            if aval.to_tangent_aval().dtype == dtypes.float0
+            else instantiate(next(found))
+            for aval in self.in_avals
+        ]
+
+
+def _flatten_pullback(f: Pullback):
+    return f.closed.consts, (
+        f.closed.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree,
+    )  # fmt: skip
+
+
+def _unflatten_pullback(aux, consts) -> Pullback:
+    jaxpr, *rest = aux
+    return Pullback(ClosedJaxpr(jaxpr, consts), *rest)
+
+
+tree_util.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
+
+
+def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Pullback]:
+    outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count)
+    in_avals = [get_aval(x) for x in leaves]
+    out_avals = [get_aval(x) for x in outs[: flat.count]]
+    return outs, Pullback(closed, live, in_avals, out_avals, in_tree, flat.out_tree)
+
+
+def vjp(
+    fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()
+) -> tuple[Any, ...]:
+    """`fun` at `primals`, and the function that pulls cotangents of its output back.
+
+    `vjp_fun(cotangent)` takes a tree like the output and gives a tuple with a cotangent for each
+    primal (float0 zeros for integers). Returns `(out, vjp_fun)`, with auxiliary data last if
+    `has_aux`.
+    """
+    check_callable(fun)
+    _no_reduce_axes("vjp", reduce_axes)
+    leaves, in_tree = tree_util.flatten(primals)
+    flat = _Flat(fun, in_tree, has_aux, "vjp")
+    outs, pullback = _pullback(flat, _known("vjp", leaves), in_tree)
+    out, aux = flat.results(outs)
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def _no_reduce_axes(name: str, reduce_axes: Sequence) -> None:
+    if reduce_axes:
+        raise NotImplementedError(f"reduce_axes argument to {name} is deprecated")
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence = (),
+) -> Callable:
+    """A function that gives the value of `fun` and its gradient: `(value, gradient)`.
+
+    `fun` must return a scalar. `argnums` says with respect to which positional arguments; an
+    integer gives one gradient, a sequence a tuple of them. With `has_aux`, `fun` returns
+    `(value, aux)` and the result is `((value, aux), gradient)`. TypeError if the output is not a
+    real scalar (complex with `holomorphic`), or if an input is integer (unless `allow_int`).
+    """
+    return _differentiated(
+        fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "value_and_grad"
+    )
+
+
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence = (),
+) -> Callable:
+    """A function that gives the gradient of `fun`; see `value_and_grad` for the arguments.
+
+    With `has_aux` it gives `(gradient, aux)`.
+    """
+    both = _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "grad")
+
+    def gradient(*args, **kwargs):
+        value, result = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return _documented(gradient, fun, "Gradient")
+
+
+def _documented(function: Callable, fun: Callable, what: str) -> Callable:
+    name = fun_name(fun)
+    try:
+        function = wraps(fun)(function)
+    except Exception:
+        pass
+    text = fun.__doc__ if isinstance(getattr(fun, "__doc__", None), str) else ""
+    function.__doc__ = f"{what} of {name}, with the same arguments.\n\n{text}".rstrip()
+    return function
+
+
+def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
+    check_callable(fun)
+    _no_reduce_axes(transform, reduce_axes)
+    numbers = as_ints("argnums", argnums)
+    single = not isinstance(argnums, (tuple, list)) and len(numbers) == 1 and _is_int(argnums)
+
+    def value_and_gradient(*args, **kwargs):
+        count = len(args)
+        if numbers and not all(-count <= n < count for n in numbers):
+            needed = max(n + 1 if n >= 0 else -n for n in numbers)
+            raise TypeError(
+                f"differentiating with respect to argnums={argnums} requires at least {needed} "
+                f"positional arguments to be passed by the caller, but got only {count} positional "
+                "arguments (keyword arguments have no number)."
+            )
+        chosen = [n % count for n in numbers]
+        dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
+        leaves, in_tree = tree_util.flatten(dynamic)
+        for x in leaves:
+            _check_input(x, holomorphic, allow_int, transform)
+        call = _with_arguments(fun, args, kwargs, chosen, single)
+        flat = _Flat(call, _OneArgument(in_tree), has_aux, transform)
+        outs, pullback = _pullback(flat, leaves, in_tree)
+        _check_scalar_output(outs[: flat.count], flat, holomorphic, transform)
+        out, aux = flat.results(outs)
+        seed = [full_like_aval(1, get_aval(outs[0]))] if pullback.live[0] else []
+        gradient = in_tree.unflatten([as_result(ct) for ct in pullback.pull(seed)])
+        return ((out, aux) if has_aux else out), gradient
+
+    return _documented(value_and_gradient, fun, "Value and gradient")
+
+
+def _is_int(x: Any) -> bool:
+    try:
+        x.__index__()
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
+class _OneArgument:
+    """Leaves to a call with one argument, of the given structure."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree):
+        self.tree = tree
+
+    def unflatten(self, leaves):
+        return (self.tree.unflatten(leaves),)
+
+
+def _with_arguments(fun, args, kwargs, chosen, single):
+    """`fun` as a function of the chosen arguments alone."""
+    if single and len(args) == 1 and not kwargs:
+        return fun
+    place = chosen[0] if single else None
+
+    def call(dynamic):
+        given = list(args)
+        if single:
+            given[place] = dynamic
+        else:
+            for n, x in zip(chosen, dynamic, strict=True):
+                given[n] = x
+        return fun(*given, **kwargs)
+
+    return call
+
+
+def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
+    aval = get_aval(x)
+    dtype = aval.dtype
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        raise TypeError(
+            f"{transform} cannot differentiate with respect to random keys: got "
+            f"{aval.str_short()}. Leave the key out of argnums."
+        )
+    if holomorphic:
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(
+                f"{transform} with holomorphic=True requires inputs with complex dtype, but got "
+                f"{dtype.name}."
+            )
+    elif dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
+        if not allow_int:
+            raise TypeError(
+                f"{transform} requires real- or complex-valued inputs (input dtype that is a "
+                f"sub-dtype of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
+                "integer-valued inputs, use vjp or set allow_int to True."
+            )
+
+
+def _check_scalar_output(outs: list, flat: _Flat, holomorphic: bool, transform: str) -> None:
+    if flat.count != 1 or not tree_util.treedef_is_leaf(flat.out_tree):
+        shown = flat.out_tree
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output was a tree: {shown}. "
+            "If the function also returns other data, use has_aux=True."
+        )
+    aval = get_aval(outs[0])
+    if aval.shape != ():
+        raise TypeError(
+            "Gradient only defined for scalar-output functions. Output had shape: "
+            f"{aval.shape}. Reduce it (for example by .sum()), or use jacobian or vjp."
+        )
+    if holomorphic:
+        if not dtypes.issubdtype(aval.dtype, np.complexfloating):
+            raise TypeError(
+                f"{transform} with holomorphic=True requires outputs with complex dtype, but got "
+                f"{aval.dtype.name}."
+            )
+    elif dtypes.issubdtype(aval.dtype, np.complexfloating):
+        raise TypeError(
+            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass "
+            "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
+            "outputs, use vjp directly."
+        )
+    elif not dtypes.issubdtype(aval.dtype, np.floating):
+        raise TypeError(
+            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {aval.dtype.name}. For differentiation of functions with "
+            "integer outputs, use vjp directly."
+        )
+
+
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
+    """The transpose of a function that is linear: `transposed(cotangent) -> tuple`.
+
+    `primals` give shapes and dtypes only: arrays, or `ShapeDtypeStruct`s. TypeError where `fun` is
+    not linear in them (found when an operation has no transpose rule).
+    """
+    check_callable(fun)
+    _no_reduce_axes("linear_transpose", reduce_axes)
+    leaves, in_tree = tree_util.flatten(primals)
+    in_avals = [get_aval(_as_shaped(x)) for x in leaves]
+    context = local.context
+    outer = context.trace
+    trace = PartialTrace(outer)
+    flat = _Flat(fun, in_tree, False, "linear_transpose")
+    context.trace = trace
+    try:
+        outs = flat(*[trace.new_arg(aval) for aval in in_avals])
+        out_avals = [get_aval(x) for x in outs]
+        closed = trace.closed([x for x in outs if trace.is_unknown(x)])
+        live = [trace.is_unknown(x) for x in outs]
+    finally:
+        trace.end()
+        context.trace = outer
+    kinds = {_differentiable_kind(aval.dtype) for aval in [*in_avals, *out_avals]}
+    if len(kinds) > 1 or kinds - {"f", "i"}:
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and "
+            f"integer -> integer functions, but got {[a.str_short() for a in in_avals]} -> "
+            f"{[a.str_short() for a in out_avals]}."
+        )
+    return _Transposed(closed, live, in_avals, out_avals, in_tree, flat.out_tree)
+
+
+def _as_shaped(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        from_struct = np.broadcast_to(np.zeros((), x.dtype), x.shape)
+        return from_struct
+    return x
+
+
+def _differentiable_kind(dtype: Any) -> str:
+    if dtypes.issubdtype(dtype, np.inexact):
+        return "f"
+    return "i" if dtypes.issubdtype(dtype, np.integer) else "b"
+
+
+class _Transposed(Pullback):
+    def _check(self, aval, ct) -> None:
+        if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
+            raise TypeError(
+                "cotangent type does not match function output, expected "
+                f"{aval.str_short()} but got {_short(ct)}."
+            )
+
+    def pull(self, given):
+        jaxpr = self.closed.jaxpr
+        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
+        found = backward_pass(jaxpr, self.closed.consts, args, given)
+        return [
+            instantiate(Zero(aval) if type(ct) is Zero else ct)
+            for ct, aval in zip(found, self.in_avals, strict=True)
+        ]

@@ -1,0 +1,611 @@
+"""`jit`: calling a sub-program, and compiling one.
+
+May import the floors below and the other interpreters. `jit_p` is the primitive that calls a
+program; each interpreter transforms the program once and calls the result. `JitFunction` is what
+`jit` gives: on a cached call it costs one flatten, one dict lookup and the execution.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial, update_wrapper
+from typing import Any
+
+from minijax import tree_util
+from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.dispatch import Program, check_deleted, concrete, is_large_constant, program_for
+from minijax.config import Context, local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.struct import abstract, shape_struct
+from minijax.core.trace import Tracer, eval_trace
+from minijax.runtime import platforms
+from minijax.transforms.arguments import debug_info, fun_name, resolve_static
+from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.cache_misses import explain
+from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.linearize import linearize_jaxpr
+from minijax.transforms.stages import Traced, make_traced
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.transpose import transpose_jaxpr
+
+__all__ = ["JitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
+
+# -- the primitive --------------------------------------------------------------------------------
+
+jit_p = Primitive("jit", multiple_results=True, memoize=False)
+_DEFAULTS = {
+    "donated": (), "keep_unused": False, "inline": False, "options": (), "device": None,
+}  # fmt: skip
+_PRINTED_NAMES = {"donated": "donated_invars", "options": "compiler_options_kvs"}
+jit_p.printed = lambda params: {
+    _PRINTED_NAMES.get(name, name): value
+    for name, value in params.items()
+    if _DEFAULTS.get(name, params) != value
+}
+
+
+@jit_p.shape_rule
+def _(*avals, jaxpr, **params):
+    return jaxpr.out_avals
+
+
+@jit_p.effects_rule
+def _(*, jaxpr, **params):
+    return jaxpr.effects
+
+
+@jit_p.impl
+def _(*args, jaxpr, name, **params):
+    arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
+    return program_of(jaxpr, name, params, arrays)(arrays)
+
+
+def program_of(jaxpr, name, params, arrays) -> Program:
+    chosen = {
+        key: params[key]
+        for key in ("donated", "keep_unused", "options", "device")
+        if params[key] != _DEFAULTS[key]
+    }
+    return program_for(jaxpr, name, arrays, **chosen)
+
+
+@jit_p.stage
+def _(trace, args, params):
+    if params["inline"]:
+        closed = params["jaxpr"]
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    return trace.record(jit_p, args, params)
+
+
+@jit_p.lower
+def _(b, *operands, jaxpr, name, **params):
+    return b.call_jaxpr(jaxpr, name, *operands)
+
+
+def _derived(params: dict, jaxpr: ClosedJaxpr) -> dict:
+    """The params for a program derived from the one called: nothing of it is donated."""
+    return {**params, "jaxpr": jaxpr, "donated": ()}
+
+
+@jit_p.jvp
+def _(primals, tangents, **params):
+    jaxpr = params["jaxpr"]
+    nonzeros = [type(t) is not Zero for t in tangents]
+    made, out_nonzeros = jvp_jaxpr(jaxpr, nonzeros)
+    given = [t for t in tangents if type(t) is not Zero]
+    results = jit_p.bind(*primals, *given, **_derived(params, made))
+    count = len(jaxpr.out_avals)
+    return results[:count], _spread(results[count:], out_nonzeros, jaxpr.out_avals)
+
+
+def _spread(given: Sequence[Any], nonzeros: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+    """Put symbolic zeros between the tangents that are not zero."""
+    rest = iter(given)
+    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]
+
+
+@jit_p.linearize
+def _(trace, primals, tangents, **params):
+    jaxpr = params["jaxpr"]
+    nonzeros = [type(t) is not Zero for t in tangents]
+    split = linearize_jaxpr(jaxpr, nonzeros)
+    results = jit_p.bind(*primals, **_derived(params, split.primal))
+    count = len(jaxpr.out_avals)
+    residuals = split.residuals(primals, results[count:])
+    given = [t for t in tangents if type(t) is not Zero]
+    out = []
+    if split.linear.out_avals:
+        out = trace.record(jit_p, [*residuals, *given], _derived(params, split.linear))
+    return results[:count], _spread(out, split.out_nonzeros, jaxpr.out_avals)
+
+
+@jit_p.partial_eval
+def _(trace, args, params):
+    if all(trace.is_unknown(a) for a in args):
+        return trace.record(jit_p, args, params)
+    closed = params["jaxpr"]
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+@jit_p.transpose
+def _(cts, *args, **params):
+    linear = [is_undefined(a) for a in args]
+    nonzeros = [type(ct) is not Zero for ct in cts]
+    made, out_nonzeros = transpose_jaxpr(params["jaxpr"], linear, nonzeros)
+    known = [a for a, lin in zip(args, linear, strict=True) if not lin]
+    given = [ct for ct in cts if type(ct) is not Zero]
+    results = jit_p.bind(*known, *given, **_derived(params, made))
+    avals = [a.aval for a in args if is_undefined(a)]
+    found = iter(_spread(results, out_nonzeros, avals))
+    return [next(found) if lin else None for lin in linear]
+
+
+@jit_p.batch_axis
+def _(axis, args, dims, **params):
+    made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
+    return jit_p.bind(*args, **_derived(params, made)), out_dims
+
+
+@jit_p.dce
+def _(used, eqn):
+    closed = eqn.params["jaxpr"]
+
+    def make():
+        jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used)
+        return ClosedJaxpr(jaxpr, closed.consts), used_inputs
+
+    made, used_inputs = closed.derive(("dce", tuple(used)), make)
+    if not any(used) and not made.effects:
+        return [False] * len(eqn.invars), None
+    params = dict(eqn.params, jaxpr=made)
+    if params["donated"]:
+        params["donated"] = tuple(
+            d for d, keep in zip(params["donated"], used_inputs, strict=True) if keep
+        )
+    invars = [v for v, keep in zip(eqn.invars, used_inputs, strict=True) if keep]
+    outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
+    return used_inputs, eqn.replace(invars=invars, outvars=outvars, params=params)
+
+
+def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[ClosedJaxpr, list[Any]]:
+    """Make leading arguments of the constants that `wanted` picks; gives those constants too."""
+    pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    picked = [(v, c) for v, c in pairs if wanted(c)]
+    if not picked:
+        return closed, []
+    others = [(v, c) for v, c in pairs if not wanted(c)]
+    jaxpr = closed.jaxpr.replace(
+        constvars=[v for v, _ in others], invars=[*(v for v, _ in picked), *closed.jaxpr.invars]
+    )
+    return ClosedJaxpr(jaxpr, [c for _, c in others]), [c for _, c in picked]
+
+
+def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Make leading arguments of those constants that are tracers of outer traces."""
+    return close_over(closed, lambda c: isinstance(c, Tracer))
+
+
+def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Make leading arguments of large constants, which are not to be written into a program."""
+    return closed.derive("large", lambda: close_over(closed, is_large_constant))
+
+
+# -- the function that jit gives ------------------------------------------------------------------
+
+
+class Static:
+    """The value of a static argument in a cache key: equal only to one of the same type."""
+
+    __slots__ = ("hash", "value")
+
+    def __init__(self, value: Any, name: str, function: str):
+        self.value = value
+        try:
+            self.hash = hash((type(value), value))
+        except TypeError as error:
+            raise ValueError(
+                f"Non-hashable static arguments are used in a jitted function: argument {name} of "
+                f"{function} is static and has the value {value!r} of type {type(value)}. Static "
+                "arguments must be hashable: pass a tuple for a list, or do not mark it static. "
+                f"({error})"
+            ) from None
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        return type(self.value) is type(other.value) and self.value == other.value
+
+
+class _Traced:
+    """One tracing of a function: its program, how its results are put together."""
+
+    __slots__ = ("closed", "consts", "name", "out_tree")
+
+    def __init__(self, closed, consts, out_tree, name):
+        self.closed: ClosedJaxpr = closed
+        self.consts: list[Any] = consts  # tracers of outer traces; passed as leading arguments
+        self.out_tree = out_tree
+        self.name = name
+
+
+class _Cache:
+    """What is known of one function under one set of options; shared by equal `jit` calls."""
+
+    __slots__ = ("__weakref__", "fast", "locks", "programs", "traces")
+
+    def __init__(self):
+        self.traces: dict[tuple, _Traced] = {}
+        self.fast: dict[tuple, tuple] = {}  # for calls with arrays only
+        self.programs: dict[tuple, tuple] = {}
+        self.locks: dict[tuple, Any] = {}
+
+    def clear(self) -> None:
+        for kept in (self.traces, self.fast, self.programs):
+            kept.clear()
+
+
+_caches: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_all_caches: weakref.WeakSet = weakref.WeakSet()
+
+
+def cache_for(fun: Callable, options: tuple) -> _Cache:
+    try:
+        by_options = _caches.get(fun)
+        if by_options is None:
+            by_options = _caches[fun] = {}
+    except TypeError:  # cannot be hashed or referred to weakly: no sharing
+        by_options = {}
+    cache = by_options.get(options)
+    if cache is None:
+        cache = by_options[options] = _Cache()
+        _all_caches.add(cache)
+    return cache
+
+
+def clear_jit_caches() -> None:
+    for cache in list(_all_caches):
+        cache.clear()
+
+
+class Call:
+    """The arguments of one call, taken apart."""
+
+    __slots__ = ("donated", "in_tree", "leaves", "static_kwargs", "statics")
+
+
+class JitFunction:
+    """A function that is traced and compiled for each new type of its arguments."""
+
+    def __init__(self, fun: Callable, options: dict[str, Any]):
+        update_wrapper(self, fun)  # first: it copies what `fun` holds, which may be a jit's
+        self.__wrapped__ = self._fun = fun
+        self._options = options
+        self._static_argnums, self._static_argnames = resolve_static(
+            fun, options["static_argnums"], options["static_argnames"], "static"
+        )
+        self._donate_argnums, self._donate_argnames = resolve_static(
+            fun, options["donate_argnums"], options["donate_argnames"], "donate"
+        )
+        self._has_static = bool(self._static_argnums or self._static_argnames)
+        self._params = {
+            "inline": options["inline"],
+            "keep_unused": options["keep_unused"],
+            "options": tuple(sorted((options["compiler_options"] or {}).items())),
+            "device": options["device"],
+        }
+        key = (
+            self._static_argnums, self._static_argnames, self._donate_argnums,
+            self._donate_argnames, *self._params.values(),
+        )  # fmt: skip
+        self._cache = cache_for(fun, key)
+        self._fast, self._programs = self._cache.fast, self._cache.programs
+
+    def __call__(self, *args, **kwargs):
+        context = local.context
+        if context.trace is not eval_trace:
+            return self._bind(context, args, kwargs)
+        try:
+            if kwargs or not args or type(args[0]) is not ArrayImpl:
+                args_flat, tree = tree_util.flatten((args, kwargs))
+                entry = self._fast[(context.key, tree, *[a.signature for a in args_flat])]
+            else:
+                args_flat = args
+                entry = self._fast[(context.key, *[a.signature for a in args])]
+        except (KeyError, AttributeError, TypeError):
+            return self._call(context, args, kwargs)
+        execute, handlers, out_avals, out_signatures, out_tree = entry
+        try:
+            results = execute([a._buffer for a in args_flat]).consume_with_handlers(handlers)
+        except Exception:
+            check_deleted(args_flat)
+            raise
+        if out_tree is None:
+            return ArrayImpl(results[0], out_avals[0], out_signatures[0])
+        return out_tree.unflatten(map(ArrayImpl, results, out_avals, out_signatures))
+
+    def _call(self, context, args, kwargs):
+        """An eager call that is not simply of arrays met before."""
+        if context.settings.disable_jit:
+            return self._fun(*args, **kwargs)
+        call = self._take_apart(args, kwargs) if self._has_static else None
+        leaves, tree = (
+            tree_util.flatten((args, kwargs)) if call is None else (call.leaves, call.in_tree)
+        )
+        arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
+        statics = () if call is None else call.statics
+        key = (context.key, tree, statics, *[a.signature for a in arrays])
+        entry = self._programs.get(key)
+        if entry is None:
+            entry = self._compile(call or self._take_apart(args, kwargs), args, arrays, key, kwargs)
+        program, out_tree = entry
+        return out_tree.unflatten(program(arrays))
+
+    def _as_array(self, x: Any, args: tuple, kwargs: dict) -> ArrayImpl:
+        """A leaf of the arguments of an eager call as an array."""
+        if isinstance(x, Tracer):
+            return concrete(x)
+        try:
+            return as_array(x)
+        except TypeError:
+            call = self._take_apart(args, kwargs)
+            for index, leaf in enumerate(call.leaves):
+                self._aval(leaf, call, index)
+            raise
+
+    def _compile(self, call: Call, args: tuple, arrays: list, key: tuple, kwargs: dict) -> tuple:
+        """Trace and compile for these arguments, and note how to find the program next time."""
+        traced = self._traced(call)
+        params = dict(self._params, donated=call.donated)
+        program = program_of(traced.closed, traced.name, params, arrays)
+        entry = (program, traced.out_tree)
+        if traced.consts:
+            return _with_constants(program, traced), traced.out_tree
+        self._programs[key] = entry
+        if program.simple and not self._has_static:
+            found = (
+                program.execute,
+                program.handlers,
+                program.lowered.out_avals,
+                program.out_signatures,
+                None if traced.out_tree == _LEAF else traced.out_tree,
+            )
+            signatures = [a.signature for a in arrays]
+            self._fast[(local.context.key, call.in_tree, *signatures)] = found
+            if not kwargs and all(type(a) is ArrayImpl for a in args):
+                self._fast[(local.context.key, *signatures)] = found
+        return entry
+
+    def _take_apart(self, args: tuple, kwargs: dict) -> Call:
+        """Split off the static arguments and flatten the others."""
+        call = Call()
+        call.statics, dynamic = (), args
+        call.static_kwargs = {}
+        function = fun_name(self._fun)
+        if self._has_static:
+            count = len(args)
+            numbers = sorted({n % count for n in self._static_argnums if -count <= n < count})
+            positional = [(n, Static(args[n], f"number {n}", function)) for n in numbers]
+            named = [
+                (name, Static(kwargs[name], name, function))
+                for name in self._static_argnames
+                if name in kwargs
+            ]
+            call.statics = (*positional, *named)
+            dynamic = tuple(a for n, a in enumerate(args) if n not in numbers)
+            static_names = {name for name, _ in named}
+            call.static_kwargs = {name: kwargs[name] for name in static_names}
+            kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
+        call.leaves, call.in_tree = tree_util.flatten((dynamic, kwargs))
+        call.donated = self._donated(args, dynamic, kwargs, call.statics)
+        return call
+
+    def _donated(self, args, dynamic, kwargs, statics) -> tuple[bool, ...]:
+        if not (self._donate_argnums or self._donate_argnames):
+            return ()
+        static_numbers = {n for n, _ in statics if isinstance(n, int)}
+        wanted = {n % len(args) for n in self._donate_argnums if -len(args) <= n < len(args)}
+        numbers = [n for n in range(len(args)) if n not in static_numbers]
+        marks = []
+        for number, arg in zip(numbers, dynamic, strict=True):
+            marks += [number in wanted] * len(tree_util.tree_leaves(arg))
+        for name in sorted(kwargs):
+            marks += [name in self._donate_argnames] * len(tree_util.tree_leaves(kwargs[name]))
+        return tuple(marks) if any(marks) else ()
+
+    def _traced(self, call: Call) -> _Traced:
+        """The program for arguments of these types; traced at most once, also by many threads."""
+        avals = tuple([self._aval(x, call, i) for i, x in enumerate(call.leaves)])
+        cache = self._cache
+        key = (local.context.key, call.in_tree, call.statics, avals)
+        traced = cache.traces.get(key)
+        if traced is not None:
+            return traced
+        lock = cache.locks.setdefault(key, threading.RLock())
+        with lock:
+            traced = cache.traces.get(key)
+            if traced is None:
+                if local.context.settings.explain_cache_misses:
+                    explain(self._fun, key, cache.traces)
+                traced = self._trace(call, avals)
+                if not traced.consts:
+                    cache.traces[key] = traced
+        cache.locks.pop(key, None)
+        return traced
+
+    def _aval(self, x: Any, call: Call, index: int) -> Any:
+        try:
+            return get_aval(x)
+        except TypeError as error:
+            info = debug_info("jit", self._fun, call.in_tree)
+            names = info.arg_names
+            which = names[index] if names and index < len(names) else f"number {index}"
+            raise TypeError(
+                f"Cannot interpret value of type {type(x)} as an abstract array; it does not have "
+                f"a dtype attribute. It is the argument {which} of {fun_name(self._fun)}, called "
+                f"under jit. {error}"
+            ) from None
+
+    def _trace(self, call: Call, avals: tuple) -> _Traced:
+        fun, in_tree = self._fun, call.in_tree
+        found = []
+
+        def flat(*leaves):
+            args, kwargs = in_tree.unflatten(leaves)
+            if call.statics:
+                args = list(args)
+                for number, static in call.statics:
+                    if isinstance(number, int):
+                        args.insert(number, static.value)
+                kwargs = {**kwargs, **call.static_kwargs}
+            outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
+            found.append(out_tree)
+            check_results(outs, fun, out_tree)
+            return outs
+
+        closed = trace_to_jaxpr(flat, avals, debug_info("jit", fun, in_tree))
+        closed, tracers = close_over_tracers(closed)
+        return _Traced(closed, tracers, found[0], fun_name(fun))
+
+    def _bind(self, context: Context, args: tuple, kwargs: dict) -> Any:
+        """The call within another trace: one equation, or the equations themselves if inline."""
+        if context.settings.disable_jit:
+            return self._fun(*args, **kwargs)
+        call = self._take_apart(args, kwargs)
+        traced = self._traced(call)
+        closed, large = without_large_constants(traced.closed)
+        outer = [*large, *traced.consts]
+        donated = (False,) * len(outer) + call.donated if call.donated else ()
+        outs = jit_p.bind(
+            *outer,
+            *call.leaves,
+            jaxpr=closed,
+            name=traced.name,
+            donated=donated,
+            **self._params,
+        )
+        return traced.out_tree.unflatten(outs)
+
+    def trace(self, *args, **kwargs) -> Traced:
+        """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
+        call = self._take_apart(args, kwargs)
+        values = call.leaves
+        call.leaves = [_typed(x) for x in values]
+        traced = self._traced(call)
+        info = debug_info("jit", self._fun, call.in_tree)
+        return make_traced(
+            traced.closed, traced.consts, values, [get_aval(x) for x in call.leaves], call.donated,
+            call.in_tree, traced.out_tree, traced.name, info.arg_names, self._params,
+        )  # fmt: skip
+
+    def lower(self, *args, lowering_platforms=None, _private_parameters=None, **kwargs):
+        """Lower for arguments of these types; see `trace`."""
+        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+    def eval_shape(self, *args, **kwargs) -> Any:
+        """Shapes and dtypes of the results, without running anything."""
+        return self.trace(*args, **kwargs).out_info
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    def clear_cache(self) -> None:
+        """Forget every program of this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._cache.traces)
+
+
+_LEAF = tree_util.tree_structure(0)
+
+
+def _with_constants(program: Program, traced: _Traced) -> Callable:
+    def call(arrays):
+        return program([*map(as_array, traced.consts), *arrays])
+
+    return call
+
+
+def _typed(x: Any) -> Any:
+    """An argument of `trace`: a value, or anything with a shape and a dtype."""
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return shape_struct(abstract(x))
+    return x
+
+
+def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any) -> None:
+    """TypeError unless every result is an array or a number."""
+    for index, out in enumerate(outs):
+        try:
+            get_aval(out)
+        except TypeError:
+            paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
+            where = tree_util.keystr(paths[index][0])
+            raise TypeError(
+                f"function {fun_name(fun)} traced for jit returned a value of type {type(out)} at "
+                f"output{where}, which is not a valid JAX type: return arrays and numbers only."
+            ) from None
+
+
+def jit(
+    fun: Callable | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compile `fun` with XLA when it is first called with arguments of new types.
+
+    - `static_argnums`, `static_argnames`: arguments that are compile-time constants; each new
+      value (they must be hashable) is a new program.
+    - `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over.
+    - `keep_unused`: keep arguments that nothing reads in the compiled program.
+    - `inline`: within another traced function, leave no boundary around this one.
+    - `compiler_options`: XLA options for this program.
+
+    Without `fun` it gives a decorator. TypeError unless `fun` is callable; ValueError if an
+    argument named static or donated does not exist, or a static value cannot be hashed.
+    """
+    options = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused,
+        "device": device_of(device, backend),
+        "inline": inline,
+        "compiler_options": compiler_options,
+    }
+    if fun is None:
+        return lambda f: jit_of(f, options)
+    return jit_of(fun, options)
+
+
+def jit_of(fun: Callable, options: dict[str, Any]) -> JitFunction:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}.")
+    return JitFunction(fun, options)
+
+
+def device_of(device: Any, backend: str | None) -> Any:
+    if device is None and backend is not None:
+        return platforms.backend(backend).local_devices()[0]
+    return device

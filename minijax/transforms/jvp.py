@@ -1,0 +1,188 @@
+"""Forward-mode differentiation. May import the floors below and the `transforms` basics.
+
+A `JVPTracer` holds a primal and a tangent; `JVPTrace` applies the jvp rule of each primitive, with
+its parent as the current trace. A result whose tangent is a symbolic zero is no tracer at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.primitive import NoRule, Primitive
+from minijax.core.staging import PartialTrace, trace_to_jaxpr
+from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive
+from minijax.transforms.primitives import instantiate
+from minijax.transforms.tangents import Zero, zero_like
+
+__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
+
+
+class JVPTracer(Tracer):
+    """A primal value with a tangent that is not known to be zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self._trace = trace
+        self.aval = primal.aval if hasattr(primal, "aval") else get_aval(primal)
+        self.primal = primal
+        self.tangent = tangent
+
+    def concrete(self) -> Any:
+        known = self.primal
+        return known.concrete() if isinstance(known, Tracer) else known
+
+    def origin(self) -> str:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+
+
+class JVPTrace(Trace):
+    """Pushes tangents forward. With a `PartialTrace` as its parent it linearizes: primals are
+    computed at once, and the operations on tangents are recorded.
+    """
+
+    __slots__ = ("linear", "shared")
+
+    def __init__(self, parent: Trace):
+        super().__init__(parent)
+        self.linear = parent if type(parent) is PartialTrace else None
+        outer = parent.parent if self.linear is not None else parent
+        # Equal subexpressions are shared within a nested trace: each level of an n-fold derivative
+        # then costs a constant factor of the number of distinct expressions, not of all of them.
+        # In the outermost, sharing would only keep intermediate values alive.
+        self.shared: dict | None = None if type(outer) is EvalTrace else {}
+
+    def process(self, primitive, args, params):
+        primals, tangents, active = [], [], False
+        for a in args:
+            if type(a) is JVPTracer:
+                if a._trace is self:
+                    primals.append(a.primal)
+                    tangents.append(a.tangent)
+                    active = True
+                    continue
+                check_alive(a)
+            primals.append(a)
+            tangents.append(None)
+        context = local.context
+        context.trace = self.parent
+        try:
+            if not active:
+                return self.parent.process(primitive, args, params)
+            if self.shared is None or primitive.effects_of(params):
+                return self.apply(primitive, primals, tangents, params)
+            return self.share(primitive, args, primals, tangents, params)
+        finally:
+            context.trace = self
+
+    def share(self, primitive, args, primals, tangents, params):
+        try:
+            key = (primitive, *[id(a) for a in args], *params.items())
+            known = self.shared.get(key)
+        except TypeError:  # params that cannot be hashed
+            return self.apply(primitive, primals, tangents, params)
+        if known is None:
+            result = self.apply(primitive, primals, tangents, params)
+            self.shared[key] = known = (result, args)  # args: so that no id is used again
+        return known[0]
+
+    def apply(self, primitive: Primitive, primals: list, tangents: list, params: dict) -> Any:
+        for index, tangent in enumerate(tangents):
+            if tangent is None:
+                tangents[index] = zero_like(primals[index])
+        rule = primitive.rule_jvp
+        if self.linear is not None and primitive.rule_linearize is not None:
+            out, tangent_out = primitive.rule_linearize(self.linear, primals, tangents, **params)
+        elif rule is None or type(rule) is NoRule:
+            out, tangent_out = _without_rule(primitive, primals, tangents, params)
+        else:
+            out, tangent_out = rule(primals, tangents, **params)
+        if primitive.multiple_results:
+            return [self.pair(x, t) for x, t in zip(out, tangent_out, strict=True)]
+        return self.pair(out, tangent_out)
+
+    def pair(self, primal: Any, tangent: Any) -> Any:
+        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+
+def _without_rule(primitive, primals, tangents, params):
+    rule = primitive.rule_jvp
+    if type(rule) is NoRule:
+        raise rule.error(rule.reason)
+    raise NotImplementedError(
+        f"Differentiation rule for {primitive.name!r} not implemented: give it one with "
+        f"@{primitive.name}_p.jvp, or wrap the call in custom_jvp or custom_vjp."
+    )
+
+
+def jvp_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and output tangents (perhaps `Zero`) of a function on flat values."""
+    context = local.context
+    parent = context.trace
+    trace = JVPTrace(parent)
+    context.trace = trace
+    try:
+        outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents, strict=True)])
+        return unpair(trace, outs)
+    finally:
+        trace.end()
+        context.trace = parent
+
+
+def unpair(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The primals and tangents of results of a trace."""
+    primals, tangents = [], []
+    for out in outs:
+        if type(out) is JVPTracer and out._trace is trace:
+            primals.append(out.primal)
+            tangents.append(out.tangent)
+        else:
+            primals.append(out)
+            tangents.append(zero_like(out))
+    return primals, tangents
+
+
+def jvp_jaxpr(
+    closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiate_outs: Sequence[bool] | bool = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program `(*primals, *nonzero tangents) -> (*outs, *nonzero tangents out)`.
+
+    Returns it with which output tangents are not zero. `instantiate_outs` asks for some of them
+    in any case.
+    """
+    nonzeros = tuple(nonzeros)
+    if isinstance(instantiate_outs, bool):
+        instantiate_outs = (instantiate_outs,) * len(closed.out_avals)
+    key = ("jvp", nonzeros, tuple(instantiate_outs), local.context.key)
+    return closed.derive(key, lambda: _make_jvp_jaxpr(closed, nonzeros, instantiate_outs))
+
+
+def _make_jvp_jaxpr(closed, nonzeros, wanted):
+    out_nonzeros: list[bool] = []
+
+    def fun(*args):
+        primals, rest = args[: len(nonzeros)], iter(args[len(nonzeros) :])
+        tangents = [
+            next(rest) if nz else zero_like(x) for x, nz in zip(primals, nonzeros, strict=True)
+        ]
+        outs, tangents_out = jvp_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
+        )
+        tangents_out = [
+            instantiate(t) if keep else t for t, keep in zip(tangents_out, wanted, strict=True)
+        ]
+        out_nonzeros.extend(type(t) is not Zero for t in tangents_out)
+        return [*outs, *(t for t in tangents_out if type(t) is not Zero)]
+
+    avals = [
+        *closed.in_avals,
+        *(a.to_tangent_aval() for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz),
+    ]
+    made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    return made, out_nonzeros

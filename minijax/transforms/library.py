@@ -1,0 +1,218 @@
+"""`library`: how the functions of `minijax.numpy` and its kin run.
+
+May import the floors below and `transforms.jit`. Called eagerly, such a function runs as ONE
+compiled program, found by one dict lookup on the signatures of its arguments and the values of its
+static ones; within a trace it is an ordinary function, so that its operations are inlined.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import tree_util
+from minijax.arrays.array import ArrayImpl, as_array, scalar_array
+from minijax.arrays.dispatch import check_deleted, program_for
+from minijax.config import local
+from minijax.core.jaxpr import DebugInfo
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import eval_trace
+
+__all__ = ["library", "program_table"]
+
+_NUMBERS = frozenset((float, int, bool, complex))
+_LEAF = tree_util.tree_structure(0)
+_registered: list[dict] = []
+
+
+class _Pytree:
+    """The place of an argument that is a container of arrays."""
+
+    __slots__ = ("count", "tree")
+
+    def __init__(self, tree, count):
+        self.tree, self.count = tree, count
+
+
+_ARRAY = object()  # the place of an argument that is an array
+
+
+def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
+    """Decorator: see the top of this file.
+
+    `static` names the parameters that are no arrays: axes, dtypes, flags, functions. They must be
+    hashable when given; a call with one that is not runs operation by operation. Arguments that are
+    None count as static; those that are containers are flattened as pytrees.
+    """
+    if fun is None:
+        return functools.partial(library, static=tuple(static))
+    code = fun.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    unknown = set(static) - set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    if unknown:
+        raise TypeError(f"{fun.__name__} has no parameters {unknown}")
+    static_names = frozenset(static)
+    static_places = frozenset(i for i, name in enumerate(positional) if name in static_names)
+    programs: dict[tuple, tuple] = {}
+    plain: dict[tuple, tuple] = {}  # for calls with nothing but arrays: the least work
+    _registered.extend((programs, plain))
+
+    def wrapper(*args, **kwargs):
+        context = local.context
+        if context.trace is not eval_trace:
+            return fun(*args, **kwargs)
+        if not kwargs:
+            try:
+                execute, handlers, signature = plain[(context.key, *[a.signature for a in args])]
+            except (KeyError, AttributeError):
+                pass
+            else:
+                try:
+                    results = execute([a._buffer for a in args]).consume_with_handlers(handlers)
+                except Exception:
+                    check_deleted(args)
+                    raise
+                return ArrayImpl(results[0], signature.aval, signature)
+        if context.settings.disable_jit:
+            return fun(*args, **kwargs)
+        return general(context, args, kwargs)
+
+    def general(context, args, kwargs):
+        arrays: list[ArrayImpl] = []
+        key: list[Any] = [context.key]
+        place = 0
+        try:
+            for x in args:
+                kind = type(x)
+                if kind is ArrayImpl:
+                    arrays.append(x)
+                    key.append(x.signature)
+                elif place in static_places or x is None:
+                    key.append(kind)
+                    key.append(x)
+                elif kind in _NUMBERS:
+                    x = scalar_array(x)
+                    arrays.append(x)
+                    key.append(x.signature)
+                else:
+                    _add(x, arrays, key)
+                place += 1
+            if kwargs:
+                for name, x in kwargs.items():
+                    kind = type(x)
+                    key.append(name)
+                    if kind is ArrayImpl:
+                        arrays.append(x)
+                        key.append(x.signature)
+                    elif name in static_names or x is None:
+                        key.append(kind)
+                        key.append(x)
+                    else:
+                        _add(x, arrays, key)
+            full = tuple(key)
+            entry = programs.get(full)
+        except TypeError:  # something that is no array, or cannot be hashed: let `fun` say so
+            return fun(*args, **kwargs)
+        if entry is None:
+            entry = programs[full] = _compile(
+                fun, static_places, static_names, args, kwargs, arrays
+            )
+            program, out_tree = entry
+            if out_tree is None and program.simple and len(arrays) == len(args) and not kwargs:
+                found = (program.execute, program.handlers, program.out_signatures[0])
+                if all(type(x) is ArrayImpl for x in args):
+                    plain[(context.key, *[a.signature for a in args])] = found
+        program, out_tree = entry
+        if program.simple:
+            try:
+                results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
+                    program.handlers
+                )
+            except Exception:
+                check_deleted(arrays)
+                raise
+            if out_tree is None:
+                signature = program.out_signatures[0]
+                return ArrayImpl(results[0], signature.aval, signature)
+            outs = [
+                ArrayImpl(b, s.aval, s)
+                for b, s in zip(results, program.out_signatures, strict=True)
+            ]
+        else:
+            outs = program(arrays)
+        return outs[0] if out_tree is None else out_tree.unflatten(outs)
+
+    functools.update_wrapper(wrapper, fun)
+    return wrapper
+
+
+def _add(x: Any, arrays: list, key: list) -> None:
+    """An argument that is neither a number nor an array of ours."""
+    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__jax_array__"):
+        x = as_array(x)
+        arrays.append(x)
+        key.append(x.signature)
+        return
+    leaves, tree = tree_util.flatten(x)
+    if tree == _LEAF:
+        x = as_array(x)
+        arrays.append(x)
+        key.append(x.signature)
+        return
+    key.append(tree)
+    for leaf in leaves:
+        leaf = leaf if type(leaf) is ArrayImpl else as_array(leaf)
+        arrays.append(leaf)
+        key.append(leaf.signature)
+
+
+def _places(x: Any, is_static: bool) -> Any:
+    """What stands at the place of an argument: the value, or a mark that it is given as arrays."""
+    if type(x) is not ArrayImpl and (is_static or x is None):
+        return x
+    leaves, tree = tree_util.flatten(x)
+    return _ARRAY if tree == _LEAF else _Pytree(tree, len(leaves))
+
+
+def _compile(fun, static_places, static_names, args, kwargs, arrays) -> tuple:
+    positional = [_places(x, i in static_places) for i, x in enumerate(args)]
+    named = {name: _places(x, name in static_names) for name, x in kwargs.items()}
+    trees = []
+
+    def flat(*leaves):
+        rest = iter(leaves)
+
+        def fill(place):
+            if place is _ARRAY:
+                return next(rest)
+            if type(place) is _Pytree:
+                return place.tree.unflatten([next(rest) for _ in range(place.count)])
+            return place
+
+        given = [fill(place) for place in positional]
+        outs, tree = tree_util.flatten(
+            fun(*given, **{name: fill(place) for name, place in named.items()})
+        )
+        trees.append(tree)
+        return outs
+
+    closed = trace_to_jaxpr(
+        flat, tuple([a.aval for a in arrays]), DebugInfo("library", fun.__name__)
+    )
+    program = program_for(closed, fun.__name__, arrays, keep_unused=True)
+    return program, None if trees[0] == _LEAF else trees[0]
+
+
+def program_table() -> dict:
+    """A new table of compiled programs, which is emptied with the others."""
+    table: dict = {}
+    _registered.append(table)
+    return table
+
+
+def clear_library_caches() -> None:
+    for programs in _registered:
+        programs.clear()

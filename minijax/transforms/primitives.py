@@ -1,0 +1,299 @@
+"""The few primitives that the transforms need themselves, each with all of its rules.
+
+May import the floors below and `transforms.tangents`. They are: adding cotangents, broadcasting
+(which makes zeros), summing (its transpose), moving axes, and nothing else; `jit_p`, calling a
+sub-program, stands in `transforms.jit`. `minijax.lax` re-exports them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lowering.module import i64_array
+from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
+
+__all__ = [
+    "add_any_p", "add_tangents", "broadcast_in_dim_p", "full_like_aval", "instantiate",
+    "moveaxis", "reduce_sum_p", "transpose_p",
+]  # fmt: skip
+
+# -- add_any: the sum of two cotangents ------------------------------------------------------
+
+add_any_p = Primitive("add_any")
+
+
+@add_any_p.shape_rule
+def _(x, y):
+    return x
+
+
+@add_any_p.jvp
+def _(primals, tangents):
+    return add_any_p.bind(*primals), add_tangents(*tangents)
+
+
+@add_any_p.transpose
+def _(ct, x, y):
+    return [ct if is_undefined(x) else None, ct if is_undefined(y) else None]
+
+
+@add_any_p.batch
+def _(args, dims):
+    (x, y), (dx, dy) = args, dims
+    if dx is None:
+        x, dx = _insert_axis(x, y.shape[dy], dy), dy
+    elif dy is None:
+        y, dy = _insert_axis(y, x.shape[dx], dx), dx
+    return add_any_p.bind(x, moveaxis(y, dy, dx)), dx
+
+
+def _insert_axis(x: Any, size: int, axis: int) -> Any:
+    shape = list(x.shape)
+    shape.insert(axis, size)
+    dims = tuple(d for d in range(len(shape)) if d != axis)
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
+
+
+@add_any_p.lower
+def _(b, x, y):
+    if b.out.dtype == dtypes.float0:
+        return x
+    return b.op("stablehlo.add", (x, y), b.out)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents of one type; None counts as zero."""
+    if x is None or type(x) is Zero:
+        return x if y is None else y
+    if y is None or type(y) is Zero:
+        return x
+    if getattr(x, "dtype", None) == dtypes.float0:
+        return x
+    return add_any_p.bind(x, y)
+
+
+# -- broadcast_in_dim and reduce_sum: transposes of each other ---------------------------------
+
+broadcast_in_dim_p = Primitive("broadcast_in_dim")
+broadcast_in_dim_p.printed = lambda params: {
+    name: value
+    for name, value in params.items()
+    if not (name == "shape" or value is None or value == ())
+}
+
+
+@broadcast_in_dim_p.shape_rule
+def _(x, *, shape, broadcast_dimensions, sharding):
+    dims = broadcast_dimensions
+    if len(dims) != x.ndim:
+        raise TypeError(
+            f"broadcast_in_dim takes one entry of broadcast_dimensions for each dimension of the "
+            f"operand; got {tuple(dims)} for an operand of shape {x.shape}."
+        )
+    if any(not 0 <= d < len(shape) for d in dims) or len(set(dims)) != len(dims):
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {tuple(dims)} must be unique and name "
+            f"dimensions of the result, of shape {tuple(shape)}."
+        )
+    for axis, d in enumerate(dims):
+        if x.shape[axis] not in (1, shape[d]):
+            raise TypeError(
+                f"broadcast_in_dim: operand of shape {x.shape} does not broadcast to "
+                f"{tuple(shape)} along broadcast_dimensions {tuple(dims)}: dimension {axis} of the "
+                f"operand must be 1 or {shape[d]}."
+            )
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type, sharding=sharding, vma=x.vma)
+
+
+@broadcast_in_dim_p.jvp
+def _(primals, tangents, **params):
+    (x,), (t,) = primals, tangents
+    return broadcast_in_dim_p.bind(x, **params), broadcast_in_dim_p.bind(t, **params)
+
+
+@broadcast_in_dim_p.transpose
+def _(ct, x, *, shape, broadcast_dimensions, sharding):
+    kept = {d for axis, d in enumerate(broadcast_dimensions) if x.aval.shape[axis] == shape[d]}
+    summed = tuple(d for d in range(len(shape)) if d not in kept)
+    ct = reduce_sum_p.bind(ct, axes=summed, out_sharding=None) if summed else ct
+    order = [d for d in broadcast_dimensions if d in kept]
+    if order != sorted(order):
+        permutation = tuple(sorted(order).index(d) for d in order)
+        ct = transpose_p.bind(ct, permutation=permutation)
+    if ct.ndim != x.aval.ndim:
+        dims = tuple(axis for axis, d in enumerate(broadcast_dimensions) if d in kept)
+        ct = broadcast_in_dim_p.bind(
+            ct, shape=x.aval.shape, broadcast_dimensions=dims, sharding=None
+        )
+    return [ct]
+
+
+@broadcast_in_dim_p.batch
+def _(args, dims, *, shape, broadcast_dimensions, sharding):
+    (x,), (axis,) = args, dims
+    x = moveaxis(x, axis, 0)
+    shape = (x.shape[0], *shape)
+    broadcast_dimensions = (0, *(d + 1 for d in broadcast_dimensions))
+    out = broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+    )
+    return out, 0
+
+
+@broadcast_in_dim_p.lower
+def _(b, x, *, shape, broadcast_dimensions, sharding):
+    return b.broadcast(x, shape, broadcast_dimensions)
+
+
+reduce_sum_p = Primitive("reduce_sum")
+
+
+@reduce_sum_p.shape_rule
+def _(x, *, axes, out_sharding):
+    if x.dtype == dtypes.bool_:
+        raise TypeError(
+            f"reduce_sum does not accept dtype bool (operand {x.str_short()}). Accepted dtypes are "
+            "numeric: convert it with .astype(...), or use reduce_or."
+        )
+    return reduced_aval("reduce_sum", x, axes, x.weak_type)
+
+
+def reduced_aval(name: str, x: ShapedArray, axes: Sequence[int], weak_type: bool) -> ShapedArray:
+    """The aval of a reduction over `axes`; ValueError unless these are different and exist."""
+    if any(not 0 <= axis < x.ndim for axis in axes):
+        raise ValueError(
+            f"{name}: reduction axes {tuple(axes)} contain out-of-bounds indices for an operand of "
+            f"type {x.str_short()}: axes count from 0."
+        )
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate value in axes of reduction {tuple(axes)}.")
+    shape = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
+    return ShapedArray(shape, x.dtype, weak_type, vma=x.vma)
+
+
+@reduce_sum_p.jvp
+def _(primals, tangents, **params):
+    (x,), (t,) = primals, tangents
+    return reduce_sum_p.bind(x, **params), reduce_sum_p.bind(t, **params)
+
+
+@reduce_sum_p.transpose
+def _(ct, x, *, axes, out_sharding):
+    shape = x.aval.shape
+    dims = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    return [broadcast_in_dim_p.bind(ct, shape=shape, broadcast_dimensions=dims, sharding=None)]
+
+
+@reduce_sum_p.batch
+def _(args, dims, *, axes, out_sharding):
+    (x,), (dim,) = args, dims
+    axes = tuple(axis + (axis >= dim) for axis in axes)
+    out = reduce_sum_p.bind(x, axes=axes, out_sharding=out_sharding)
+    return out, dim - sum(axis < dim for axis in axes)
+
+
+@reduce_sum_p.lower
+def _(b, x, *, axes, out_sharding):
+    return reduce_by(b, "stablehlo.add", x, 0, axes, b.out)
+
+
+def reduce_by(b, op: str, x, initial: Any, axes: Sequence[int], out: ShapedArray):
+    """`stablehlo.reduce` of one operand by a binary operation."""
+    scalar = x.aval.update(shape=())
+    start = b.constant(np.asarray(initial, x.dtype), scalar)
+    body = b.region([scalar, scalar], lambda r, p, q: [r.op(op, (p, q), scalar)])
+    attributes = f"dimensions = {i64_array(axes)}"
+    return b.op_n("stablehlo.reduce", (x, start), [out], attributes, [body])[0]
+
+
+# -- transpose ----------------------------------------------------------------------------------
+
+transpose_p = Primitive("transpose")
+
+
+@transpose_p.shape_rule
+def _(x, *, permutation):
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError(
+            f"transpose: permutation {tuple(permutation)} must be a permutation of the dimensions "
+            f"of the operand, of shape {x.shape}."
+        )
+    return x.update(shape=tuple(x.shape[axis] for axis in permutation))
+
+
+@transpose_p.jvp
+def _(primals, tangents, *, permutation):
+    (x,), (t,) = primals, tangents
+    out = transpose_p.bind(x, permutation=permutation)
+    return out, transpose_p.bind(t, permutation=permutation)
+
+
+@transpose_p.transpose
+def _(ct, x, *, permutation):
+    inverse = tuple(int(axis) for axis in np.argsort(permutation))
+    return [transpose_p.bind(ct, permutation=inverse)]
+
+
+@transpose_p.batch
+def _(args, dims, *, permutation):
+    (x,), (dim,) = args, dims
+    permutation = (dim, *(axis + (axis >= dim) for axis in permutation))
+    return transpose_p.bind(x, permutation=permutation), 0
+
+
+@transpose_p.lower
+def _(b, x, *, permutation):
+    return b.transpose(x, permutation)
+
+
+# -- what the transforms do with them -------------------------------------------------------------
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """`x` with one axis moved; axes count from the front."""
+    if source == destination:
+        return x
+    order = [axis for axis in range(x.ndim) if axis != source]
+    order.insert(destination, source)
+    return transpose_p.bind(x, permutation=tuple(order))
+
+
+def broadcast_batch(x: Any, size: int, axis: int = 0) -> Any:
+    """`x` repeated along a new axis."""
+    if not hasattr(x, "shape"):
+        aval = get_aval(x)
+        shape = (size,)
+        return broadcast_in_dim_p.bind(
+            x, shape=(*aval.shape, *shape), broadcast_dimensions=(), sharding=None
+        )
+    if x.dtype == dtypes.float0:
+        return float0_zeros((*x.shape[:axis], size, *x.shape[axis:]))
+    return _insert_axis(x, size, axis)
+
+
+def full_like_aval(value: Any, aval: ShapedArray) -> Any:
+    """An array of the type `aval`, filled with a number."""
+    if aval.dtype == dtypes.float0:
+        return float0_zeros(aval.shape)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        return aval.dtype.zeros(aval)
+    scalar = np.asarray(value, aval.dtype)[()]
+    if aval.weak_type:
+        number = scalar.item()  # a Python number is what has a weak type
+        scalar = number if get_aval(number).dtype == aval.dtype else scalar
+    if not aval.shape:
+        return scalar
+    return broadcast_in_dim_p.bind(
+        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.sharding
+    )
+
+
+def instantiate(x: Any) -> Any:
+    """A tangent as a value: zeros are made."""
+    return full_like_aval(0, x.aval) if type(x) is Zero else x

@@ -1,0 +1,264 @@
+"""Compiling ahead of time: a function traced, lowered, compiled, each a thing to look at.
+
+May import the floors below. `jit(f).trace(...)` gives `Traced`, its `.lower()` `Lowered`, whose
+`.compile()` gives `Compiled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.dispatch import Program, compile_lowered, concrete, lower_program
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.struct import shape_struct
+from minijax.core.trace import Tracer
+from minijax.lowering.text import as_hlo, parse, pretty
+from minijax.runtime import executables, platforms
+from minijax.runtime import sharding as shardings
+
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
+
+
+class ArgInfo:
+    """The type of one argument of a staged function, and whether it is donated."""
+
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool):
+        self.aval, self.donated = aval, donated
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self.aval!r}, donated={self.donated})"
+
+    def __eq__(self, other):
+        return isinstance(other, ArgInfo) and (self.aval, self.donated) == (
+            other.aval,
+            other.donated,
+        )
+
+    def __hash__(self):
+        return hash((self.aval, self.donated))
+
+
+class _Stage:
+    """What the three stages have in common: the types that go in and out."""
+
+    def __init__(self, spec: _Spec):
+        self._spec = spec
+
+    @property
+    def in_tree(self) -> Any:
+        return self._spec.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        return self._spec.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as a tree `(args, kwargs)`."""
+        return self.in_tree.unflatten(self._spec.in_avals)
+
+    @property
+    def out_avals(self) -> Any:
+        return self.out_tree.unflatten(self._spec.closed.out_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The types of the arguments and which are donated, as a tree `(args, kwargs)`."""
+        return self.in_tree.unflatten(
+            [
+                ArgInfo(aval, donated)
+                for aval, donated in zip(self._spec.in_avals, self._spec.donated, strict=True)
+            ]
+        )
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results."""
+        return self.out_tree.unflatten([shape_struct(aval) for aval in self._spec.closed.out_avals])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        return tuple(index for index, donated in enumerate(self._spec.donated) if donated)
+
+
+class _Spec:
+    """What is known of a function once it is traced."""
+
+    __slots__ = (
+        "arg_names", "closed", "consts", "device", "donated", "in_avals", "in_tree", "keep_unused",
+        "name", "options", "out_tree", "signatures",
+    )  # fmt: skip
+
+
+class Traced(_Stage):
+    """A function staged to a jaxpr for arguments of given types."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self._spec.closed
+
+    @property
+    def fun_name(self) -> str:
+        return self._spec.name
+
+    def lower(
+        self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None
+    ) -> Lowered:
+        """Write the StableHLO module, for the default platform or for another."""
+        spec = self._spec
+        if spec.consts:
+            raise ValueError(
+                f"{spec.name} closes over traced values, so that it cannot be compiled ahead of "
+                "time within another transformation: pass them as arguments."
+            )
+        made = lower_program(
+            spec.closed,
+            spec.name,
+            spec.signatures,
+            donated=spec.donated if any(spec.donated) else None,
+            keep_unused=spec.keep_unused,
+            options=dict(spec.options) or None,
+            device=spec.device,
+            arg_names=spec.arg_names,
+            platform=lowering_platforms[0] if lowering_platforms else None,
+        )
+        return Lowered(spec, made)
+
+
+class Lowered(_Stage):
+    """A function lowered to StableHLO."""
+
+    def __init__(self, spec: _Spec, made: Any):
+        super().__init__(spec)
+        self._made = made
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text: StableHLO by default, or `dialect="hlo"`."""
+        if dialect in (None, "stablehlo"):
+            return pretty(self._made.text, debug_info)
+        if dialect == "hlo":
+            return as_hlo(self._made.text).as_hlo_text()
+        raise ValueError(f"Unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'.")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an object: MLIR by default, an XlaComputation for `dialect="hlo"`."""
+        if dialect in (None, "stablehlo"):
+            return parse(self._made.text)
+        if dialect == "hlo":
+            return as_hlo(self._made.text)
+        raise ValueError(f"Unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'.")
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes before optimization."""
+        return executables.unoptimized_cost(as_hlo(self._made.text), self._made.devices[0])
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """Compile for the devices of the arguments, or the default device."""
+        if compiler_options:
+            merged = dict(self._made.options or {})
+            merged.update(compiler_options)
+            self._made.options = merged
+        return Compiled(self._spec, compile_lowered(self._made))
+
+
+class Compiled(_Stage):
+    """A compiled function: takes arguments of exactly the types it was compiled for."""
+
+    def __init__(self, spec: _Spec, program: Program):
+        super().__init__(spec)
+        self._program = program
+
+    def __call__(self, *args, **kwargs):
+        spec = self._spec
+        leaves, tree = tree_util.flatten((args, kwargs))
+        if tree != spec.in_tree:
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree it was called "
+                f"with: compiled for {spec.in_tree}, called with {tree}. Static arguments are left "
+                "out when a compiled function is called."
+            )
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TypeError(
+                f"Cannot apply transformations to a function lowered and compiled for a particular "
+                f"signature. Detected argument of Tracer type in a call of {spec.name}: use the "
+                "jitted function itself."
+            )
+        wrong = [
+            f"Argument {name!r} compiled with {aval.str_short()} and called with "
+            f"{get_aval(x).str_short()}"
+            for name, aval, x in zip(self._names(), spec.in_avals, leaves, strict=True)
+            if (get_aval(x).shape, get_aval(x).dtype) != (aval.shape, aval.dtype)
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was compiled. "
+                "The mismatches are:\n" + "\n".join(wrong)
+            )
+        arrays = [x if type(x) is ArrayImpl else concrete(as_array(x)) for x in leaves]
+        return spec.out_tree.unflatten(self._program(arrays))
+
+    call = __call__
+
+    def _names(self) -> list[str]:
+        names = self._spec.arg_names
+        return list(names) if names else [str(i) for i in range(len(self._spec.in_avals))]
+
+    def as_text(self) -> str:
+        """The optimized HLO of the executable."""
+        modules = self._program.executable.hlo_modules()
+        return "\n\n".join(module.to_string() for module in modules)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes after optimization."""
+        found = self._program.executable.cost_analysis()
+        return found[0] if isinstance(found, list) else found
+
+    def memory_analysis(self) -> Any:
+        """Sizes in bytes: arguments, results, temporaries, generated code."""
+        return self._program.executable.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        return self._program.executable
+
+    @property
+    def input_shardings(self) -> Any:
+        target = self._program.target
+        return self.in_tree.unflatten([target] * len(self._spec.in_avals))
+
+    @property
+    def output_shardings(self) -> Any:
+        return self.out_tree.unflatten([s.sharding for s in self._program.out_signatures])
+
+
+def signature_for(x: Any, aval: ShapedArray) -> Signature:
+    """The signature that an argument given as a value or as a type has."""
+    if isinstance(x, ArrayImpl):
+        return x.signature
+    sharding = getattr(x, "sharding", None) if not isinstance(x, Tracer) else None
+    if sharding is not None:
+        return Signature(aval, sharding, True)
+    return Signature(aval, shardings.single_device(platforms.default_device()), False)
+
+
+def make_traced(
+    closed: ClosedJaxpr, consts: Sequence[Any], leaves: Sequence[Any], avals: Sequence[Any],
+    donated: Sequence[bool], in_tree: Any, out_tree: Any, name: str, arg_names: Any, params: dict,
+) -> Traced:  # fmt: skip
+    """The first stage of a jitted function; see `JitFunction.trace`."""
+    spec = _Spec()
+    spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names
+    spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)
+    spec.donated = list(donated) or [False] * len(avals)
+    spec.signatures = [signature_for(x, a) for x, a in zip(leaves, avals, strict=True)]
+    spec.options, spec.keep_unused = params["options"], params["keep_unused"]
+    spec.device = params["device"]
+    return Traced(spec)

@@ -1,0 +1,148 @@
+"""Transposing linear programs: the backward pass of reverse mode.
+
+May import the floors below and the `transforms` basics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.primitive import NoRule
+from minijax.core.staging import trace_to_jaxpr
+from minijax.transforms.primitives import add_tangents, instantiate
+from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
+
+__all__ = ["backward_pass", "transpose_jaxpr"]
+
+
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Pull the cotangents of the outputs back to the arguments that are `UndefinedPrimal`.
+
+    Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that no
+    undefined argument reaches are evaluated first: what they give are residuals.
+    """
+    known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    for var, value in zip(jaxpr.invars, args, strict=True):
+        if not is_undefined(value):
+            known[var] = value
+    linear = _forward(jaxpr, known)
+    pending: dict[Var, Any] = {}
+    for var, ct in zip(jaxpr.outvars, cotangents, strict=True):
+        if type(var) is not Literal and var not in known:
+            pending[var] = add_tangents(pending.get(var), ct)
+    context = local.context
+    outer = context.source
+    try:
+        for eqn in reversed(linear):
+            context.source = eqn.source
+            _transpose_equation(eqn, known, pending)
+    finally:
+        context.source = outer
+    return [
+        _cotangent(pending.get(var), var.aval) if is_undefined(value) else None
+        for var, value in zip(jaxpr.invars, args, strict=True)
+    ]
+
+
+def _cotangent(ct: Any, aval: Any) -> Any:
+    return Zero(aval.to_tangent_aval()) if ct is None else ct
+
+
+def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
+    """Evaluate what depends on known values; gives the equations that are left."""
+    linear = []
+    for eqn in jaxpr.eqns:
+        values = []
+        for var in eqn.invars:
+            if type(var) is Literal:
+                values.append(var.val)
+            elif var in known:
+                values.append(known[var])
+            else:
+                linear.append(eqn)
+                break
+        else:
+            out = eqn.primitive.bind(*values, **eqn.params)
+            outs = out if eqn.primitive.multiple_results else [out]
+            known.update(zip(eqn.outvars, outs, strict=True))
+    return linear
+
+
+def _transpose_equation(eqn, known: dict, pending: dict) -> None:
+    cotangents = [pending.pop(var, None) for var in eqn.outvars]
+    if all(ct is None or type(ct) is Zero for ct in cotangents):
+        return
+    cotangents = [_cotangent(ct, var.aval) for ct, var in zip(cotangents, eqn.outvars, strict=True)]
+    args = []
+    for var in eqn.invars:
+        if type(var) is Literal:
+            args.append(var.val)
+        elif var in known:
+            args.append(known[var])
+        else:
+            args.append(UndefinedPrimal(var.aval))
+    primitive = eqn.primitive
+    rule = primitive.rule_transpose
+    if rule is None or type(rule) is NoRule:
+        reason = rule.reason if rule else "it has no transpose rule"
+        error = rule.error if rule else NotImplementedError
+        raise error(
+            f"Transpose rule (for reverse-mode differentiation) for {primitive.name!r} not "
+            f"implemented: {reason}"
+        )
+    ct_in = cotangents if primitive.multiple_results else cotangents[0]
+    results = rule(ct_in, *args, **eqn.params)
+    for var, arg, ct in zip(eqn.invars, args, results, strict=True):
+        if is_undefined(arg) and ct is not None and type(ct) is not Zero:
+            pending[var] = add_tangents(pending.get(var), ct)
+
+
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzeros: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program `(*known arguments, *nonzero cotangents) -> (*nonzero cotangents in)`.
+
+    `linear` marks the linear inputs. Returns also which of those have a nonzero cotangent.
+    """
+    linear, ct_nonzeros = tuple(linear), tuple(ct_nonzeros)
+    key = ("transpose", linear, ct_nonzeros, local.context.key)
+    return closed.derive(key, lambda: _make_transposed(closed, linear, ct_nonzeros))
+
+
+def _make_transposed(closed, linear, ct_nonzeros):
+    out_nonzeros: list[bool] = []
+    in_avals, out_avals = closed.in_avals, closed.out_avals
+
+    def fun(*args):
+        rest = iter(args)
+        values = [
+            UndefinedPrimal(aval) if lin else next(rest)
+            for aval, lin in zip(in_avals, linear, strict=True)
+        ]
+        cts = [
+            next(rest) if nz else Zero(aval.to_tangent_aval())
+            for aval, nz in zip(out_avals, ct_nonzeros, strict=True)
+        ]
+        results = backward_pass(closed.jaxpr, closed.consts, values, cts)
+        results = [ct for ct, lin in zip(results, linear, strict=True) if lin]
+        out_nonzeros.extend(type(ct) is not Zero for ct in results)
+        return [ct for ct in results if type(ct) is not Zero]
+
+    avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin] + [
+        aval.to_tangent_aval() for aval, nz in zip(out_avals, ct_nonzeros, strict=True) if nz
+    ]
+    made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
+    return made, out_nonzeros
+
+
+def instantiate_cotangent(ct: Any, primal: Any) -> Any:
+    """A cotangent of a primal as a value, of the primal's dtype; float0 zeros for integers."""
+    if type(ct) is Zero or ct is None:
+        return instantiate(Zero(get_aval(primal).to_tangent_aval()))
+    return ct

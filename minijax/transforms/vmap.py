@@ -1,0 +1,181 @@
+"""`vmap`, on pytrees. May import the floors below and the interpreters.
+
+The work is done on flat values by `transforms.batching`; here stand the axes and the checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.avals import get_aval
+from minijax.transforms.arguments import argument_names, fun_name
+from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.grad import as_result, check_callable
+from minijax.transforms.primitives import moveaxis
+
+__all__ = ["flat_axes", "mapped_size", "vmap"]
+
+
+def vmap(
+    fun: Callable,
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable:
+    """Map `fun` over an axis of its arguments.
+
+    - `in_axes`: for each positional argument an integer, None (not mapped), or a tree of these that
+      is a prefix of the argument; one integer for all. Keyword arguments are mapped over axis 0.
+    - `out_axes`: where the mapped axis of each result is; None if a result does not depend on it.
+    - `axis_name`: a name for collectives (`lax.psum`, ...) over the mapped axis.
+    - `axis_size`: needed only if no argument is mapped.
+
+    ValueError where axes and arguments do not match, or where mapped sizes differ.
+    """
+    check_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes!r}."
+        )
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        for leaf in tree_util.tree_leaves(axes):
+            if not isinstance(leaf, int) or isinstance(leaf, bool):
+                raise TypeError(
+                    f"vmap {name} must be an int, None, or (nested) container with those types as "
+                    f"leaves, but got {axes!r}."
+                )
+
+    def batched(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got {len(in_axes)=}, "
+                f"{len(args)=}"
+            )
+        leaves, in_tree = tree_util.flatten((args, kwargs))
+        dims = flat_axes("vmap in_axes", in_tree, (in_axes, 0))
+        size = mapped_size("vmap", fun, in_tree, leaves, dims, axis_size)
+        dims = [
+            d if d is None or d >= 0 else d + get_aval(x).ndim
+            for x, d in zip(leaves, dims, strict=True)
+        ]
+        trees = []
+
+        def flat(*values):
+            given, named = in_tree.unflatten(values)
+            outs, tree = tree_util.flatten(fun(*given, **named))
+            trees.append(tree)
+            return outs
+
+        axis = AxisData(axis_name, size, spmd_axis_name)
+        outs, found = batch_flat(flat, axis, leaves, dims)
+        wanted = flat_axes("vmap out_axes", trees[0], out_axes)
+        results = [
+            _at(x, dim, out, size, fun) for x, dim, out in zip(outs, found, wanted, strict=True)
+        ]
+        return trees[0].unflatten([as_result(x) for x in results])
+
+    try:
+        batched = wraps(fun)(batched)
+    except Exception:
+        pass
+    return batched
+
+
+def _at(x: Any, dim: int | None, wanted: int | None, size: int, fun: Callable) -> Any:
+    """A result with its mapped axis where `out_axes` wants it."""
+    if wanted is None:
+        if dim is None:
+            return x
+        raise ValueError(
+            f"vmap has mapped output but out_axes is None: a result of {fun_name(fun)} depends on "
+            "the mapped axis. Give the axis in out_axes, or reduce over it."
+        )
+    if dim is None:
+        x, dim = to_front(x, None, size), 0
+    ndim = get_aval(x).ndim
+    if not -ndim <= wanted < ndim:
+        raise ValueError(
+            f"vmap out_axes has {wanted}, which is out of bounds for a result of {ndim} dimensions "
+            f"(the mapped one included), of shape {get_aval(x).shape}."
+        )
+    return moveaxis(x, dim, wanted % ndim)
+
+
+def flat_axes(name: str, tree: Any, axes: Any) -> list[int | None]:
+    """One axis for each leaf, from a tree of axes that is a prefix of the tree."""
+    return tree_util.flatten_axes(name, tree, axes, kws=name.endswith("in_axes"))
+
+
+def mapped_size(
+    transform: str, fun: Callable, in_tree: Any, leaves: Sequence[Any], dims: Sequence[int | None],
+    given: int | None,
+) -> int:  # fmt: skip
+    """The size of the mapped axis. ValueError if it is unknown or not the same everywhere."""
+    sizes = []
+    for x, dim in zip(leaves, dims, strict=True):
+        if dim is None:
+            continue
+        shape = get_aval(x).shape
+        try:
+            sizes.append(shape[dim])
+        except IndexError:
+            which = _name_of(fun, in_tree, leaves, x)
+            raise ValueError(
+                f"{transform} was requested to map its argument along axis {dim}, which implies "
+                f"that its rank should be at least {dim + 1 if dim >= 0 else -dim}, but is only "
+                f"{len(shape)} (its shape is {shape}): {which} of {fun_name(fun)}. Use None for an "
+                "argument that is not mapped."
+            ) from None
+    distinct = set(sizes)
+    if given is not None:
+        distinct.add(given)
+    if len(distinct) == 1:
+        return distinct.pop()
+    if not distinct:
+        if not leaves:
+            raise ValueError(
+                f"{transform} wrapped function must be passed at least one argument containing an "
+                f"array, got empty arguments for {fun_name(fun)}."
+            )
+        raise ValueError(
+            f"{transform} must have at least one non-None value in in_axes, or axis_size."
+        )
+    raise ValueError(_mismatch(transform, fun, in_tree, leaves, dims, sizes, given))
+
+
+def _name_of(fun, in_tree, leaves, x) -> str:
+    names = argument_names(fun, in_tree) or []
+    for name, leaf in zip(names, leaves, strict=False):
+        if leaf is x:
+            return f"argument {name}"
+    return "an argument"
+
+
+def _mismatch(transform, fun, in_tree, leaves, dims, sizes, given) -> str:
+    names = argument_names(fun, in_tree) or [f"number {i}" for i in range(len(leaves))]
+    mapped = [(n, x, d) for n, x, d in zip(names, leaves, dims, strict=True) if d is not None]
+    common = Counter(sizes).most_common(1)[0][0] if given is None else given
+    lines = []
+    for (name, x, dim), size in zip(mapped, sizes, strict=True):
+        mark = "" if size == common else "   <-- differs"
+        lines.append(
+            f"  * axis {dim} of argument {name} of type {get_aval(x).str_short()} has size "
+            f"{size}{mark}"
+        )
+    asked = "" if given is None else f" (axis_size={given})"
+    return (
+        f"{transform} got inconsistent sizes for array axes to be mapped{asked}:\n"
+        + "\n".join(lines)
+        + f"\nMake them equal, or give None in in_axes for what {fun_name(fun)} takes whole."
+    )

@@ -1,0 +1,259 @@
+"""The types of pytree nodes: our own registry in jaxlib's C++, and how a class enters it.
+
+A class registered here is a leaf for any other user of jaxlib in the process, and the reverse.
+Ground floor: imports the standard library and jaxlib's pytree module only.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from jaxlib import _jax
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "PyTreeDef",
+    "SequenceKey",
+    "default_registry",
+    "flatten",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
+    "keystr",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "registry",
+    "unflatten",
+]
+
+PyTreeDef = _jax.pytree.PyTreeDef
+SequenceKey = _jax.pytree.SequenceKey
+DictKey = _jax.pytree.DictKey
+GetAttrKey = _jax.pytree.GetAttrKey
+FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
+
+KeyEntry = TypeVar("KeyEntry", bound=Hashable)
+KeyPath = tuple[KeyEntry, ...]
+_T = TypeVar("_T")
+_Cls = TypeVar("_Cls", bound=type)
+
+# Every pickled PyTreeDef refers to the registry as the global of this name.
+registry = default_registry = _jax.pytree.PyTreeRegistry()
+registry.__module__ = "minijax.tree_util"
+registry.__name__ = "default_registry"
+
+flatten = registry.flatten
+"""`flatten(tree, is_leaf=None) -> (leaves, treedef)`: the C++ method itself, for hot paths."""
+unflatten = PyTreeDef.unflatten
+"""`unflatten(treedef, leaves) -> tree`: the C++ method itself, for hot paths."""
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether values of exactly this type are nodes (containers) rather than leaves."""
+    return registry.is_node(typ)
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The direct children of a node and its metadata; ValueError if `tree` is a leaf."""
+    level = registry.flatten_one_level(tree)
+    if level is None:
+        raise ValueError(_not_a_node("flatten_one_level", tree))
+    return level
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+    """The `(key, child)` pairs of a node and its metadata; ValueError if `tree` is a leaf."""
+    level = registry.flatten_one_level_with_keys(tree)
+    if level is None:
+        raise ValueError(_not_a_node("flatten_one_level_with_keys", tree))
+    if level[1] is type(tree) and isinstance(tree, tuple):
+        # jaxlib 0.10 gives every field of a namedtuple the key of the first one.
+        return [(GetAttrKey(k), x) for k, x in zip(tree._fields, tree, strict=True)], level[1]
+    return level
+
+
+def _not_a_node(caller: str, tree: Any) -> str:
+    return (
+        f"{caller}: can't flatten `tree`: it is a leaf of type {type(tree)}. Pass a container, or "
+        "register the type (register_pytree_node, register_dataclass)."
+    )
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text: `['a'][0].b`; with `simple`, the bare keys, joined by `separator`."""
+    return separator.join(map(_simple_key if simple else str, keys))
+
+
+def _simple_key(key: Any) -> str:
+    match key:
+        case SequenceKey(bare) | DictKey(bare) | GetAttrKey(bare) | FlattenedIndexKey(bare):
+            return str(bare)
+    return str(key)
+
+
+# Registering node types
+
+
+def register_pytree_node(
+    nodetype: type[_T],
+    flatten_func: Callable[[_T], tuple[Any, Any]],
+    unflatten_func: Callable[[Any, Any], _T],
+    flatten_with_keys_func: Callable[[_T], tuple[Any, Any]] | None = None,
+) -> None:
+    """Make values of exactly the type `nodetype` nodes of pytrees.
+
+    `flatten_func(x)` gives `(children, metadata)`, `unflatten_func(metadata, children)` the value;
+    metadata must be hashable and comparable. `flatten_with_keys_func(x)` gives
+    `([(key, child), ...], metadata)`. ValueError if the type is registered already.
+    """
+    _check_class("register_pytree_node", nodetype)
+    registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+
+
+def register_pytree_with_keys(
+    nodetype: type[_T],
+    flatten_with_keys: Callable[[_T], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten_func: Callable[[Any, Iterable[Any]], _T],
+    flatten_func: Callable[[_T], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """`register_pytree_node`, the keys first; `flatten_func` defaults to dropping the keys."""
+
+    def without_keys(x: _T) -> tuple[Iterable[Any], Any]:
+        pairs, aux = flatten_with_keys(x)
+        return [child for _, child in pairs], aux
+
+    register_pytree_node(nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_node_class(cls: _Cls) -> _Cls:
+    """Register a class with `tree_flatten(self)` and classmethod `tree_unflatten`; a decorator."""
+    _check_class("register_pytree_node_class", cls)
+    register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys_class(cls: _Cls) -> _Cls:
+    """Register a class with `tree_flatten_with_keys(self)` and classmethod `tree_unflatten`.
+
+    `tree_flatten(self)` is used where the class has it.
+    """
+    _check_class("register_pytree_with_keys_class", cls)
+    register_pytree_with_keys(
+        cls, cls.tree_flatten_with_keys, cls.tree_unflatten, getattr(cls, "tree_flatten", None)
+    )
+    return cls
+
+
+def register_static(cls: _Cls) -> _Cls:
+    """Register a hashable type as a node without children: its values belong to the structure."""
+    _check_class("register_static", cls)
+    register_pytree_node(cls, lambda x: ((), x), lambda x, _: x, lambda x: ((), x))
+    return cls
+
+
+def register_dataclass(
+    nodetype: _Cls,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> _Cls:
+    """Register a class built by keyword from its fields, such as a dataclass; a decorator.
+
+    `data_fields` are children; `meta_fields` are metadata, hashable and comparable; `drop_fields`
+    are lost when flattened. By default a dataclass's fields are data, or meta if declared with
+    `field(metadata={"static": True})`. TypeError if one list is given without the other, or
+    none for a class that is no dataclass; ValueError if the lists overlap or are not the fields
+    with `init=True`.
+    """
+    given = (data_fields is not None) + (meta_fields is not None)
+    if given == 1:
+        raise TypeError(
+            f"register_dataclass: got data_fields={data_fields} meta_fields={meta_fields}. Give "
+            "both of them, or neither."
+        )
+    is_dataclass = dataclasses.is_dataclass(nodetype)
+    if not given:
+        if not is_dataclass:
+            raise TypeError(
+                f"register_dataclass: `nodetype` {nodetype!r} is not a dataclass. Pass data_fields "
+                "and meta_fields."
+            )
+        kept = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
+        data_fields = [f.name for f in kept if not f.metadata.get("static", False)]
+        meta_fields = [f.name for f in kept if f.metadata.get("static", False)]
+    _check_class("register_dataclass", nodetype)
+    _check_fields(nodetype, set(data_fields), set(meta_fields), set(drop_fields), is_dataclass)
+    registry.register_dataclass_node(nodetype, list(data_fields), list(meta_fields))
+    return nodetype
+
+
+def _check_fields(
+    nodetype: type, data: set[str], meta: set[str], drop: set[str], is_dataclass: bool
+) -> None:
+    if data & meta:
+        raise ValueError(
+            f"register_dataclass: data_fields and meta_fields of {nodetype} overlap: "
+            f"{sorted(data & meta)}. Put each field in one of them."
+        )
+    if not is_dataclass:
+        return
+    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init} - drop
+    missing, extra = sorted(wanted - data - meta), sorted((data | meta) - wanted)
+    if missing or extra:
+        raise ValueError(
+            f"register_dataclass: data_fields and meta_fields of {nodetype} must be its fields "
+            f"with init=True. Missing fields: {missing}. Unexpected fields: {extra}. "
+            "List each field once, or name it in drop_fields."
+        )
+
+
+def _check_class(caller: str, nodetype: Any) -> None:
+    if not isinstance(nodetype, type):
+        raise TypeError(
+            f"{caller}: the type to register must be a class; got {nodetype!r} of type "
+            f"{type(nodetype)}. Pass the class itself."
+        )
+
+
+def _flatten_ordered(x: collections.OrderedDict[Any, Any]) -> tuple[Any, Any]:
+    return list(x.values()), tuple(x)
+
+
+def _flatten_ordered_with_keys(x: collections.OrderedDict[Any, Any]) -> tuple[Any, Any]:
+    return [(DictKey(k), v) for k, v in x.items()], tuple(x)
+
+
+def _flatten_default(x: collections.defaultdict[Any, Any]) -> tuple[Any, Any]:
+    keys = tuple(sorted(x))
+    return [x[k] for k in keys], (x.default_factory, keys)
+
+
+def _flatten_default_with_keys(x: collections.defaultdict[Any, Any]) -> tuple[Any, Any]:
+    keys = tuple(sorted(x))
+    return [(DictKey(k), x[k]) for k in keys], (x.default_factory, keys)
+
+
+# None, tuples, namedtuples, lists and dicts are built into the C++ registry.
+registry.register_node(
+    collections.OrderedDict,
+    _flatten_ordered,
+    lambda keys, values: collections.OrderedDict(zip(keys, values, strict=True)),
+    _flatten_ordered_with_keys,
+)
+registry.register_node(
+    collections.defaultdict,
+    _flatten_default,
+    lambda aux, values: collections.defaultdict(aux[0], zip(aux[1], values, strict=True)),
+    _flatten_default_with_keys,
+)

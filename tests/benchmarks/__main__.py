@@ -1,0 +1,23 @@
+"""`python -m tests.benchmarks [processes] [dispatch] [programs]`: minijax and upstream in turn."""
+
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+from tests.benchmarks import dispatch, processes, programs
+from tests.benchmarks.timing import Table
+
+SECTIONS = {"processes": processes, "dispatch": dispatch, "programs": programs}
+
+
+def main(chosen):
+    table = Table()
+    print(f"{'':46s} {'minijax':>10s} {'upstream':>10s}   ratio")
+    for name in chosen or SECTIONS:
+        SECTIONS[name].rows(table)
+    table.print_summary()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

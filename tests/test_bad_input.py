@@ -1,0 +1,285 @@
+"""Wrong calls: upstream's error class, and a message that names what is wrong and what to do.
+
+Each row is a call, as a function of the library, and words that our message must contain: the
+argument or value at fault, and the remedy.
+"""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+CALLS = {}
+
+
+def wrong(label, *words):
+    def register(call):
+        assert label not in CALLS, label
+        CALLS[label] = (call, words)
+        return call
+
+    return register
+
+
+def table(rows):
+    for label, (words, call) in rows.items():
+        wrong(label, *words)(call)
+
+
+X = np.arange(3.0, dtype=np.float32)
+Y = np.ones((2, 3), np.float32)
+
+
+def leak(m):
+    kept = []
+    m.jit(lambda x: kept.append(x))(1.0)
+    return kept[0]
+
+
+def setitem(m):
+    x = m.numpy.arange(3)
+    x[0] = 1
+
+
+def donated(m):
+    import warnings
+
+    x = m.numpy.arange(3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        m.jit(lambda a: a + 1, donate_argnums=0)(x)
+    x.delete()
+    return x + 1
+
+
+def np_in_jit(m):
+    return m.jit(lambda x: np.sin(x))(X)
+
+
+table({
+    # shapes
+    "add shapes": (["(3,)", "(4,)"], lambda m: m.numpy.ones(3) + m.numpy.ones(4)),
+    "mul shapes": (["(2, 3)", "(2, 2)"], lambda m: m.numpy.ones((2, 3)) * m.numpy.ones((2, 2))),
+    "lax add shapes": (["(3,)", "(4,)"], lambda m: m.lax.add(X, np.ones(4, np.float32))),
+    "lax add ranks": (["(3,)", "(2, 3)"], lambda m: m.lax.add(X, Y)),
+    "lax add dtypes": (["float32", "int32"], lambda m: m.lax.add(X, np.arange(3, dtype=np.int32))),
+    "matmul shapes": (["(2, 3)"], lambda m: m.numpy.matmul(Y, Y)),
+    "matmul scalar": ([], lambda m: m.numpy.matmul(Y, 2.0)),
+    "dot shapes": (["(2, 3)"], lambda m: m.numpy.dot(Y, Y)),
+    "reshape size": (["(3,)", "(2, 2)"], lambda m: m.numpy.arange(3.0).reshape(2, 2)),
+    "reshape two unknown": (["-1"], lambda m: m.numpy.arange(3.0).reshape(-1, -1)),
+    "concatenate shapes": ([], lambda m: m.numpy.concatenate([Y, X])),
+    "concatenate nothing": ([], lambda m: m.numpy.concatenate([])),
+    "stack shapes": ([], lambda m: m.numpy.stack([X, X[:2]])),
+    "broadcast_to": (["float32[3]", "float32[2,2]"], lambda m: m.numpy.broadcast_to(X, (2, 2))),
+    "where shapes": ([], lambda m: m.numpy.where(X > 0, X, np.ones(4))),
+    "squeeze": ([], lambda m: m.numpy.squeeze(X, axis=0)),
+    "transpose axes": ([], lambda m: m.numpy.transpose(Y, (0, 0))),
+    "einsum size": ([], lambda m: m.numpy.einsum("ij,jk->ik", Y, Y)),
+    "lax reshape": (["(3,)"], lambda m: m.lax.reshape(X, (2,))),
+    "lax slice": ([], lambda m: m.lax.slice(X, (0,), (5,))),
+    "lax dynamic_slice": ([], lambda m: m.lax.dynamic_slice(X, (0,), (5,))),
+    "lax dynamic_slice ranks": ([], lambda m: m.lax.dynamic_slice(X, (0, 0), (1, 1))),
+    "lax pad": ([], lambda m: m.lax.pad(X, np.float32(0), ((0, 0, 0), (0, 0, 0)))),
+    "lax concatenate": ([], lambda m: m.lax.concatenate([X, Y], 0)),
+    "lax broadcast_in_dim": ([], lambda m: m.lax.broadcast_in_dim(X, (2, 2), (0,))),
+    "lax select": ([], lambda m: m.lax.select(X > 0, X, np.ones(4, np.float32))),
+    "lax dot_general": ([], lambda m: m.lax.dot_general(Y, Y, (((1,), (0,)), ((), ())))),
+    "lax conv rank": ([], lambda m: m.lax.conv(Y, Y, (1, 1), "SAME")),
+    "lax transpose": ([], lambda m: m.lax.transpose(Y, (0, 2))),
+    "lax clamp": ([], lambda m: m.lax.clamp(np.float32(0), X, np.ones(4, np.float32))),
+    # axes
+    "sum axis": (["2"], lambda m: m.numpy.sum(Y, axis=2)),
+    "sum negative axis": (["-3"], lambda m: m.numpy.sum(Y, axis=-3)),
+    "sum axis twice": ([], lambda m: m.numpy.sum(Y, axis=(0, 0))),
+    "argmax axis": ([], lambda m: m.numpy.argmax(m.numpy.arange(3.0), axis=1)),
+    "cumsum axis": ([], lambda m: m.numpy.cumsum(X, axis=1)),
+    "sort axis": ([], lambda m: m.numpy.sort(X, axis=3)),
+    "moveaxis": ([], lambda m: m.numpy.moveaxis(X, 0, 1)),
+    "swapaxes": ([], lambda m: m.numpy.swapaxes(m.numpy.arange(3.0), 0, 1)),
+    "expand_dims": ([], lambda m: m.numpy.expand_dims(X, 3)),
+    "concatenate axis": ([], lambda m: m.numpy.concatenate([X, X], axis=1)),
+    "flip axis": ([], lambda m: m.numpy.flip(X, axis=1)),
+    "take axis": ([], lambda m: m.numpy.take(X, 0, axis=2)),
+    "max of nothing": ([], lambda m: m.numpy.max(np.zeros(0, np.float32))),
+    "argmax of nothing": ([], lambda m: m.numpy.argmax(np.zeros(0, np.float32))),
+    # dtypes and kinds of values
+    "sum of a list": (["list"], lambda m: m.numpy.sum([1, 2, 3])),
+    "sin of a string": (["str"], lambda m: m.numpy.sin("a")),
+    "sin of None": ([], lambda m: m.numpy.sin(None)),
+    "array of strings": ([], lambda m: m.numpy.array(["a", "b"])),
+    "array of objects": ([], lambda m: m.numpy.array([object()])),
+    "bad dtype": ([], lambda m: m.numpy.zeros(3, "no_such_dtype")),
+    "negative size": ([], lambda m: m.numpy.zeros(-1)),
+    "lax sin of integers": (["int32"], lambda m: m.lax.sin(np.arange(3, dtype=np.int32))),
+    "lax not of floats": (["float32"], lambda m: m.lax.bitwise_not(X)),
+    "lax while predicate": ([], lambda m: m.lax.while_loop(lambda x: x, lambda x: x, X)),
+    "bitwise and of floats": ([], lambda m: m.numpy.bitwise_and(X, X)),
+    "left shift of floats": ([], lambda m: m.numpy.left_shift(X, X)),
+    "arange of nothing": ([], lambda m: m.numpy.arange()),
+    "int of a vector": (["(3,)"], lambda m: int(m.numpy.arange(3))),
+    "float of a vector": ([], lambda m: float(m.numpy.arange(3))),
+    "truth of a vector": (["any"], lambda m: bool(m.numpy.arange(3))),
+    "index by a float array": ([], lambda m: [1, 2][m.numpy.float32(1)]),
+    "len of a scalar": (["unsized"], lambda m: len(m.numpy.float32(1))),
+    "iterate a scalar": (["0-d"], lambda m: list(m.numpy.float32(1))),
+    "hash": (["unhashable"], lambda m: hash(m.numpy.arange(3))),
+    "item assignment": ([".at["], setitem),
+    # indexing
+    "too many indices": ([], lambda m: m.numpy.arange(3)[0, 0]),
+    "float index": ([], lambda m: m.numpy.arange(3)[1.0]),
+    "float array index": ([], lambda m: m.numpy.arange(3)[X]),
+    "list index": (["array(seq)"], lambda m: m.numpy.arange(3)[[0, 1]]),
+    "string index": ([], lambda m: m.numpy.arange(3)["a"]),
+    "two ellipses": (["..."], lambda m: m.numpy.ones((2, 3))[..., ..., 0]),
+    "mask of another shape": ([], lambda m: m.numpy.arange(3)[np.array([True, False])]),
+    "traced mask": (["where"], lambda m: m.jit(lambda x: x[x > 0])(X)),
+    "traced slice": ([], lambda m: m.jit(lambda x, n: x[:n])(X, 2)),
+    "at set shape": ([], lambda m: m.numpy.arange(3).at[0].set(np.arange(5))),
+    "at mode": (["mode"], lambda m: m.numpy.arange(3).at[5].get(mode="nowhere")),
+    # traced values where known ones are needed
+    "if on a tracer": (["cond"], lambda m: m.jit(lambda x: 1 if x > 0 else 2)(1.0)),
+    "while on a tracer": (["while_loop"], lambda m: m.jit(lambda x: x if x else x)(1.0)),
+    "int of a tracer": (["static"], lambda m: m.jit(lambda x: int(x))(1.0)),
+    "float of a tracer": (["static"], lambda m: m.jit(lambda x: float(x))(1.0)),
+    "range of a tracer": (["static"], lambda m: m.jit(lambda n: sum(range(n)))(3)),
+    "NumPy on a tracer": (["minijax.numpy"], np_in_jit),
+    "shape from a tracer": ([], lambda m: m.jit(lambda n: m.numpy.zeros(n))(3)),
+    "arange of a tracer": ([], lambda m: m.jit(lambda n: m.numpy.arange(n))(3)),
+    "leaked tracer": (["leaked"], lambda m: leak(m) + 1),
+    "leaked into jit": (["leaked"], lambda m: m.jit(lambda y: leak(m) + y)(1.0)),
+    "nonzero of a tracer": (["size"], lambda m: m.jit(m.numpy.nonzero)(X)),
+    "unique of a tracer": (["size"], lambda m: m.jit(m.numpy.unique)(X)),
+    "tolist of a tracer": ([], lambda m: m.jit(lambda x: x.tolist())(X)),
+    # jit
+    "jit of no function": (["callable"], lambda m: m.jit(3)),
+    "jit argument": (["str"], lambda m: m.jit(lambda x: x)("a")),
+    "jit result": (["str"], lambda m: m.jit(lambda x: "a")(1.0)),
+    "static unhashable": (
+        ["hashable", "[1]"], lambda m: m.jit(lambda x, n: x, static_argnums=1)(1.0, [1])
+    ),
+    "static out of range": (["5"], lambda m: m.jit(lambda x: x, static_argnums=5)(1.0)),
+    "static name": (["'z'"], lambda m: m.jit(lambda x: x, static_argnames="z")(1.0)),
+    "static argnums type": ([], lambda m: m.jit(lambda x: x, static_argnums="a")(1.0)),
+    "donated buffer": (["deleted"], donated),
+    "missing argument": ([], lambda m: m.jit(lambda x, y: x)(1.0)),
+    "compiled types": (
+        ["float32[3]", "float32[2,3]"], lambda m: m.jit(lambda x: x).lower(X).compile()(Y)
+    ),
+    # grad and its kin
+    "grad vector output": (["(3,)", "jac"], lambda m: m.grad(lambda x: x)(X)),
+    "grad integer input": (["allow_int"], lambda m: m.grad(lambda x: x * 1.0)(1)),
+    "grad boolean input": (["allow_int"], lambda m: m.grad(lambda x: x * 1.0)(True)),
+    "grad complex output": (["holomorphic"], lambda m: m.grad(lambda x: x * 1j)(1.0)),
+    "grad integer output": (["vjp"], lambda m: m.grad(lambda x: x.astype(np.int32))(X[0])),
+    "grad tree output": (["scalar"], lambda m: m.grad(lambda x: (x, x))(1.0)),
+    "grad argnums range": (["argnums"], lambda m: m.grad(lambda x: x, argnums=2)(1.0)),
+    "grad argnums type": (["argnums"], lambda m: m.grad(lambda x: x, argnums="a")(1.0)),
+    "grad without arguments": ([], lambda m: m.grad(lambda x: x)()),
+    "grad of no function": (["callable"], lambda m: m.grad(1.0)),
+    "grad has_aux": (["pair"], lambda m: m.grad(lambda x: x, has_aux=True)(1.0)),
+    "grad holomorphic real": (
+        ["holomorphic"], lambda m: m.grad(lambda x: x, holomorphic=True)(1.0)
+    ),
+    "jacrev complex": (["holomorphic"], lambda m: m.jacrev(lambda x: x * 1j)(X)),
+    "jacfwd integers": (["int32"], lambda m: m.jacfwd(lambda x: x)(np.arange(3, dtype=np.int32))),
+    "jvp lists": (["tuple"], lambda m: m.jvp(lambda x: x, 1.0, 1.0)),
+    "jvp structure": (["structure"], lambda m: m.jvp(lambda x: x, (X,), ((X, X),))),
+    "jvp shape": (["(3,)"], lambda m: m.jvp(lambda x: x, (X,), (X[:2],))),
+    "jvp dtype": (["int32"], lambda m: m.jvp(lambda x: x, (X,), (X.astype(np.int32),))),
+    "vjp structure": (["structure"], lambda m: m.vjp(lambda x: x, X)[1]((X, X))),
+    "vjp shape": (["(3,)", "float32"][1:], lambda m: m.vjp(lambda x: x, X)[1](X[:2])),
+    "linearize tangent": ([], lambda m: m.linearize(lambda x: x, X)[1](X[:2])),
+    "while in reverse": (
+        ["while_loop"],
+        lambda m: m.grad(lambda x: m.lax.while_loop(lambda c: c < 9.0, lambda c: c * 2, x))(1.0),
+    ),
+    "linear_transpose": ([], lambda m: m.linear_transpose(m.numpy.sin, X)(X)),
+    "custom_vjp forward": (["jvp"], lambda m: forward_through_custom_vjp(m)),
+    "custom_vjp count": ([], lambda m: m.grad(bad_custom_vjp(m, lambda r, ct: (ct, ct)))(1.0)),
+    "custom_vjp shape": ([], lambda m: m.grad(bad_custom_vjp(m, lambda r, ct: (X,)))(1.0)),
+    "custom_vjp without rule": (["defvjp"], lambda m: m.grad(m.custom_vjp(lambda x: x))(1.0)),
+    "custom_jvp without rule": (["defjvp"], lambda m: m.custom_jvp(lambda x: x)(1.0)),
+    # vmap
+    "vmap sizes": (["size 2", "size 3"], lambda m: m.vmap(m.numpy.add)(Y, X)),
+    "vmap in_axes count": (["in_axes"], lambda m: m.vmap(lambda x: x, in_axes=(0, 0))(X)),
+    "vmap in_axes type": (["in_axes"], lambda m: m.vmap(lambda x: x, in_axes="a")(X)),
+    "vmap in_axes rank": (["rank"], lambda m: m.vmap(lambda x: x, in_axes=1)(X)),
+    "vmap all None": (["in_axes"], lambda m: m.vmap(lambda x: x, in_axes=None)(X)),
+    "vmap no arguments": ([], lambda m: m.vmap(lambda: 1)()),
+    "vmap out_axes None": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=None)(X)),
+    "vmap out_axes range": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=5)(X)),
+    "vmap out_axes tree": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=(0, 0))(X)),
+    "vmap scalar": (["rank"], lambda m: m.vmap(lambda x: x)(1.0)),
+    "vmap axis_size": ([], lambda m: m.vmap(lambda x: x, axis_size=5)(X)),
+    "unbound axis": (["axis"], lambda m: m.lax.psum(X, "i")),
+    # control flow
+    "cond branches differ": ([], lambda m: m.lax.cond(True, lambda x: x, lambda x: (x, x), X)),
+    "cond branch dtypes": (
+        ["float32", "int32"],
+        lambda m: m.lax.cond(True, lambda x: x, lambda x: x.astype(np.int32), m.numpy.asarray(X)),
+    ),
+    "cond predicate": ([], lambda m: m.lax.cond(X, lambda x: x, lambda x: x, X)),
+    "switch without branches": ([], lambda m: m.lax.switch(0, [], X)),
+    "switch index": ([], lambda m: m.lax.switch(0.5, [lambda x: x, lambda x: x], X)),
+    "scan carry": (["carry"], lambda m: m.lax.scan(lambda c, x: ((c, c), x), 0.0, X)),
+    "scan carry shape": (["carry"], lambda m: m.lax.scan(lambda c, x: (X, x), 0.0, X)),
+    "scan lengths": ([], lambda m: m.lax.scan(lambda c, x: (c, c), 0.0, (X, Y))),
+    "scan without xs": (["length"], lambda m: m.lax.scan(lambda c, x: (c, c), 0.0, None)),
+    "scan no pair": ([], lambda m: m.lax.scan(lambda c, x: c, 0.0, X)),
+    "while carry": ([], lambda m: m.lax.while_loop(lambda c: c < 1, lambda c: X, 0.0)),
+    "fori bounds": ([], lambda m: m.lax.fori_loop(0.5, 2, lambda i, c: c, 0.0)),
+    # trees, devices, settings, random
+    "tree_map structure": ([], lambda m: m.tree_util.tree_map(lambda a, b: a, [1, 2], [1])),
+    "unflatten count": ([], lambda m: m.tree_util.tree_unflatten(m.tree_util.tree_structure([1]), [])),
+    "device_put value": ([], lambda m: m.device_put(object())),
+    "device_put place": ([], lambda m: m.device_put(X, "nowhere")),
+    "unknown platform": (["nowhere"], lambda m: m.devices("nowhere")),
+    "unknown setting": (["no_such"], lambda m: m.config.update("jax_no_such", 1)),
+    "random key": ([], lambda m: m.random.normal(X, (3,))),
+    "random shape": ([], lambda m: m.random.normal(m.random.key(0), (2.5,))),
+    "random dtype": ([], lambda m: m.random.normal(m.random.key(0), (3,), np.int32)),
+    "key arithmetic": ([], lambda m: m.random.key(0) + 1),
+    "choice without replacement": (
+        [], lambda m: m.random.choice(m.random.key(0), 3, (5,), replace=False)
+    ),
+})  # fmt: skip
+
+
+def forward_through_custom_vjp(m):
+    return m.jvp(bad_custom_vjp(m, lambda r, ct: (ct,)), (1.0,), (1.0,))
+
+
+def bad_custom_vjp(m, bwd):
+    f = m.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (x * 2.0, None), bwd)
+    return f
+
+
+def raised(m, call):
+    try:
+        call(m)
+    except Exception as error:
+        return error
+    return None
+
+
+def test_there_are_enough():
+    assert len(CALLS) >= 100, len(CALLS)
+
+
+@pytest.mark.parametrize("label", CALLS)
+def test_wrong_call(label):
+    call, words = CALLS[label]
+    theirs, ours = raised(jax, call), raised(minijax, call)
+    assert theirs is not None, "upstream accepts this call"
+    assert ours is not None, f"accepted, and upstream raises {type(theirs).__name__}: {theirs}"
+    names = [kind.__name__ for kind in type(ours).__mro__]
+    assert type(theirs).__name__ in names, f"{type(ours).__name__}: {ours} is not {type(theirs)}"
+    text = str(ours)
+    assert len(text) > 15, text
+    for word in words:
+        assert re.search(re.escape(word), text, re.IGNORECASE), f"{word!r} is not in: {text}"

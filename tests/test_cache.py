@@ -1,0 +1,120 @@
+"""The cache of compiled programs on disk: shared, bounded, private, and wary of damage."""
+
+import os
+import stat
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax.config import override
+from minijax.runtime import cache
+
+PROGRAM = """
+import minijax, minijax.numpy as jnp, sys
+f = minijax.jit(lambda x: jnp.sin(x) * 3 + {number})
+print(f(jnp.arange(4.0)).tolist())
+"""
+
+
+def run(folder, number=1, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", PROGRAM.format(number=number)],
+        env={**os.environ, "MINIJAX_CACHE_DIR": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+def programs(folder):
+    return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+
+
+def test_second_process_finds_the_programs(tmp_path):
+    folder = tmp_path / "cache"
+    first, _ = run(folder)
+    kept = {p: p.stat().st_ino for p in programs(folder)}
+    assert kept
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in kept)
+    again, errors = run(folder)
+    assert again == first and not errors
+    assert {p: p.stat().st_ino for p in programs(folder)} == kept, "nothing was written again"
+    run(folder, number=2)
+    assert len(programs(folder)) > len(kept)
+    assert run(folder, XLA_FLAGS="--xla_cpu_enable_fast_math=true")[0]
+    assert len(programs(folder)) > len(kept) + 1, "flags are part of the key"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "corrupted", "empty", "foreign"])
+def test_damage_is_noticed(tmp_path, damage):
+    first, _ = run(tmp_path)
+    victims = programs(tmp_path)
+    for path in victims:
+        content = path.read_bytes()
+        path.write_bytes(
+            {
+                "truncated": content[: len(content) // 2],
+                "corrupted": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+                "empty": b"",
+                "foreign": b"something else entirely",
+            }[damage]
+        )
+    again, errors = run(tmp_path)
+    assert again == first
+    assert "damaged" in errors
+    assert run(tmp_path) == (first, ""), "the damaged entries were replaced"
+
+
+def test_off_by_a_setting(tmp_path):
+    run(tmp_path / "a", MINIJAX_ENABLE_COMPILATION_CACHE="0")
+    assert not (tmp_path / "a").exists()
+
+
+def test_least_recently_used_go_first(tmp_path):
+    kept = cache.DiskCache(tmp_path, max_size=1000)
+    for index in range(5):
+        kept.put(f"key{index}", bytes(300))
+        os.utime(tmp_path / f"key{index}", (index + 1, index + 1))
+    os.utime(tmp_path / "key0", (100, 100))
+    kept.evict()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["key0", "key4"]
+
+
+def test_many_writers(tmp_path):
+    kept = cache.DiskCache(tmp_path, max_size=1 << 20)
+    for _ in range(3):
+        kept.put("same", b"payload" * 100)
+    assert kept.get("same") == b"payload" * 100
+    assert kept.get("absent") is None
+    assert [p.name for p in tmp_path.iterdir()] == ["same"]
+
+
+def test_unusable_folder_is_a_warning(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    cache.reset_cache()
+    with override("compilation_cache_dir", str(blocked)), pytest.warns(UserWarning, match="off"):
+        assert minijax.jit(lambda x: x + 0.123)(jnp.ones(1)).shape == (1,)
+    cache.reset_cache()
+
+
+def test_eight_processes_at_once(tmp_path):
+    command = [sys.executable, "-c", PROGRAM.format(number=5)]
+    environment = {**os.environ, "MINIJAX_CACHE_DIR": str(tmp_path)}
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    results = [process.communicate() for process in running]
+    assert all(process.returncode == 0 for process in running), results
+    assert len({out for out, _ in results}) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(float(jnp.sin(1.0)))

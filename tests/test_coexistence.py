@@ -1,0 +1,93 @@
+"""Upstream and minijax in one process: either order, different settings, arrays passed between."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy as np
+{imports}
+minijax.config.update("jax_enable_x64", {ours})
+jax.config.update("jax_enable_x64", {theirs})
+
+def results(m):
+    jnp = m.numpy
+    x = jnp.arange(5) * 0.5
+    f = lambda x: jnp.sum(jnp.sin(x) ** 2)
+    tree = {{"a": x, "b": (x, None)}}
+    leaves, treedef = m.tree_util.tree_flatten(tree)
+    return [
+        x, f(x), m.grad(f)(x), m.jit(m.vmap(m.grad(jnp.sin)))(x), m.random.normal(m.random.key(0), (3,)),
+        jnp.asarray(3), jnp.asarray(2.5), *leaves, x @ x, m.lax.scan(lambda c, a: (c + a, c), 0.0, x)[1],
+    ]
+
+def flat(values):
+    return [(np.asarray(v).tobytes(), str(v.dtype), bool(v.weak_type)) for v in values]
+
+first = [flat(results(m)) for m in (minijax, jax)]
+again = [flat(results(m)) for m in (jax, minijax)][::-1]
+assert first == again
+wide = lambda m: str(m.numpy.arange(3.0).dtype)
+assert wide(minijax) == ("float64" if {ours} else "float32")
+assert wide(jax) == ("float64" if {theirs} else "float32")
+
+# Arrays pass both ways, as NumPy arrays and by DLPack.
+a, b = minijax.numpy.arange(4.0), jax.numpy.arange(4.0)
+assert isinstance(minijax.numpy.asarray(np.asarray(b)) + a, minijax.Array)
+assert isinstance(jax.numpy.asarray(np.asarray(a)) + b, jax.Array)
+assert not isinstance(a, jax.Array) and not isinstance(b, minijax.Array)
+np.testing.assert_array_equal(np.from_dlpack(a), np.from_dlpack(b))
+np.testing.assert_array_equal(minijax.dlpack.from_dlpack(b), jax.dlpack.from_dlpack(a))
+
+# A pytree class of one is a leaf of the other.
+class Box:
+    def __init__(self, x): self.x = x
+minijax.tree_util.register_pytree_node(Box, lambda b: ((b.x,), None), lambda _, c: Box(*c))
+assert len(minijax.tree_util.tree_leaves(Box(1))) == 1
+assert isinstance(jax.tree_util.tree_leaves(Box(1))[0], Box)
+
+# Settings of one do not touch the other; errors neither.
+with minijax.enable_x64(True):
+    assert wide(minijax) == "float64" and wide(jax) == ("float64" if {theirs} else "float32")
+with jax.enable_x64(False):
+    assert wide(jax) == "float32" and wide(minijax) == ("float64" if {ours} else "float32")
+with minijax.debug_nans(True):
+    jax.numpy.log(-1.0)
+    try:
+        minijax.numpy.log(-1.0)
+    except FloatingPointError:
+        pass
+    else:
+        raise AssertionError("debug_nans had no effect")
+assert first == [flat(results(m)) for m in (minijax, jax)]
+print("fine")
+"""
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(False, True), (True, False)])
+@pytest.mark.parametrize("order", ["import jax\nimport minijax", "import minijax\nimport jax"])
+def test_one_process(order, ours, theirs):
+    imports = order + "\nimport jax.dlpack, minijax.numpy"
+    program = PROGRAM.format(imports=imports, ours=ours, theirs=theirs)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("fine")
+
+
+def test_results_alone_and_together():
+    """What minijax computes does not depend on whether upstream was imported."""
+    program = (
+        "{first}import minijax, minijax.numpy as jnp, numpy as np\n"
+        "x = jnp.linspace(0, 1, 7)\n"
+        "y = minijax.grad(lambda x: jnp.sum(jnp.tanh(x) * minijax.random.normal("
+        "minijax.random.key(3), (7,))))(x)\n"
+        "print(np.asarray(y).tobytes().hex(), repr(x))\n"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(first=first)], capture_output=True, check=True
+        ).stdout
+        for first in ("", "import jax\n")
+    ]
+    assert found[0] == found[1]

@@ -1,0 +1,103 @@
+"""Collectives over an axis that vmap names, under jit and grad, against upstream."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.differential import assert_same
+
+X = np.arange(3.0, dtype=np.float32)
+Y = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+S = Y[:, :3]
+RING = [(0, 1), (1, 2), (2, 0)]
+
+
+def named(m, f, x, **options):
+    return m.vmap(f, axis_name="i", **options)(x)
+
+
+def twice(m, f, x):
+    return m.vmap(m.vmap(f, axis_name="j"), axis_name="i")(x)
+
+
+CALLS = {
+    "psum": lambda m: named(m, lambda x: m.lax.psum(x, "i"), X),
+    "psum tree": lambda m: named(m, lambda x: m.lax.psum({"a": x, "b": 1}, "i"), X),
+    "psum number": lambda m: named(m, lambda x: x * m.lax.psum(2, "i"), X),
+    "psum bool": lambda m: named(m, lambda x: m.lax.psum(x > 0, "i"), X),
+    "psum unmapped": lambda m: named(m, lambda x: m.lax.psum(m.numpy.float32(2), "i") + x, X),
+    "psum two axes": lambda m: twice(m, lambda x: m.lax.psum(x, ("i", "j")), S),
+    "psum outer axis": lambda m: twice(m, lambda x: m.lax.psum(x, "i"), S),
+    "pmean": lambda m: named(m, lambda x: m.lax.pmean(x, "i"), X),
+    "pmean integer": lambda m: named(m, lambda x: m.lax.pmean(x, "i"), np.arange(3)),
+    "pmean number": lambda m: named(m, lambda x: m.lax.pmean(3, "i") * x, X),
+    "pmax": lambda m: named(m, lambda x: m.lax.pmax(x, "i"), X),
+    "pmin": lambda m: named(m, lambda x: m.lax.pmin(x, "i"), Y),
+    "axis_index": lambda m: named(m, lambda x: x + m.lax.axis_index("i"), X),
+    "axis_index two": lambda m: twice(m, lambda x: m.lax.axis_index(("i", "j")), S),
+    "axis_size": lambda m: named(m, lambda x: x + m.lax.axis_size("i"), X),
+    "ppermute": lambda m: named(m, lambda x: m.lax.ppermute(x, "i", RING), Y),
+    "pshuffle": lambda m: named(m, lambda x: m.lax.pshuffle(x, "i", [1, 2, 0]), X),
+    "all_gather": lambda m: named(m, lambda x: m.lax.all_gather(x, "i"), Y),
+    "all_gather axis": lambda m: named(m, lambda x: m.lax.all_gather(x, "i", axis=1), Y),
+    "all_gather tiled": lambda m: named(m, lambda x: m.lax.all_gather(x, "i", tiled=True), Y),
+    "all_gather out": lambda m: named(m, lambda x: m.lax.all_gather(x, "i"), Y, out_axes=None),
+    "all_to_all": lambda m: named(m, lambda x: m.lax.all_to_all(x, "i", 0, 0), S),
+    "all_to_all axes": lambda m: named(
+        m, lambda x: m.lax.all_to_all(x, "i", 0, 1), np.arange(18.0).reshape(3, 3, 2)
+    ),
+    "all_to_all tiled": lambda m: named(
+        m, lambda x: m.lax.all_to_all(x, "i", 0, 1, tiled=True), np.arange(36.0).reshape(3, 6, 2)
+    ),
+    "all_to_all tiled back": lambda m: named(
+        m, lambda x: m.lax.all_to_all(x, "i", 1, 0, tiled=True), np.arange(36.0).reshape(3, 2, 6)
+    ),
+    "pswapaxes": lambda m: named(m, lambda x: m.lax.pswapaxes(x, "i", 0), S),
+    "psum_scatter": lambda m: named(m, lambda x: m.lax.psum_scatter(x, "i"), S),
+    "psum_scatter tiled": lambda m: named(
+        m, lambda x: m.lax.psum_scatter(x, "i", tiled=True), np.arange(18.0).reshape(3, 6)
+    ),
+    "in_axes 1": lambda m: named(m, lambda x: m.lax.psum(x, "i") + x, Y, in_axes=1, out_axes=1),
+}
+
+GRADS = [
+    "psum", "pmean", "ppermute", "all_gather", "all_gather tiled", "all_to_all", "psum_scatter",
+    "psum_scatter tiled", "all_to_all tiled",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values(name):
+    assert_same(CALLS[name](minijax), CALLS[name](jax))
+    assert_same(minijax.jit(lambda: CALLS[name](minijax))(), jax.jit(lambda: CALLS[name](jax))())
+
+
+@pytest.mark.parametrize("name", GRADS)
+def test_gradients(name):
+    def inside(m, x):
+        shape = {"psum_scatter": (3, 3), "all_to_all": (3, 3)}.get(name)
+        x = x if shape is None else x[:, :3]
+        if "tiled" in name and name != "all_gather tiled":
+            x = np.arange(36.0, dtype=np.float32).reshape(3, 6, 2)
+        per_example = {
+            "psum": lambda x: m.lax.psum(x, "i"),
+            "pmean": lambda x: m.lax.pmean(x, "i"),
+            "ppermute": lambda x: m.lax.ppermute(x, "i", RING),
+            "all_gather": lambda x: m.lax.all_gather(x, "i"),
+            "all_gather tiled": lambda x: m.lax.all_gather(x, "i", tiled=True),
+            "all_to_all": lambda x: m.lax.all_to_all(x, "i", 0, 0),
+            "all_to_all tiled": lambda x: m.lax.all_to_all(x, "i", 0, 1, tiled=True),
+            "psum_scatter": lambda x: m.lax.psum_scatter(x, "i"),
+            "psum_scatter tiled": lambda x: m.lax.psum_scatter(x, "i", tiled=True),
+        }[name]
+
+        def loss(x):
+            out = per_example(x) ** 2
+            return m.numpy.sum(out * np.arange(1.0, out.size + 1).reshape(out.shape))
+
+        within = m.vmap(m.grad(loss), axis_name="i")(x)
+        around = m.grad(lambda x: m.numpy.sum(m.vmap(loss, axis_name="i")(x)))(x)
+        return within, around
+
+    assert_same(inside(minijax, Y), inside(jax, Y))

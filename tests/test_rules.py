@@ -1,0 +1,46 @@
+"""The table of rules is total: each cell of each primitive is a rule, or a stated reason."""
+
+import pytest
+
+import minijax.random  # registers its primitives
+from minijax import lax
+from minijax.core.primitive import NoRule, all_primitives
+
+ONE_OF = {
+    "shape": ("rule_shape",),
+    "jvp": ("rule_jvp",),
+    "transpose": ("rule_transpose",),
+    "batch": ("rule_batch", "rule_batch_axis"),
+    "lower": ("rule_lower",),
+}
+
+
+def ours():
+    """The primitives of the package: tests may have made others."""
+    return {
+        name: primitive
+        for name, primitive in sorted(all_primitives.items())
+        if primitive.rule_shape.__module__.startswith("minijax.")
+    }
+
+
+@pytest.mark.parametrize("column", ONE_OF)
+def test_every_cell_is_filled(column):
+    assert lax.add_p.name in all_primitives and minijax.random is not None
+    empty = [
+        name
+        for name, primitive in ours().items()
+        if all(getattr(primitive, slot) is None for slot in ONE_OF[column])
+    ]
+    assert not empty, f"no {column} rule, and no reason why: {empty}"
+
+
+def test_reasons_say_something():
+    for name, primitive in ours().items():
+        for slots in ONE_OF.values():
+            for slot in slots:
+                cell = getattr(primitive, slot)
+                if isinstance(cell, NoRule):
+                    assert len(cell.reason) > 8, (name, slot)
+                    with pytest.raises(cell.error):
+                        cell()

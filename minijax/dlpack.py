@@ -56,7 +56,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             f"is wanted on {target}: pass copy=None."
         )
     buffer = buffers.retyped(buffer, aval, home)
-    array = ArrayImpl(buffer, aval, Signature(aval, home, True))
+    array = ArrayImpl(buffer, Signature(aval, home, True))
     if target != home:
         return put_array(array, target)
     return array.__copy__() if copy else array

@@ -16,7 +16,7 @@ from minijax.core.avals import ShapedArray, aval_makers, get_aval
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, platforms, sharding
 
-__all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array"]
+__all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
 
 
 class Signature:
@@ -45,12 +45,15 @@ _signatures: dict[tuple, Signature] = {}
 class ArrayImpl(Array):
     """A concrete array. `_buffer` is jaxlib's array; `signature` its full type."""
 
-    __slots__ = ("_buffer", "aval", "signature")
+    __slots__ = ("_buffer", "signature")
 
-    def __init__(self, buffer: Any, aval: ShapedArray, signature: Signature):
+    def __init__(self, buffer: Any, signature: Signature):
         self._buffer = buffer
-        self.aval = aval
         self.signature = signature
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.signature.aval
 
     @property
     def sharding(self) -> Any:
@@ -243,7 +246,7 @@ class ArrayImpl(Array):
     def __copy__(self) -> ArrayImpl:
         self._check_deleted()
         buffer = buffers.move(self._buffer, self.signature.sharding, copy=True)
-        return ArrayImpl(buffer, self.aval, self.signature)
+        return ArrayImpl(buffer, self.signature)
 
     def __reduce__(self):
         return _unpickle, (np.array(self._stored), self.shape, self.dtype, self.aval.weak_type)
@@ -276,7 +279,7 @@ def array_from_numpy(
     if where is None:
         where = sharding.single_device(platforms.default_device())
     signature = Signature(aval, where, committed)
-    return ArrayImpl(buffers.put(value, stored, where, committed, copy=copy), aval, signature)
+    return ArrayImpl(buffers.put(value, stored, where, committed, copy=copy), signature)
 
 
 _scalars: dict[tuple, ArrayImpl] = {}
@@ -295,6 +298,22 @@ def scalar_array(x: Any) -> ArrayImpl:
             _scalars.clear()
         aval = get_aval(x)
         found = _scalars[key] = array_from_numpy(_checked_scalar(x, aval), aval)
+    return found
+
+
+_FEW_BYTES = 64
+
+
+def small_array(x: np.ndarray) -> ArrayImpl:
+    """An operand from the host; a few integers, which are mostly indices, are kept as numbers are."""
+    if x.nbytes > _FEW_BYTES or x.dtype.kind not in "iu":
+        return as_array(x)
+    key = (x.dtype, x.shape, x.tobytes(), local.context.key)
+    found = _scalars.get(key)
+    if found is None or found._buffer.is_deleted():
+        if len(_scalars) >= _MOST_SCALARS:
+            _scalars.clear()
+        found = _scalars[key] = as_array(x)
     return found
 
 

@@ -216,7 +216,7 @@ class Program:
         except Exception:
             check_deleted(args)
             raise
-        outs = list(map(ArrayImpl, results, self.lowered.out_avals, self.out_signatures))
+        outs = list(map(ArrayImpl, results, self.out_signatures))
         if self.checked:
             check_finite(outs, self.name)
         return outs
@@ -239,7 +239,7 @@ def _on(where: Any, value: ArrayImpl) -> ArrayImpl:
     if value.signature.sharding is where or value.signature.sharding == where:
         return value
     moved = buffers.move(value._buffer, where)
-    return ArrayImpl(moved, value.aval, Signature(value.aval, where, value.committed))
+    return ArrayImpl(moved, Signature(value.aval, where, value.committed))
 
 
 def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
@@ -285,9 +285,14 @@ def _thawed(options: dict) -> dict:
     return {**options, "options": dict(found) if found else None}
 
 
-def run_primitive(trace: EvalTrace, primitive: Primitive, args: tuple, params: dict) -> Any:
-    """Run one equation at once: compiled on first use, then found by its key."""
-    if primitive.rule_impl is not None:
+def run_primitive(
+    trace: EvalTrace, primitive: Primitive, args: tuple, params: dict, use_impl: bool = True
+) -> Any:
+    """Run one equation at once: compiled on first use, then found by its key.
+
+    A primitive with an `impl` rule is run by that, unless `use_impl` is false.
+    """
+    if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
     # What holds programs is remembered with the first of them, and goes when it goes.
@@ -310,7 +315,7 @@ def run_primitive(trace: EvalTrace, primitive: Primitive, args: tuple, params: d
         check_deleted(arrays)
         raise
     signature = program.out_signatures[0]
-    return ArrayImpl(results[0], signature.aval, signature)
+    return ArrayImpl(results[0], signature)
 
 
 def _memo_of(params: dict) -> dict:

@@ -182,7 +182,8 @@ div_p = elementwise(
     [NUMBER, NUMBER],
     jvp=[
         lambda t, out, x, y: div_p.bind(t, y),
-        lambda t, out, x, y: mul_p.bind(t, neg_p.bind(div_p.bind(out, y))),
+        # Nothing the size of the result is kept for the backward pass but the result itself.
+        lambda t, out, x, y: mul_p.bind(div_p.bind(neg_p.bind(t), y), out),
     ],
 )
 

@@ -55,11 +55,9 @@ def einsum(
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     text, operands = _as_text(subscripts, operands)
-    check_arraylike("einsum", *operands)
     if isinstance(optimize, list):
         optimize = tuple(map(_frozen, optimize))
-    steps = _plan(text, tuple([tuple(np.shape(x)) for x in operands]), optimize)
-    return _einsum(list(operands), steps, precision, preferred_element_type, out_sharding)
+    return _einsum(text, optimize, precision, preferred_element_type, out_sharding, *operands)
 
 
 def _frozen(step: Any) -> Any:
@@ -194,9 +192,11 @@ def _pairwise(step: tuple[int, ...]) -> list[tuple[int, ...]]:
 # -- computing --------------------------------------------------------------------------------
 
 
-@library(static=("plan", "precision", "preferred", "out_sharding"))
-def _einsum(operands, plan, precision, preferred, out_sharding):
-    inputs, output, steps = plan
+@library(static=("text", "optimize", "precision", "preferred", "out_sharding"))
+def _einsum(text, optimize, precision, preferred, out_sharding, *operands):
+    check_arraylike("einsum", *operands)
+    shapes = tuple([tuple(np.shape(x)) for x in operands])
+    inputs, output, steps = _plan(text, shapes, optimize)
     arrays = [to_array("einsum", x, i) for i, x in enumerate(operands)]
     dtype, weak = _result_type(arrays, preferred)
     if len(arrays) > 2 or any(len(set(labels)) < len(labels) for labels in inputs):
@@ -287,7 +287,7 @@ def _multiply(one, two, needed: set[str], wanted: str | None, precision, dtype) 
     summed = [label for label in shared if label not in needed]
     free = ["".join([label for label in labels if label not in shared]) for labels in (left, right)]
     lead = "".join(batch)
-    if wanted is not None and lead + free[0] + free[1] != wanted == lead + free[1] + free[0]:
+    if wanted is not None and lead + free[0] + free[1] != wanted:  # as upstream's programs are
         (left, a), (right, b), free = (right, b), (left, a), free[::-1]
     dims = tuple([
         tuple([tuple([labels.index(label) for label in group]) for labels in (left, right)])

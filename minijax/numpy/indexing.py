@@ -126,7 +126,7 @@ def _run(key: tuple, name: str, arrays: list[ArrayImpl], fun: Callable) -> Array
             program.handlers
         )[0]
         signature = program.out_signatures[0]
-        return ArrayImpl(buffer, signature.aval, signature)
+        return ArrayImpl(buffer, signature)
     return program(arrays)[0]
 
 
@@ -156,7 +156,7 @@ def getitem(x: Array, idx: Any) -> Array:
                     program.handlers
                 )[0]
                 signature = program.out_signatures[0]
-                return ArrayImpl(buffer, signature.aval, signature)
+                return ArrayImpl(buffer, signature)
             key = (x.signature, place.signature, context.key)
             index = ((), _WITHIN, *[(SLICE, 0, n, 1, n) for n in shape[1:]])
             return _run(

@@ -63,6 +63,9 @@ def arange(
 
     The bounds must be known: TypeError or ConcretizationTypeError for traced ones.
     """
+    if type(start) is int and 0 < start <= _ON_HOST and stop is step is dtype is device is None:
+        if out_sharding is None and local.context.trace is eval_trace:
+            return as_array(np.arange(start, dtype=dtypes.int_()))
     dtype = as_dtype(dtype, "arange")
     bounds = [_known(x, name) for x, name in ((start, "start"), (stop, "stop"), (step, "step"))]
     if stop is None and step is None:

@@ -56,6 +56,7 @@ def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
 # -- take ----------------------------------------------------------------------------------------
 
 
+@library(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
 def take(
     a: Any,
     indices: Any,
@@ -86,13 +87,6 @@ def take(
         )
     if mode not in _MODES:
         raise ValueError(f"Invalid mode {mode!r} for np.take: it is one of {_MODES}.")
-    if fill_value is not None and fill_value != fill_value:
-        fill_value = np.nan  # one object for all: they are no equal keys
-    return _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
-
-
-@library(static=("axis", "mode", "unique", "ordered", "fill_value"))
-def _take(a, indices, axis, mode, unique, ordered, fill_value):
     x, places = to_array("take", a), _places("take", indices)
     if axis is None or not x.ndim:
         canonical_axis(axis or 0, max(x.ndim, 1))
@@ -124,8 +118,8 @@ def _take(a, indices, axis, mode, unique, ordered, fill_value):
         expand_dims(places, (count,)),
         numbers,
         (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
-        unique_indices=unique,
-        indices_are_sorted=ordered,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
         mode=chosen,
         fill_value=fill_value,
     )

@@ -312,22 +312,22 @@ class JitFunction:
             return self._bind(context, args, kwargs)
         try:
             if kwargs or not args or type(args[0]) is not ArrayImpl:
-                args_flat, tree = tree_util.flatten((args, kwargs))
-                entry = self._fast[(context.key, tree, *[a.signature for a in args_flat])]
+                leaves, tree = tree_util.flatten((args, kwargs))
+                entry = self._fast[(context.key, tree, *[a.signature for a in leaves])]
             else:
-                args_flat = args
+                leaves = args
                 entry = self._fast[(context.key, *[a.signature for a in args])]
         except (KeyError, AttributeError, TypeError):
             return self._call(context, args, kwargs)
-        execute, handlers, out_avals, out_signatures, out_tree = entry
+        execute, handlers, signatures, out_tree = entry
         try:
-            results = execute([a._buffer for a in args_flat]).consume_with_handlers(handlers)
+            results = execute([a._buffer for a in leaves]).consume_with_handlers(handlers)
         except Exception:
-            check_deleted(args_flat)
+            check_deleted(leaves)
             raise
         if out_tree is None:
-            return ArrayImpl(results[0], out_avals[0], out_signatures[0])
-        return out_tree.unflatten(map(ArrayImpl, results, out_avals, out_signatures))
+            return ArrayImpl(results[0], signatures[0])
+        return out_tree.unflatten(map(ArrayImpl, results, signatures))
 
     def _call(self, context, args, kwargs):
         """An eager call that is not simply of arrays met before."""
@@ -371,7 +371,6 @@ class JitFunction:
             found = (
                 program.execute,
                 program.handlers,
-                program.lowered.out_avals,
                 program.out_signatures,
                 None if traced.out_tree == _LEAF else traced.out_tree,
             )

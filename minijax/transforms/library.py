@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl, as_array, scalar_array
+from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import check_deleted, program_for
 from minijax.config import local
 from minijax.core.jaxpr import DebugInfo
@@ -24,6 +24,8 @@ from minijax.core.trace import eval_trace
 __all__ = ["library", "program_table"]
 
 _NUMBERS = frozenset((float, int, bool, complex))
+# Comparing tells neither apart their zeros nor that one NaN is another.
+_SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _LEAF = tree_util.tree_structure(0)
 _registered: list[dict] = []
 
@@ -56,26 +58,51 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
         raise TypeError(f"{fun.__name__} has no parameters {unknown}")
     static_names = frozenset(static)
     static_places = frozenset(i for i, name in enumerate(positional) if name in static_names)
+    takes_number = 1 not in static_places
     programs: dict[tuple, tuple] = {}
-    plain: dict[tuple, tuple] = {}  # for calls with nothing but arrays: the least work
+    plain: dict[tuple, tuple] = {}  # for calls of arrays, and static keywords: the least work
     _registered.extend((programs, plain))
 
     def wrapper(*args, **kwargs):
         context = local.context
         if context.trace is not eval_trace:
             return fun(*args, **kwargs)
-        if not kwargs:
-            try:
-                execute, handlers, signature = plain[(context.key, *[a.signature for a in args])]
-            except (KeyError, AttributeError):
-                pass
+        try:
+            if not kwargs:
+                if len(args) == 1:
+                    (x,) = args
+                    execute, handlers, signature = plain[(context.key, x.signature)]
+                    operands = [x._buffer]
+                elif len(args) == 2:
+                    x, y = args
+                    if type(y) in _NUMBERS and takes_number:
+                        y = scalar_array(y)
+                    execute, handlers, signature = plain[(context.key, x.signature, y.signature)]
+                    operands = [x._buffer, y._buffer]
+                else:
+                    execute, handlers, signature = plain[
+                        (context.key, *[a.signature for a in args])
+                    ]
+                    operands = [a._buffer for a in args]
             else:
-                try:
-                    results = execute([a._buffer for a in args]).consume_with_handlers(handlers)
-                except Exception:
-                    check_deleted(args)
-                    raise
-                return ArrayImpl(results[0], signature.aval, signature)
+                execute, handlers, signature = plain[
+                    (
+                        context.key,
+                        *[a.signature for a in args],
+                        *kwargs.items(),
+                        *map(type, kwargs.values()),
+                    )
+                ]
+                operands = [a._buffer for a in args]
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            try:
+                results = execute(operands).consume_with_handlers(handlers)
+            except Exception:
+                check_deleted(args)
+                raise
+            return ArrayImpl(results[0], signature)
         if context.settings.disable_jit:
             return fun(*args, **kwargs)
         return general(context, args, kwargs)
@@ -92,7 +119,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                     key.append(x.signature)
                 elif place in static_places or x is None:
                     key.append(kind)
-                    key.append(x)
+                    key.append(repr(x) if kind in _SIGNED else x)
                 elif kind in _NUMBERS:
                     x = scalar_array(x)
                     arrays.append(x)
@@ -109,7 +136,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                         key.append(x.signature)
                     elif name in static_names or x is None:
                         key.append(kind)
-                        key.append(x)
+                        key.append(repr(x) if kind in _SIGNED else x)
                     else:
                         _add(x, arrays, key)
             full = tuple(key)
@@ -121,10 +148,16 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                 fun, static_places, static_names, args, kwargs, arrays
             )
             program, out_tree = entry
-            if out_tree is None and program.simple and len(arrays) == len(args) and not kwargs:
+            kinds = [type(x) for x in kwargs.values()]
+            if (
+                out_tree is None
+                and program.simple
+                and len(arrays) == len(args)
+                and _SIGNED.isdisjoint(kinds)
+            ):
                 found = (program.execute, program.handlers, program.out_signatures[0])
-                if all(type(x) is ArrayImpl for x in args):
-                    plain[(context.key, *[a.signature for a in args])] = found
+                signatures = [a.signature for a in arrays]
+                plain[(context.key, *signatures, *kwargs.items(), *kinds)] = found
         program, out_tree = entry
         if program.simple:
             try:
@@ -135,12 +168,8 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                 check_deleted(arrays)
                 raise
             if out_tree is None:
-                signature = program.out_signatures[0]
-                return ArrayImpl(results[0], signature.aval, signature)
-            outs = [
-                ArrayImpl(b, s.aval, s)
-                for b, s in zip(results, program.out_signatures, strict=True)
-            ]
+                return ArrayImpl(results[0], program.out_signatures[0])
+            outs = map(ArrayImpl, results, program.out_signatures)
         else:
             outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
@@ -152,7 +181,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
 def _add(x: Any, arrays: list, key: list) -> None:
     """An argument that is neither a number nor an array of ours."""
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__jax_array__"):
-        x = as_array(x)
+        x = small_array(x) if type(x) is np.ndarray else as_array(x)
         arrays.append(x)
         key.append(x.signature)
         return

@@ -33,9 +33,7 @@ def _(x, *, kind):
     target = where.with_memory_kind(kind)
     if target == where:
         return x
-    return ArrayImpl(
-        buffers.move(x._buffer, target), x.aval, Signature(x.aval, target, x.committed)
-    )
+    return ArrayImpl(buffers.move(x._buffer, target), Signature(x.aval, target, x.committed))
 
 
 @memory_kind_p.jvp

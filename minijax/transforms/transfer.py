@@ -73,8 +73,8 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         if x.signature is signature and not copy:
             return x
         if x.signature.sharding == target and not copy:
-            return ArrayImpl(x._buffer, aval, signature)
-        moved = ArrayImpl(buffers.move(x._buffer, target, copy=copy), aval, signature)
+            return ArrayImpl(x._buffer, signature)
+        moved = ArrayImpl(buffers.move(x._buffer, target, copy=copy), signature)
         if donate and x.signature.sharding != target:
             x.delete()
         return moved

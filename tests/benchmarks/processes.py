@@ -59,6 +59,7 @@ def in_turn(ours, theirs, our_env, their_env, rounds=5):
 
 def rows(table):
     plain = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    plain.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     off = {**plain, "MINIJAX_ENABLE_COMPILATION_CACHE": "0"}
     ours, theirs = in_turn(IMPORT["minijax"], IMPORT["jax"], plain, plain)
     table.section("import", [("import m, m.numpy", ours, theirs)], 0.45)

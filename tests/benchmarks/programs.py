@@ -1,5 +1,6 @@
 """Rows of tracing, lowering and growth, and whole models: trace, lower, compile, run."""
 
+import gc
 import time
 
 import jax
@@ -168,11 +169,12 @@ def transform_trace_rows():
 def lowering_rows():
     x = np.ones((4, 4), np.float32)
     for length in (100, 1000):
-        found = []
-        for m in BOTH:
-            traced = m.jit(chain(m, length)).trace(x)
-            found.append(lambda traced=traced: traced.lower())
-        yield (f"jnp chain of {length}", *compare(*found))
+        times = ([], [])
+        for _ in range(7):
+            for m, found in zip(BOTH, times, strict=True):
+                traced = m.jit(chain(m, length)).trace(x)  # anew: both keep what they lowered
+                found.append(timed_once(traced.lower)[1])
+        yield (f"jnp chain of {length}", *map(min, times))
 
 
 def timed_once(function):
@@ -184,6 +186,8 @@ def timed_once(function):
 def growth():
     print("\n== growth: cost per operation, microseconds (trace, lower)")
     x = np.ones(4, np.float32)
+    gc.collect()
+    gc.freeze()  # what earlier rows left is not to be walked again and again
     for length in (500, 5_000, 50_000):
         cells = []
         for m in BOTH:
@@ -205,22 +209,28 @@ def growth():
         print(f"  {fold:2d}-fold grad of sin   minijax {times[0]} ms   upstream {times[1]} ms")
 
 
-def model_rows(table):
+def stages_of(m, make):
+    """The seconds that each stage of a model's training step takes, and the compiled step."""
+    loss, args = make(m)
+    args = m.tree_util.tree_map(m.numpy.asarray, args)
+    m.clear_caches()
+    traced, t_trace = timed_once(lambda: m.jit(m.value_and_grad(loss)).trace(*args))
+    lowered, t_lower = timed_once(traced.lower)
+    with override("enable_compilation_cache", False):
+        program, t_compile = timed_once(lowered.compile)
+    return (t_trace, t_lower, t_compile), (program, args)
+
+
+def model_rows(table, rounds=3):
     stages = {"trace": [], "lower": [], "compile": [], "run": []}
     costs = []
     for name, make in MODELS.items():
-        steps, compiled = [], []
-        for m in BOTH:
-            loss, args = make(m)
-            step = m.value_and_grad(loss)
-            args = m.tree_util.tree_map(m.numpy.asarray, args)
-            m.clear_caches()
-            traced, t_trace = timed_once(lambda: m.jit(step).trace(*args))
-            lowered, t_lower = timed_once(traced.lower)
-            with override("enable_compilation_cache", False):
-                program, t_compile = timed_once(lowered.compile)
-            steps.append((t_trace, t_lower, t_compile))
-            compiled.append((program, args))
+        times, compiled = ([], []), [None, None]
+        for _ in range(rounds):
+            for index, m in enumerate(BOTH):
+                found, compiled[index] = stages_of(m, make)
+                times[index].append(found)
+        steps = [tuple(map(min, zip(*found, strict=True))) for found in times]
         for index, stage in enumerate(("trace", "lower", "compile")):
             stages[stage].append((name, steps[0][index], steps[1][index]))
         calls = [

@@ -195,7 +195,9 @@ def canonical_name(name: str) -> str:
     """The field that `name` (with or without the prefix `jax_`) stands for."""
     short = name.removeprefix("jax_")
     if short not in _FIELDS:
-        raise AttributeError(f"Unrecognized config option: {name}")
+        raise AttributeError(
+            f"Unrecognized config option: {name}; dir(minijax.config) lists those there are."
+        )
     return short
 
 

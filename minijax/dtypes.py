@@ -158,10 +158,19 @@ def _as_dtype(dtype: Any) -> np.dtype:
         if found is None:
             found = getattr(dtype, "dtype", None)
             if not isinstance(found, np.dtype):  # a NumPy class has a descriptor there
-                found = np.dtype(dtype)
+                found = _numpy_dtype(dtype)
             _interned[dtype] = found
         return found
-    return np.dtype(dtype)
+    return _numpy_dtype(dtype)
+
+
+def _numpy_dtype(name: Any) -> np.dtype:
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        raise TypeError(
+            f"{error}: {name!r} is no dtype. Give one such as jnp.float32, 'bfloat16' or x.dtype."
+        ) from None
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:

@@ -188,13 +188,13 @@ class ArrayImpl(Array):
         if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
             raise TypeError(
                 "Only integer scalar arrays can be converted to a scalar index; got "
-                f"{self.aval.str_short()}."
+                f"{self.aval.str_short()}: convert it with int(x), or .astype(int)."
             )
         return int(self._value[()])
 
     def __iter__(self):
         if self.aval.ndim == 0:
-            raise TypeError("iteration over a 0-d array")
+            raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
         return iter([self[index] for index in range(self.aval.shape[0])])
 
     def __reversed__(self):

@@ -8,6 +8,7 @@ the signatures of its arguments.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -19,14 +20,18 @@ from minijax import errors
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.effects import observable, ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.module import Module, write_function
+from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
 
-__all__ = ["Lowered", "Program", "compile_lowered", "lower_program", "program_for"]
+__all__ = [
+    "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
+]  # fmt: skip
 
 _log = logging.getLogger("minijax")
 _INLINE_BYTES = 4096  # larger constants are passed as hidden arguments, not written as text
@@ -36,8 +41,8 @@ class Lowered:
     """A module, and how its arguments and results relate to those of its jaxpr."""
 
     __slots__ = (
-        "committed", "devices", "donated", "hidden", "keepalives", "kept", "name", "options",
-        "out_avals", "sharding", "text",
+        "callbacks", "committed", "devices", "donated", "effects", "hidden", "keepalives", "kept",
+        "name", "options", "out_avals", "sharding", "text",
     )  # fmt: skip
 
 
@@ -116,7 +121,9 @@ def lower_program(
     )
     module.functions.append(text)
     lowered.text = module.text()
-    lowered.keepalives = module.keepalives
+    lowered.keepalives = [*module.keepalives, *module.host_callbacks]
+    lowered.callbacks = module.host_callbacks
+    lowered.effects = observable(jaxpr.effects)
     lowered.name = name
     lowered.options = options
     return lowered
@@ -162,10 +169,12 @@ def compile_lowered(lowered: Lowered) -> Program:
     settings = local.context.settings
     start = time.perf_counter()
     executable = executables.compile_module(
-        lowered.text,
+        # jaxlib takes callbacks with a module in memory only.
+        parse(lowered.text) if lowered.callbacks else lowered.text,
         lowered.devices,
         overrides=lowered.options,
         cached=not lowered.keepalives,
+        callbacks=lowered.callbacks,
     )
     if settings.log_compiles:
         took = time.perf_counter() - start
@@ -177,8 +186,8 @@ class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
 
     __slots__ = (
-        "checked", "execute", "executable", "handlers", "hidden", "keepalives", "kept", "lowered",
-        "name", "out_signatures", "simple", "target",
+        "checked", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
+        "lowered", "name", "out_signatures", "simple", "target",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, executable: Any):
@@ -191,6 +200,7 @@ class Program:
         self.kept = lowered.kept
         self.hidden = [_on(where, value)._buffer for value in lowered.hidden]
         self.keepalives = lowered.keepalives
+        self.effects = lowered.effects
         self.out_signatures = [Signature(aval, where, committed) for aval in lowered.out_avals]
         self.handlers = [
             executables.result_handler(physical(aval), where, committed)
@@ -206,13 +216,17 @@ class Program:
             self.kept == list(range(len(signatures)))
             and not self.hidden
             and not self.checked
+            and not self.effects
             and all(s.sharding is self.target for s in signatures)
         )
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
         operands = [a._buffer for a in args] if self.simple else self.prepare(args)
         try:
-            results = self.execute(operands).consume_with_handlers(self.handlers)
+            if self.effects:
+                results = _pending.run(self, operands)
+            else:
+                results = self.execute(operands).consume_with_handlers(self.handlers)
         except Exception:
             check_deleted(args)
             raise
@@ -227,6 +241,46 @@ class Program:
         return self.hidden + [
             a._buffer if a.signature.sharding is target else _on(target, a)._buffer for a in chosen
         ]
+
+
+class _Pending(threading.local):
+    """The programs of a thread whose effects may still be under way, by their tokens."""
+
+    def __init__(self):
+        self.ordered: Any = None
+        self.tokens: list[Any] = []
+
+    def run(self, program: Program, operands: list[Any]) -> list[Any]:
+        """Run a program with effects; ordered ones start when those before are done."""
+        if ordered(program.effects) and self.ordered is not None:
+            before, self.ordered = self.ordered, None
+            before.block_until_ready()
+        running = program.execute(operands, with_tokens=True)
+        token = running.consume_token()
+        results = running.consume_with_handlers(program.handlers)
+        if ordered(program.effects):
+            self.ordered = token
+        if len(self.tokens) >= _MOST_PENDING:
+            self.tokens.pop(0).block_until_ready()
+        self.tokens.append(token)
+        return results
+
+    def wait(self) -> None:
+        tokens, self.tokens, self.ordered = self.tokens, [], None
+        for token in tokens:
+            token.block_until_ready()
+
+
+_MOST_PENDING = 32
+_pending = _Pending()
+
+
+def effects_barrier() -> None:
+    """Wait until the effects of all programs that this thread started are done.
+
+    What a callback raised is raised here, if it was not before.
+    """
+    _pending.wait()
 
 
 def check_deleted(args: Sequence[ArrayImpl]) -> None:

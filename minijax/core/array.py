@@ -59,7 +59,10 @@ class Array:
         return len(self.aval)
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: {type(self).__name__!r}")
+        raise TypeError(
+            f"unhashable type: {type(self).__name__!r}: use its values as a key, as in x.item() or "
+            "x.tobytes(), or do not mark the argument static."
+        )
 
 
 def attach(members: dict[str, Callable | property]) -> None:

@@ -37,7 +37,7 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
         return self.shape[0]
 
     def update(self, **changes) -> ShapeDtypeStruct:

@@ -16,7 +16,10 @@ from minijax.config import Context, local
 from minijax.core.array import Array
 from minijax.core.primitive import Primitive
 
-__all__ = ["EvalTrace", "Trace", "Tracer", "check_alive", "current", "eval_trace", "set_trace"]
+__all__ = [
+    "EvalTrace", "Trace", "Tracer", "check_alive", "current", "ensure_compile_time_eval",
+    "eval_context", "eval_trace", "set_trace",
+]  # fmt: skip
 
 
 class Trace:
@@ -60,6 +63,20 @@ def set_trace(trace: Trace):
         yield trace
     finally:
         context.trace = saved
+
+
+def ensure_compile_time_eval():
+    """Context manager: operations on known values run at once, even while a program is traced."""
+    return set_trace(eval_trace)
+
+
+eval_context = ensure_compile_time_eval
+
+
+_REMEDIES = {
+    kind: f"Use x.astype({kind}) to convert within a traced program"
+    for kind in ("int", "float", "complex")
+}
 
 
 class Tracer(Array):
@@ -113,8 +130,8 @@ class Tracer(Array):
             _conversion_message(
                 self,
                 f"it was given to `{kind}()`, which needs its value",
-                f"Use x.astype({kind}) to convert within a traced program, or mark the argument "
-                "static (static_argnums, static_argnames).",
+                _REMEDIES.get(kind, "Return it and convert it outside of the traced program")
+                + ", or mark the argument static (static_argnums, static_argnames).",
             )
         )
 
@@ -148,7 +165,8 @@ class Tracer(Array):
         self._to_scalar("item")
 
     def tolist(self):
-        return self.item()
+        known = self.concrete()
+        return known.tolist() if known is not None else self._to_scalar("tolist")
 
     def block_until_ready(self):
         return self

@@ -86,7 +86,8 @@ def _(*avals, dimension):
     first = avals[0]
     if any(aval.ndim != first.ndim for aval in avals):
         raise TypeError(
-            f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."
+            f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}: "
+            "reshape them first."
         )
     if not 0 <= dimension < first.ndim:
         raise TypeError(f"concatenate: dimension {dimension} is out of bounds for shapes {shapes}.")

@@ -180,7 +180,7 @@ def _(x, *, dimensions):
     if any(x.shape[d] != 1 for d in dimensions):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, got "
-            f"shape={x.shape} and dimensions={dimensions}."
+            f"shape={x.shape} and dimensions={dimensions}: name axes of size 1 only."
         )
     return resized(x, tuple(size for d, size in enumerate(x.shape) if d not in dimensions))
 

@@ -157,7 +157,7 @@ def _shown_index(index: Any) -> str:
 
 def _iter(self):
     if not self.ndim:
-        raise TypeError("iteration over a 0-d array")
+        raise TypeError("iteration over a 0-d array: use x[None]")
     return iter(unstack_p.bind(self, axis=0)) if self.shape[0] else iter(())
 
 

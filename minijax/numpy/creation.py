@@ -182,6 +182,8 @@ def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
     default = dtypes.canonicalize_dtype(_NUMBERS[widest])
     if dtype is None or dtype == default:
         return as_array(np.array(x, dtype=default))
+    if widest is int:  # NumPy says which integers do not fit
+        return as_array(np.array(x, dtype=dtype))
     value = np.array(x, dtype=default)
     if widest is complex and not dtypes.issubdtype(dtype, np.complexfloating):
         value = value.real
@@ -256,7 +258,10 @@ def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: A
 
 def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
     if any(size < 0 for size in sizes):
-        raise TypeError(f"{name}: shape must have every element be nonnegative, got {sizes}.")
+        raise TypeError(
+            f"{name}: shape must have every element be nonnegative, got {sizes}: "
+            "give the size itself; -1 has a meaning for reshape only."
+        )
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:

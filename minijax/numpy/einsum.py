@@ -160,7 +160,8 @@ def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tupl
             if known != size and 1 not in (known, size):
                 raise ValueError(
                     f"Size of label {label!r} for operand {index} ({size}) does not match "
-                    f"previous terms ({known})."
+                    f"previous terms ({known}): {text!r} of shapes {', '.join(map(str, shapes))}. "
+                    "Name the axes otherwise, or transpose or reshape an operand."
                 )
             sizes[label] = max(known, size) if 0 not in (known, size) else 0
     return tuple(inputs), output, _order(inputs, output, shapes, optimize)

@@ -134,7 +134,9 @@ def _item(item: Any, position: int) -> Any:
     if isinstance(item, np.integer):
         return int(item)
     if isinstance(item, str):
-        raise TypeError(f"JAX does not support string indexing; got idx={item!r}.")
+        raise TypeError(
+            f"JAX does not support string indexing; got idx={item!r}: index by position."
+        )
     if isinstance(item, (list, tuple)):
         item = _of_list(item)
     elif hasattr(item, "__jax_array__") and not isinstance(item, Array):
@@ -177,12 +179,14 @@ def _spelled_out(items: list, shape: tuple[int, ...]) -> list:
         elif item is not None:
             count += 1
     if dots > 1:
-        raise IndexError("an index can only have a single ellipsis ('...').")
+        raise IndexError(
+            "an index can only have a single ellipsis ('...'): write ':' for the other axes."
+        )
     missing = len(shape) - count
     if missing < 0:
         raise IndexError(
             f"Too many indices: array is {len(shape)}-dimensional, but {count} were indexed; its "
-            f"shape is {shape}."
+            f"shape is {shape}. Give one index an axis."
         )
     if not dots:
         return [*items, *[_ALL] * missing] if missing else items
@@ -259,6 +263,6 @@ def _where(mask: Any, sizes: Sequence[int], axis: int, position: int) -> tuple[n
     if mask.shape != found:
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {position}: got "
-            f"{mask.shape}, expected {list(found)}."
+            f"{mask.shape}, expected {list(found)}: a mask has the shape of the axes that it indexes."
         )
     return tuple([places.astype(np.int32) for places in np.nonzero(mask)])

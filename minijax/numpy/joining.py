@@ -63,7 +63,7 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
     if any(x.aval.ndim != rank for x in parts):
         raise TypeError(
             "Cannot concatenate arrays with different numbers of dimensions: got "
-            f"{', '.join(str(x.aval.shape) for x in parts)}."
+            f"{', '.join(str(x.aval.shape) for x in parts)}: reshape or expand_dims first."
         )
     parts = _one_dtype(name, parts, dtype)
     return parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=axis)
@@ -94,7 +94,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     if any(x.aval.shape != parts[0].aval.shape for x in parts):
         raise ValueError(
             "All input arrays must have the same shape; stack got "
-            f"{', '.join(str(x.aval.shape) for x in parts)}."
+            f"{', '.join(str(x.aval.shape) for x in parts)}: broadcast or concatenate them."
         )
     axis = axis_of(axis, parts[0].aval.ndim + 1)
     return stack_p.bind(*_one_dtype("stack", parts, dtype), axis=axis)

@@ -255,7 +255,10 @@ def arg_reduction(name: str, p: Any, a: Any, axis: Any, out: Any, keepdims: Any)
         chosen = axis_of(axis, rank)
         axes = (chosen,)
     if not a.aval.shape[chosen]:
-        raise ValueError(f"attempt to get {name} of an empty sequence: shape {a.aval.shape}.")
+        raise ValueError(
+            f"attempt to get {name} of an empty sequence: shape {a.aval.shape}. "
+            "Leave out axes of size 0."
+        )
     found = p.bind(a, axes=(chosen,), index_dtype=dtypes.int_())
     return kept(found, axes, bool(keepdims))
 

@@ -169,7 +169,7 @@ def transpose(a, axes=None):
     if sorted(order) != list(range(rank)):
         raise TypeError(
             f"transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{order} for operand shape {a.aval.shape}."
+            f"{order} for operand shape {a.aval.shape}: name each axis once."
         )
     return transpose_p.bind(a, permutation=order)
 
@@ -262,11 +262,6 @@ def squeeze(a, axis=None):
         axes = tuple([i for i, one in enumerate(sizes) if one == 1])
     else:
         axes = axes_of(axis, len(sizes))
-        if any(sizes[one] != 1 for one in axes):
-            raise ValueError(
-                "cannot select an axis to squeeze out which has size not equal to one, got "
-                f"shape={sizes} and dimensions={axes}"
-            )
     return squeeze_p.bind(a, dimensions=tuple(sorted(axes))) if axes else a
 
 

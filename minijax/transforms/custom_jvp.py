@@ -312,7 +312,8 @@ class custom_jvp:
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(
-                f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp."
+                f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp: call "
+                "f.defjvp(rule) first."
             )
         if self._positional is None:
             self._positional = Positional(self.fun, "custom_jvp")

@@ -487,7 +487,8 @@ class custom_vjp:
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
-                f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp."
+                f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp: call "
+                "f.defvjp(fwd, bwd) first."
             )
         if self._positional is None:
             self._positional = Positional(self.fun, "custom_vjp")

@@ -150,7 +150,7 @@ def _tangent_for(x: Any, t: Any) -> Any:
     if np.shape(t) != aval.shape:
         raise ValueError(
             "jvp called with different primal and tangent shapes; Got primal shape "
-            f"{aval.shape} and tangent shape as {np.shape(t)}."
+            f"{aval.shape} and tangent shape as {np.shape(t)}. Give each tangent its primal's shape."
         )
     return zero_like(x) if found == dtypes.float0 else t
 
@@ -180,7 +180,8 @@ class LinearFunction:
             if np.shape(t) != wanted.shape or _tangent_dtype(t) != wanted.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
-                    f"primal values: got {_short(t)} for primal aval {aval.str_short()}."
+                    f"primal values: got {_short(t)} for primal aval {aval.str_short()}. Give "
+                    "tangents of the types of the primals."
                 )
             if wanted.dtype != dtypes.float0:
                 given.append(t)

@@ -144,9 +144,14 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
         except TypeError:  # something that is no array, or cannot be hashed: let `fun` say so
             return fun(*args, **kwargs)
         if entry is None:
-            entry = programs[full] = _compile(
-                fun, static_places, static_names, args, kwargs, arrays
-            )
+            try:
+                entry = _compile(fun, static_places, static_names, args, kwargs, arrays)
+            except TypeError:
+                pass
+            else:
+                programs[full] = entry
+            if entry is None:  # let it meet the values as they were given, and speak of them
+                return fun(*args, **kwargs)
             program, out_tree = entry
             kinds = [type(x) for x in kwargs.values()]
             if (

@@ -262,3 +262,27 @@ def test_no_warning_without_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         minijax.jit(lambda x: x * 2 + jnp.sum(x))(X).block_until_ready()
+
+
+LEAKS = {
+    "jit": lambda m, f: m.jit(f)(1.0),
+    "grad": lambda m, f: m.grad(f)(1.0),
+    "jvp": lambda m, f: m.jvp(f, (1.0,), (1.0,)),
+    "vmap": lambda m, f: m.vmap(f)(np.ones(3, np.float32)),
+    "scan": lambda m, f: m.lax.scan(lambda c, x: (f(c), x), 1.0, np.ones(3, np.float32)),
+    "nested": lambda m, f: m.jit(m.vmap(m.grad(f)))(np.ones(3, np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_leaks_are_found_where_they_are_made(name):
+    kept = []
+
+    def leaking(x):
+        kept.append(x)
+        return x * 2.0
+
+    with minijax.check_tracer_leaks():
+        LEAKS[name](minijax, lambda x: jnp.sin(x) * 2.0)
+        with pytest.raises(Exception, match="Leaked trace"):
+            LEAKS[name](minijax, leaking)

@@ -25,7 +25,7 @@ from minijax.core.jaxpr import (
     Var,
 )
 from minijax.core.primitive import Primitive, no_effects
-from minijax.core.trace import Trace, Tracer, check_alive
+from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 
 __all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "trace_to_jaxpr"]
 
@@ -219,7 +219,11 @@ def trace_to_jaxpr(
     context.trace, context.source, context.scope = trace, None, ""
     try:
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-        return trace.closed(outs)
+        closed = trace.closed(outs)
     finally:
         trace.alive = False
         context.trace, context.source, context.scope = saved, saved_source, saved_scope
+    check = watch_leaks(trace)
+    del trace, outs
+    check()
+    return closed

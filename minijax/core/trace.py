@@ -8,7 +8,11 @@ makes the parent current.
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from minijax import errors
@@ -18,7 +22,7 @@ from minijax.core.primitive import Primitive
 
 __all__ = [
     "EvalTrace", "Trace", "Tracer", "check_alive", "current", "ensure_compile_time_eval",
-    "eval_context", "eval_trace", "set_trace",
+    "eval_context", "eval_trace", "set_trace", "watch_leaks",
 ]  # fmt: skip
 
 
@@ -47,6 +51,34 @@ class EvalTrace(Trace):
 eval_trace = EvalTrace(None)
 Context.outermost = eval_trace
 local.context.trace = eval_trace
+
+
+def watch_leaks(trace: Trace) -> Callable[[], None]:
+    """Under `check_tracer_leaks`: what to call once the trace has ended and all that its maker held
+    of it is dropped. It raises if something else still holds tracers of the trace.
+    """
+    if not local.context.settings.check_tracer_leaks:
+        return _nothing
+    return partial(_report_leaks, weakref.ref(trace))
+
+
+def _nothing() -> None:
+    pass
+
+
+def _report_leaks(ended: weakref.ref[Trace]) -> None:
+    gc.collect()
+    trace = ended()
+    if trace is None:
+        return
+    tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x._trace is trace]
+    if tracers:
+        shown = " ".join(f"{x!r}: {x.origin()}" for x in tracers[:5])
+        raise Exception(
+            f"Leaked trace {type(trace).__name__}. Leaked tracer(s): {shown} Something outside of "
+            "the traced function (a global, an attribute, a closure, a list) keeps them: return "
+            "values instead."
+        )
 
 
 def current() -> Trace:

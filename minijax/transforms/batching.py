@@ -16,7 +16,7 @@ from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Trace, Tracer, check_alive
+from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
@@ -172,10 +172,13 @@ def batch_flat(
             ]
             outs = fun(*tracers)
         pairs = [unbatch(trace, out) for out in outs]
-        return [value for value, _ in pairs], [dim for _, dim in pairs]
     finally:
         trace.end()
         context.trace = parent
+    check = watch_leaks(trace)
+    del trace, tracers, outs
+    check()
+    return [value for value, _ in pairs], [dim for _, dim in pairs]
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:

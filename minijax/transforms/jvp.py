@@ -14,7 +14,7 @@ from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule, Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
-from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive
+from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive, watch_leaks
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
@@ -25,6 +25,9 @@ class JVPTracer(Tracer):
     """A primal value with a tangent that is not known to be zero."""
 
     __slots__ = ("primal", "tangent")
+
+    def origin(self) -> str:
+        return "It belongs to a function under grad, jvp, vjp or linearize."
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
@@ -129,10 +132,14 @@ def jvp_flat(
     context.trace = trace
     try:
         outs = fun(*[trace.pair(x, t) for x, t in zip(primals, tangents, strict=True)])
-        return unpair(trace, outs)
+        results = unpair(trace, outs)
     finally:
         trace.end()
         context.trace = parent
+    check = watch_leaks(trace)
+    del trace, outs
+    check()
+    return results
 
 
 def unpair(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:

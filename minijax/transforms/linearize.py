@@ -13,7 +13,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
-from minijax.core.trace import Trace
+from minijax.core.trace import Trace, watch_leaks
 from minijax.transforms.jvp import JVPTrace, unpair
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, is_float0, zero_like
@@ -53,11 +53,15 @@ def linearize_flat(
         live = [type(t) is not Zero for t in tangents]
         context.trace = outer
         closed = linear.closed([t for t in tangents if type(t) is not Zero])
-        return outs, live, closed
     finally:
         trace.end()
         linear.end()
         context.trace, context.source = outer, saved_source
+    checks = watch_leaks(trace), watch_leaks(linear)
+    del trace, linear, args, tangents
+    for check in checks:
+        check()
+    return outs, live, closed
 
 
 class LinearizedJaxpr:

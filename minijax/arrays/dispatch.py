@@ -352,11 +352,16 @@ def run_primitive(
     # What holds programs is remembered with the first of them, and goes when it goes.
     memo = _programs if primitive._avals is not None else _memo_of(params)
     key = (primitive, local.context.key, *[a.signature for a in arrays], *params.items())
+    program, hashable = None, True
     try:
         program = memo[key]
-    except (KeyError, TypeError) as missing:
+    except KeyError:
+        pass
+    except TypeError:
+        hashable = False
+    if program is None:
         program = _compile_primitive(primitive, tuple([a.signature for a in arrays]), params)
-        if type(missing) is KeyError:
+        if hashable:
             memo[key] = program
     if primitive.multiple_results or not program.simple:
         outs = program(arrays)

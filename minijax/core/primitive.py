@@ -116,6 +116,20 @@ class Primitive:
         """Apply the primitive in the current trace."""
         return local.context.trace.process(self, args, params)
 
+    def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict) -> Any:
+        """Apply the primitive in a given trace, which is current meanwhile."""
+        context = local.context
+        saved = context.trace
+        context.trace = trace
+        try:
+            return trace.process(self, tuple(args), params)
+        finally:
+            context.trace = saved
+
+    # Upstream's names of `shape_rule` and `impl`.
+    def_abstract_eval = _setter("rule_shape")
+    def_impl = _setter("rule_impl")
+
     def out_avals(self, avals: tuple, params: dict) -> Any:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals

@@ -10,13 +10,16 @@ import os
 import sys
 from contextlib import contextmanager
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minijax.config import local
 
-__all__ = ["Source", "capture", "named_scope", "register_exclusion", "summarize"]
+__all__ = [
+    "NameStack", "Source", "SourceInfo", "capture", "is_internal", "named_scope",
+    "register_exclusion", "summarize",
+]  # fmt: skip
 
-_excluded_prefixes: list[str] = [
+excluded_prefixes: list[str] = [
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 ]
 _is_internal: dict[CodeType, bool] = {}
@@ -35,15 +38,40 @@ class Source(NamedTuple):
         return positions[index][0] if 0 <= index < len(positions) else None
 
 
+class NameStack(NamedTuple):
+    """The scopes that operations are recorded under, outermost first."""
+
+    stack: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scope: str) -> NameStack:
+        return cls(tuple(scope.split("/")) if scope else ())
+
+    def extend(self, name: str) -> NameStack:
+        return NameStack((*self.stack, name))
+
+    def __str__(self) -> str:
+        return "/".join(self.stack)
+
+
+class SourceInfo(NamedTuple):
+    """A place in a program and the scopes there."""
+
+    where: Any
+    name_stack: NameStack
+
+
 def register_exclusion(path: str) -> None:
     """Treat the files under `path` as library code: they are never named as the user's line."""
-    _excluded_prefixes.append(path)
+    excluded_prefixes.append(path)
     _is_internal.clear()
 
 
-def _internal(code: CodeType) -> bool:
-    answer = code.co_filename.startswith(tuple(_excluded_prefixes))
-    _is_internal[code] = answer
+def is_internal(code: CodeType) -> bool:
+    """Whether this is code of the package, or of a library that asked to be left out."""
+    answer = _is_internal.get(code)
+    if answer is None:
+        answer = _is_internal[code] = code.co_filename.startswith(tuple(excluded_prefixes))
     return answer
 
 
@@ -54,7 +82,7 @@ def capture(depth: int = 2) -> Source | None:
         code = frame.f_code
         internal = _is_internal.get(code)
         if internal is None:
-            internal = _internal(code)
+            internal = is_internal(code)
         if not internal:
             return (code, frame.f_lasti)
         frame = frame.f_back

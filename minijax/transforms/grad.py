@@ -19,6 +19,7 @@ from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer, eval_trace
+from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, fun_name
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
@@ -99,6 +100,7 @@ def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
 # -- forward mode -----------------------------------------------------------------------------------
 
 
+@boundary
 def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Jacobian-vector product: `fun` at `primals`, and its derivative in the direction `tangents`.
 
@@ -206,6 +208,7 @@ def _short(x: Any) -> str:
     return f"float0{np.shape(x)}" if _tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
 
 
+@boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`fun` at `primals`, and its derivative there as a linear function of tangents.
 
@@ -299,6 +302,7 @@ def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[An
     return outs, Pullback(closed, live, in_avals, out_avals, in_tree, flat.out_tree)
 
 
+@boundary
 def vjp(
     fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()
 ) -> tuple[Any, ...]:
@@ -365,6 +369,7 @@ def grad(
 
 def _documented(function: Callable, fun: Callable, what: str) -> Callable:
     name = fun_name(fun)
+    function = boundary(function)
     try:
         function = wraps(fun)(function)
     except Exception:

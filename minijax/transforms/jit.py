@@ -23,6 +23,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import abstract, shape_struct
 from minijax.core.trace import Tracer, eval_trace
+from minijax.core.tracebacks import boundary
 from minijax.runtime import platforms
 from minijax.transforms.arguments import debug_info, fun_name, resolve_static
 from minijax.transforms.batching import batch_jaxpr
@@ -318,6 +319,8 @@ class JitFunction:
                 leaves = args
                 entry = self._fast[(context.key, *[a.signature for a in args])]
         except (KeyError, AttributeError, TypeError):
+            entry = None
+        if entry is None:  # outside of the handler: errors from here on have no other as context
             return self._call(context, args, kwargs)
         execute, handlers, signatures, out_tree = entry
         try:
@@ -329,6 +332,7 @@ class JitFunction:
             return ArrayImpl(results[0], signatures[0])
         return out_tree.unflatten(map(ArrayImpl, results, signatures))
 
+    @boundary
     def _call(self, context, args, kwargs):
         """An eager call that is not simply of arrays met before."""
         if context.settings.disable_jit:
@@ -471,6 +475,7 @@ class JitFunction:
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 
+    @boundary
     def _bind(self, context: Context, args: tuple, kwargs: dict) -> Any:
         """The call within another trace: one equation, or the equations themselves if inline."""
         if context.settings.disable_jit:

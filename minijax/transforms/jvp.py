@@ -26,9 +26,6 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def origin(self) -> str:
-        return "It belongs to a function under grad, jvp, vjp or linearize."
-
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
         self.aval = primal.aval if hasattr(primal, "aval") else get_aval(primal)
@@ -40,7 +37,9 @@ class JVPTracer(Tracer):
         return known.concrete() if isinstance(known, Tracer) else known
 
     def origin(self) -> str:
-        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+        if isinstance(self.primal, Tracer):
+            return self.primal.origin()
+        return "It belongs to a function under grad, jvp, vjp or linearize."
 
 
 class JVPTrace(Trace):

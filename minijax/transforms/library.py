@@ -20,6 +20,7 @@ from minijax.config import local
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
+from minijax.core.tracebacks import hide_frames
 
 __all__ = ["library", "program_table"]
 
@@ -105,7 +106,11 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
             return ArrayImpl(results[0], signature)
         if context.settings.disable_jit:
             return fun(*args, **kwargs)
-        return general(context, args, kwargs)
+        try:
+            return general(context, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def general(context, args, kwargs):
         arrays: list[ArrayImpl] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import get_aval
+from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, fun_name
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import as_result, check_callable
@@ -85,6 +86,7 @@ def vmap(
         ]
         return trees[0].unflatten([as_result(x) for x in results])
 
+    batched = boundary(batched)
     try:
         batched = wraps(fun)(batched)
     except Exception:

@@ -15,6 +15,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
+from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import add
 from minijax.lax.compare import bitwise_or
 from minijax.lax.control_flow.common import (
@@ -30,6 +31,7 @@ from minijax.lax.slicing import pad, slice_in_dim
 __all__ = ["associative_scan"]
 
 
+@boundary
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """`elems[0]`, `fn(elems[0], elems[1])`, ...: all prefixes, in a logarithmic number of steps.
 

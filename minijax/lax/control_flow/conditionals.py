@@ -16,6 +16,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
 from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
     TracedFunction,
@@ -167,6 +168,7 @@ def _type_differences(first, other, label, other_label) -> list[str]:
 _UNSET = object()
 
 
+@boundary
 def cond(*args: Any, **kwargs: Any) -> Any:
     """`cond(pred, true_fun, false_fun, *operands)`: one function or the other, on the operands.
 
@@ -251,6 +253,7 @@ def _predicate(pred: Any) -> Any:
     return ne_p.bind(pred, np.zeros((), aval.dtype)[()])
 
 
+@boundary
 def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _UNSET) -> Any:
     """`branches[index](*operands)`, with the index clamped to the branches that there are.
 

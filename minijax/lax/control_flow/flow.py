@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.avals import AbstractValue
+from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.transforms.tangents import Zero, is_float0, zero_tangent
@@ -217,8 +218,7 @@ def permuted(
 
 def ordered_effects(*jaxprs: Jaxpr) -> list[Any]:
     """The effects among those of these programs for which a token is threaded."""
-    found = {e for jaxpr in jaxprs for e in jaxpr.effects if getattr(e, "ordered", False)}
-    return sorted(found, key=repr)
+    return ordered(frozenset().union(*(jaxpr.effects for jaxpr in jaxprs)))
 
 
 # -- tangents that may be symbolic zeros ------------------------------------------------------------

@@ -21,6 +21,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
 from minijax.lax.control_flow.common import (
@@ -235,6 +236,7 @@ def _(used, eqn):
 # -- while_loop -----------------------------------------------------------------------------------
 
 
+@boundary
 def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
     """`body_fun` applied to a state, from `init_val` on, as long as `cond_fun` of it is true.
 
@@ -348,6 +350,7 @@ def _run_while(plan: _WhilePlan, leaves: Sequence[Any]) -> list[Any]:
 # -- fori_loop ------------------------------------------------------------------------------------
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,

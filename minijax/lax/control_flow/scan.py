@@ -13,6 +13,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
 from minijax.lax.control_flow.common import (
     TracedFunction,
     arrayed,
@@ -35,6 +36,7 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
+@boundary
 def scan(
     f: Callable[[Carry, X], tuple[Carry, Y]],
     init: Carry,
@@ -244,6 +246,7 @@ def _step_by_step(f, carry, xs_leaves, xs_tree, length, reverse):
 # -- map ------------------------------------------------------------------------------------------
 
 
+@boundary
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """`f` on each slice of `xs` along its leading axis, one after the other; results are stacked.
 

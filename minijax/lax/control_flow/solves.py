@@ -16,6 +16,7 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
 from minijax.lax.control_flow.flow import merge, reached, split_list
@@ -160,6 +161,7 @@ def _(axis, args, dims, *, const_lengths, jaxprs):
 # -- custom_linear_solve: the function ------------------------------------------------------------
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable,
     b: Any,
@@ -275,6 +277,7 @@ def _transposed(matvec) -> _Transposed:
 # -- custom_root ----------------------------------------------------------------------------------
 
 
+@boundary
 def custom_root(
     f: Callable,
     initial_guess: Any,

@@ -15,7 +15,6 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.lax.compare import eq_p, ge_p, select_n_p
-from minijax.lax.convert import convert_element_type_p
 from minijax.lax.rules import (
     FLOAT,
     INEXACT,
@@ -448,18 +447,14 @@ def _extremum(name: str, op: str, direction: str):
         """Where the operands are equal, each gets half."""
         x, y = primals
         out = p.bind(x, y)
-        dtype = get_aval(out).dtype
-        mine, other = (
-            convert_element_type_p.bind(
-                eq_p.bind(v, out), new_dtype=dtype, weak_type=False, sharding=None
-            )
-            for v in (x, y)
-        )
+        zero, one, two = (full_like_aval(value, get_aval(out)) for value in (0, 1, 2))
         total = None
-        for t, chosen, rival in ((tangents[0], mine, other), (tangents[1], other, mine)):
+        for t, own, rival in ((tangents[0], x, y), (tangents[1], y, x)):
             if type(t) is not Zero:
-                share = div_p.bind(chosen, add_p.bind(rival, scalar_like(1, rival)))
-                part = mul_p.bind(t, share)
+                chosen = select_n_p.bind(eq_p.bind(own, out), zero, one)
+                part = mul_p.bind(
+                    t, div_p.bind(chosen, select_n_p.bind(eq_p.bind(rival, out), one, two))
+                )
                 total = part if total is None else add_any_broadcast(total, part)
         return out, zero_tangent(get_aval(out)) if total is None else total
 

@@ -168,9 +168,12 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> Callable
 
     @custom_jvp
     def from_same(x1, x2):
-        first = compare.ge_p.bind(*[arithmetic.real(x) if _is_complex(x) else x for x in (x1, x2)])
         gap = sub_p.bind(x1, x2)
-        top, below = where(first, x1, x2), where(first, arithmetic.neg(gap), gap)
+        if _is_complex(x1):
+            first = compare.ge_p.bind(arithmetic.real(x1), arithmetic.real(x2))
+            top, below = where(first, x1, x2), where(first, arithmetic.neg(gap), gap)
+        else:
+            top, below = arithmetic.max(x1, x2), arithmetic.neg(arithmetic.abs(gap))
         # x1 - x2 is NaN for equal infinities: their sum is the infinity, and passes NaNs on.
         out = where(isnan(gap), add_p.bind(x1, x2), add_p.bind(top, log1p(exp(below))))
         return _principal(out) if _is_complex(out) else out

@@ -20,9 +20,8 @@ from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.lax import compare, filling
-from minijax.lax.compare import select_n_p
+from minijax.lax.arithmetic import div_p, rem_p
 from minijax.lax.joining import concatenate_p
-from minijax.numpy import reductions
 from minijax.numpy.creation import asarray, ones
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.indexing import IndexHelper
@@ -41,7 +40,6 @@ from minijax.numpy.selecting import choose_where, where_arrays
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.taking import take
 from minijax.transforms.library import library
-from minijax.transforms.staging import ensure_compile_time_eval
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "mask_indices", "nonzero",
@@ -118,25 +116,20 @@ def _nonzero_of_size(a, fill_value, size):
     count = mask.aval.size
     if not size or not count:
         return tuple([broadcast_to_shape(converted(v, dtype), (size,)) for v in fill_value])
-    flat = reshaped(mask, (count,))
-    rank = cumsum(flat)
-    total = reductions.max(rank)
-    # Each true element goes to its rank; the others to a place beyond the end.
-    places = select_n_p.bind(
-        flat,
-        broadcast_to_shape(np.asarray(size, dtype)[()], (count,)),
-        rank - np.asarray(1, dtype)[()],
-    )
+    # How many elements have each rank; of the first few ranks, as many as were asked for. An element
+    # is preceded by all that have a rank of no more than its own.
+    rank = cumsum(reshaped(mask, (count,)))
     zeros = broadcast_to_shape(np.asarray(0, dtype)[()], (size,))
-    found = IndexHelper(zeros)[places].set(
-        filling.iota(dtype, count), mode="drop", unique_indices=False
-    )
-    missing = filling.iota(dtype, size) >= total
+    counts = IndexHelper(zeros)[rank].add(1, mode="drop", wrap_negative_indices=False)
+    found = cumsum(counts)
+    missing = compare.ge_p.bind(filling.iota(dtype, size), rank[-1])
     out = []
     stride = count
     for axis_size, fill in zip(sizes, fill_value, strict=True):
         stride //= axis_size
-        index = (found // stride) % axis_size
+        index = found if stride == 1 else div_p.bind(found, np.asarray(stride, dtype)[()])
+        if out:
+            index = rem_p.bind(index, np.asarray(axis_size, dtype)[()])
         out.append(choose_where(missing, converted(fill, dtype), index))
     return tuple(out)
 
@@ -167,8 +160,7 @@ def mask_indices(
     n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
     """Where `mask_func`, such as `triu`, leaves ones in an n by n matrix. Source: numpy.mask_indices."""
-    with ensure_compile_time_eval():
-        i, j = nonzero(mask_func(ones((n, n)), k), size=size)
+    i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j
 
 

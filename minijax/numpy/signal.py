@@ -216,6 +216,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
         else:
             step = moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
+    if not np.ndim(step):  # the ends count half
+        ends = ufuncs.multiply(0.5, ufuncs.add(y[..., 0], y[..., -1]))
+        return ufuncs.multiply(step, ufuncs.subtract(reductions.sum(y, axis=-1), ends))
     total = reductions.sum(ufuncs.multiply(step, ufuncs.add(y[..., 1:], y[..., :-1])), axis=-1)
     return ufuncs.multiply(0.5, total)
 

@@ -14,12 +14,12 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.lax import filling
+from minijax.lax.arithmetic import neg_p
 from minijax.lax.compare import not_p, or_p
 from minijax.lax.control_flow import fori_loop
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import rev_p
-from minijax.lax.slicing import slice_in_dim
-from minijax.lax.sorting import sort_p
+from minijax.lax.sorting import sort_p, top_k_p
 from minijax.numpy import reductions
 from minijax.numpy.logic import greater_equal, isnan, less
 from minijax.numpy.promotion import (
@@ -33,7 +33,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel, reshaped
-from minijax.numpy.taking import take
+from minijax.numpy.taking import put_along_axis, take
 from minijax.transforms.library import library
 
 __all__ = [
@@ -126,24 +126,31 @@ def _partition_axis(name: str, a: Any, kth: Any, axis: Any) -> tuple[Any, int, i
 def partition(a, kth, axis=-1):
     """The smallest `kth` elements, then that one, then the larger ones. Source: numpy.partition."""
     a, kth, axis = _partition_axis("partition", a, kth, axis)
-    (out,) = _sorted((a,), axis, True, 1)
-    head, tail = _parts(out, axis, kth + 1)
-    return concatenate_p.bind(head, _flipped(tail, axis), dimension=axis)
+    head = _reversed_order(_top(_reversed_order(a), kth + 1, axis)[0])
+    tail = _top(a, a.aval.shape[axis] - kth - 1, axis)[0]
+    return concatenate_p.bind(head, tail, dimension=axis)
 
 
 @library(static=("kth", "axis"))
 def argpartition(a, kth, axis=-1):
     """The indices that partition an array. Source: numpy.argpartition."""
     a, kth, axis = _partition_axis("argpartition", a, kth, axis)
-    places = filling.broadcasted_iota(dtypes.int32, a.aval.shape, axis)
-    _, low = _sorted((a, places), axis, True, 1)
-    head, tail = _parts(low, axis, kth + 1)
-    (tail,) = _sorted((tail,), axis, True, 1)
+    head = _top(_reversed_order(a), kth + 1, axis)[1]
+    others = put_along_axis(
+        broadcast_to_shape(np.float32(1), a.aval.shape), head, np.float32(0), axis, inplace=False
+    )
+    tail = _top(others, a.aval.shape[axis] - kth - 1, axis)[1]
     return concatenate_p.bind(head, tail, dimension=axis)
 
 
-def _parts(x: Any, axis: int, count: int) -> tuple[Any, Any]:
-    return slice_in_dim(x, 0, count, axis=axis), slice_in_dim(x, count, None, axis=axis)
+def _top(x: Any, count: int, axis: int) -> list[Any]:
+    return top_k_p.bind(x, k=count, axis=axis)
+
+
+def _reversed_order(x: Any) -> Any:
+    """What sorts the other way round; integers have no negative of their least one."""
+    floating = dtypes.issubdtype(x.aval.dtype, np.floating)
+    return neg_p.bind(x) if floating else not_p.bind(x)
 
 
 # -- searching --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ that one does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from minijax.numpy.promotion import (
     promote_pair,
     promote_pair_inexact,
 )
+from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
 
 __all__ = [
@@ -345,9 +347,20 @@ def sinc(x, /):
     x = multiply(promote_one_inexact("sinc", x), np.pi)
     is_zero = compare.eq_p.bind(x, number_like(x, 0))
     safe = compare.select_n(is_zero, x, filled_like(x, 1))
-    y = square(x)
-    near = add(1, multiply(y, add(-1 / 6, multiply(y, add(1 / 120, multiply(y, -1 / 5040))))))
+    near = _sinc_at_zero(0, x)
     return compare.select_n(is_zero, arithmetic.div(transcendental.sin(safe), safe), near)
+
+
+@partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, x: Any) -> Any:
+    """The derivative of this order of sin(x) / x at zero, from its Taylor series."""
+    return filled_like(x, 0 if order % 2 else (-1) ** (order // 2) / (order + 1))
+
+
+@_sinc_at_zero.defjvp
+def _(order, primals, tangents):
+    (x,), (t,) = primals, tangents
+    return _sinc_at_zero(order, x), multiply(_sinc_at_zero(order + 1, x), t)
 
 
 # -- complex numbers --------------------------------------------------------------------------

@@ -1,14 +1,14 @@
-"""`python -m tests.benchmarks [processes] [dispatch] [programs]`: minijax and upstream in turn."""
+"""`python -m tests.benchmarks [processes] [dispatch] [programs] [cost]`: minijax and upstream in turn."""
 
 import os
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from tests.benchmarks import dispatch, processes, programs
+from tests.benchmarks import cost, dispatch, processes, programs
 from tests.benchmarks.timing import Table
 
-SECTIONS = {"processes": processes, "dispatch": dispatch, "programs": programs}
+SECTIONS = {"processes": processes, "dispatch": dispatch, "programs": programs, "cost": cost}
 
 
 def main(chosen):

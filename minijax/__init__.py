@@ -16,6 +16,7 @@ from minijax import (
     tree_util,
 )
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
+from minijax.arrays.dispatch import effects_barrier
 from minijax.config import config
 from minijax.config import setting_context as _setting_context
 from minijax.core import printing as _printing  # registers how jaxprs print
@@ -24,6 +25,12 @@ from minijax.core.avals import typeof
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
+from minijax.runtime.mesh import PartitionSpec as P
+from minijax.runtime.mesh import (
+    make_mesh,
+    set_mesh,
+)
+from minijax.runtime.named import NamedSharding
 from minijax.runtime.platforms import (
     Device,
     default_backend,
@@ -49,6 +56,7 @@ from minijax.transforms.grad import (
     vjp,
 )
 from minijax.transforms.jit import jit
+from minijax.transforms.pmap import pmap
 from minijax.transforms.policies import checkpoint_policies
 from minijax.transforms.staging import (
     ShapeDtypeStruct,
@@ -98,16 +106,21 @@ for _name, _default in _SETTINGS.items():
     globals()[_name] = _setting_context(_name, *(() if _default is None else (_default,)))
 
 _LIBRARIES = frozenset(
-    ("ad_checkpoint", "custom_batching", "custom_derivatives", "dlpack", "dtypes", "errors", "lax",
-     "random")
+    ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "sharding", "stages",
+     "test_util", "typing",
+     "debug", "image", "nn", "random", "scipy")
 )  # fmt: skip
+_FUNCTIONS = {"pure_callback": "minijax.lax.callbacks"}
 
 
 def __getattr__(name):
     if name in _LIBRARIES:
         return _importlib.import_module(f"minijax.{name}")
+    if name in _FUNCTIONS:
+        return getattr(_importlib.import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LIBRARIES})
+    return sorted({*globals(), *_LIBRARIES, *_FUNCTIONS})

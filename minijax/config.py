@@ -119,7 +119,8 @@ _keys: dict[tuple, _Key] = {}
 
 
 class Context:
-    """What holds in one thread: its settings, its current trace, named axes and mesh, name stack.
+    """What holds in one thread: its settings, its current trace, named axes and mesh, name stack,
+    and `varying`: the manual mesh axes for which the types of values say whether they vary.
 
     The layers above own the meaning of `trace`, `axes` and `mesh`; they stand here so that one
     thread-local read gives everything a hot path needs.
@@ -127,6 +128,7 @@ class Context:
 
     __slots__ = (
         "__weakref__", "axes", "key", "mesh", "overrides", "scope", "settings", "source", "trace",
+        "varying",
     )  # fmt: skip
 
     def __init__(self):
@@ -134,6 +136,7 @@ class Context:
         self.trace: Any = Context.outermost
         self.axes: tuple = ()
         self.mesh: Any = None
+        self.varying: frozenset = frozenset()
         self.scope: str = ""
         self.source: Any = None
         self.refresh()
@@ -148,7 +151,7 @@ class Context:
 
     def refresh_key(self) -> None:
         settings = self.settings
-        parts = (*[getattr(settings, name) for name in _TRACED], self.axes, self.mesh)
+        parts = (*[getattr(settings, name) for name in _TRACED], self.axes, self.mesh, self.varying)
         self.key = _keys.get(parts) or _keys.setdefault(parts, _Key(parts))
 
 

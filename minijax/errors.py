@@ -7,6 +7,8 @@ from __future__ import annotations
 
 __all__ = [
     "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JaxprTypeError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "TracerArrayConversionError",
@@ -54,3 +56,11 @@ class TypePromotionError(ValueError):
 
 class KeyReuseError(RuntimeError):
     """One random key was consumed twice."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr whose equations do not fit together: see `minijax.extend.core.check_jaxpr`."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A comparison of symbolic sizes that has no one answer."""

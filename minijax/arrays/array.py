@@ -5,7 +5,7 @@ May import the ground floor, `core`, `runtime` and `lowering.types`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,15 @@ class Signature:
 
 
 _signatures: dict[tuple, Signature] = {}
+
+
+class Shard(NamedTuple):
+    """The part of an array that one device holds: `index` says which; equal parts are numbered."""
+
+    device: Any
+    index: tuple
+    replica_id: int
+    data: Any
 
 
 class ArrayImpl(Array):
@@ -82,6 +91,40 @@ class ArrayImpl(Array):
     @property
     def is_fully_replicated(self) -> bool:
         return self.signature.sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array on devices of this process."""
+        where, shape = self.signature.sharding, self.aval.shape
+        indices = where.devices_indices_map(shape)
+        mine = [d for d in where._device_assignment if d in where.addressable_devices]
+        aval = self.aval.update(shape=where.shard_shape(shape))
+        seen: dict[Any, int] = {}
+        shards = []
+        for device, buffer in zip(mine, self._parts(), strict=True):
+            index = indices[device]
+            key = tuple([(part.start, part.stop) for part in index])
+            seen[key] = seen.get(key, -1) + 1
+            home = sharding.single_device(device)
+            data = ArrayImpl(buffer, Signature(aval, home, self.committed))
+            shards.append(Shard(device, index, seen[key], data))
+        return shards
+
+    global_shards = addressable_shards  # of one process; those of others have no data
+
+    def _parts(self) -> list[Any]:
+        self._check_deleted()
+        where = self.signature.sharding
+        one = len(where._device_assignment) == 1
+        return [self._buffer] if one else buffers.parts_of(self._buffer)
+
+    def addressable_data(self, index: int) -> ArrayImpl:
+        """The part of the array on one of the devices of this process."""
+        return self.addressable_shards[index].data
+
+    @property
+    def platform(self) -> str:
+        return self.signature.sharding._device_assignment[0].platform
 
     def is_deleted(self) -> bool:
         return self._buffer.is_deleted()
@@ -132,8 +175,7 @@ class ArrayImpl(Array):
         self._check_deleted()
         if self.aval.dtype == dtypes.float0:
             return np.zeros(self.aval.shape, dtypes.float0)
-        where = self.signature.sharding
-        return buffers.to_numpy(self._buffer, physical(self.aval), where.device)
+        return buffers.to_numpy(self._buffer, physical(self.aval), self.signature.sharding)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         value = self._value

@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import errors
 from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.placement import place
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import observable, ordered
@@ -27,7 +28,7 @@ from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
-from minijax.runtime import buffers, executables, platforms, sharding
+from minijax.runtime import buffers, executables
 
 __all__ = [
     "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
@@ -41,37 +42,9 @@ class Lowered:
     """A module, and how its arguments and results relate to those of its jaxpr."""
 
     __slots__ = (
-        "callbacks", "committed", "devices", "donated", "effects", "hidden", "keepalives", "kept",
-        "name", "options", "out_avals", "sharding", "text",
+        "callbacks", "devices", "donated", "effects", "hidden", "keepalives", "kept",
+        "name", "options", "out_avals", "place", "text",
     )  # fmt: skip
-
-
-def _device_of(signatures: Sequence[Signature], names: Sequence[str] | None) -> tuple[Any, bool]:
-    """The sharding to run on, and whether an argument is committed to it."""
-    chosen = None
-    for index, signature in enumerate(signatures):
-        if not signature.committed:
-            continue
-        if chosen is None:
-            chosen = index
-        elif signatures[chosen].sharding != signature.sharding:
-            first, second = (
-                f"argument {names[i] if names and i < len(names) else i} of type "
-                f"{signatures[i].aval.str_short()} on {sorted_ids(signatures[i].sharding)}"
-                for i in (chosen, index)
-            )
-            raise ValueError(
-                f"Received incompatible devices for jitted computation. Got {first} and {second}. "
-                "Move one of them with minijax.device_put(x, device)."
-            )
-    if chosen is not None:
-        return signatures[chosen].sharding, True
-    return sharding.single_device(platforms.default_device()), False
-
-
-def sorted_ids(where: Any) -> str:
-    devices = sorted(where.device_set, key=lambda device: device.id)
-    return f"device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
 
 
 def lower_program(
@@ -83,16 +56,22 @@ def lower_program(
     keep_unused: bool = False,
     options: dict[str, Any] | None = None,
     device: Any = None,
+    in_shardings: Sequence[Any] | None = None,
+    out_shardings: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     platform: str | None = None,
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures."""
     lowered = Lowered()
-    if device is not None:
-        lowered.sharding, lowered.committed = sharding.single_device(device), True
-    else:
-        lowered.sharding, lowered.committed = _device_of(signatures, arg_names)
-    lowered.devices = tuple(lowered.sharding._device_assignment)
+    lowered.place = where = place(
+        closed.jaxpr,
+        signatures,
+        device=device,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        names=arg_names,
+    )
+    lowered.devices = where.devices
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = [index for index, keep in enumerate(used) if keep]
     lowered.out_avals = closed.out_avals
@@ -110,14 +89,21 @@ def lower_program(
     )
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     attributes = _donations(lowered, jaxpr, len(hidden_vars))
-    module = Module(f"jit_{name}", platform or lowered.devices[0].platform)
+    module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
     module.name = module.unique(module.name)
+    if where.spmd:
+        args = [where.default] * len(hidden_vars) + [where.args[index] for index in lowered.kept]
+        attributes = module.with_shardings(attributes, args, jaxpr.invars)
+        out_attributes = module.with_shardings(None, where.outs, jaxpr.outvars)
+    else:
+        out_attributes = None
     text = write_function(
         module,
         "main",
         ClosedJaxpr(jaxpr, list(consts.values())),
         public=True,
         arg_attributes=attributes,
+        out_attributes=out_attributes,
     )
     module.functions.append(text)
     lowered.text = module.text()
@@ -172,6 +158,7 @@ def compile_lowered(lowered: Lowered) -> Program:
         # jaxlib takes callbacks with a module in memory only.
         parse(lowered.text) if lowered.callbacks else lowered.text,
         lowered.devices,
+        spmd=lowered.place.spmd,
         overrides=lowered.options,
         cached=not lowered.keepalives,
         callbacks=lowered.callbacks,
@@ -187,24 +174,29 @@ class Program:
 
     __slots__ = (
         "checked", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
-        "lowered", "name", "out_signatures", "simple", "target",
+        "lowered", "name", "out_signatures", "simple", "targets",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, executable: Any):
-        where, committed = lowered.sharding, lowered.committed
+        where = lowered.place
         self.lowered = lowered
         self.executable = executable
         self.execute = executable.execute_sharded
         self.name = lowered.name
-        self.target = where
         self.kept = lowered.kept
-        self.hidden = [_on(where, value)._buffer for value in lowered.hidden]
+        self.targets = [where.args[index] for index in lowered.kept]
+        self.hidden = [moved(value, where.default)._buffer for value in lowered.hidden]
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects
-        self.out_signatures = [Signature(aval, where, committed) for aval in lowered.out_avals]
+        stored = [physical(aval) for aval in lowered.out_avals]
+        outs = where.chosen([aval.ndim for aval in stored], executable)
+        self.out_signatures = [
+            Signature(aval, out, where.committed)
+            for aval, out in zip(lowered.out_avals, outs, strict=True)
+        ]
         self.handlers = [
-            executables.result_handler(physical(aval), where, committed)
-            for aval in lowered.out_avals
+            executables.result_handler(aval, out, where.committed)
+            for aval, out in zip(stored, outs, strict=True)
         ]
         self.simple = False
         settings = local.context.settings
@@ -217,7 +209,7 @@ class Program:
             and not self.hidden
             and not self.checked
             and not self.effects
-            and all(s.sharding is self.target for s in signatures)
+            and all(s.sharding == t for s, t in zip(signatures, self.targets, strict=True))
         )
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
@@ -236,10 +228,10 @@ class Program:
         return outs
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
-        target = self.target
         chosen = [args[index] for index in self.kept]
         return self.hidden + [
-            a._buffer if a.signature.sharding is target else _on(target, a)._buffer for a in chosen
+            a._buffer if a.signature.sharding is target else moved(a, target)._buffer
+            for a, target in zip(chosen, self.targets, strict=True)
         ]
 
 
@@ -289,11 +281,36 @@ def check_deleted(args: Sequence[ArrayImpl]) -> None:
         a._check_deleted()
 
 
-def _on(where: Any, value: ArrayImpl) -> ArrayImpl:
-    if value.signature.sharding is where or value.signature.sharding == where:
+def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
+    """The same array, laid out as another sharding says; itself where it lies so already."""
+    own = value.signature.sharding
+    if not copy and (own is target or own == target):
         return value
-    moved = buffers.move(value._buffer, where)
-    return ArrayImpl(moved, Signature(value.aval, where, value.committed))
+    aval = value.aval
+    signature = Signature(aval, target, value.committed)
+    devices, wanted = own._device_assignment, target._device_assignment
+    if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
+        return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
+    if own.device_set == target.device_set and own.memory_kind == target.memory_kind:
+        if own._device_assignment == wanted and target.is_equivalent_to(own, physical(aval).ndim):
+            return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
+        return ArrayImpl(_resharded(value, target)._buffer, signature)
+    stored = buffers.to_numpy(value._buffer, physical(aval), own)
+    return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
+
+
+def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
+    """By a program that does nothing but change how its argument lies."""
+    var = Var(value.aval)
+    key = ("reshard", value.signature, target)
+    program = _programs.get(key)
+    if program is None:
+        closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
+        where = Signature(value.aval, value.signature.sharding, True)
+        program = _programs[key] = compile_lowered(
+            lower_program(closed, "reshard", [where], keep_unused=True, out_shardings=[target])
+        )
+    return program([value])[0]
 
 
 def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:

@@ -21,6 +21,8 @@ __all__ = [
     "abstract_token",
     "aval_makers",
     "get_aval",
+    "max_dim",
+    "min_dim",
     "shaped_abstractify",
     "typeof",
 ]
@@ -117,7 +119,7 @@ class ShapedArray(AbstractValue):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object")
+            raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
         return self.shape[0]
 
     def __reduce__(self):
@@ -183,6 +185,9 @@ def is_array_type(x: Any) -> bool:
 
 
 typeof = shaped_abstractify = get_aval
+
+# Sizes are integers here, and these exist for programs that compute with symbolic ones elsewhere.
+max_dim, min_dim = max, min
 
 
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:

@@ -6,7 +6,10 @@ being removed when nothing reads its results.
 
 from __future__ import annotations
 
-__all__ = ["Effect", "NamedAxisEffect", "is_impure"]
+__all__ = [
+    "DebugEffect", "Effect", "IOEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect",
+    "is_impure", "observable", "ordered",
+]  # fmt: skip
 
 
 class Effect:
@@ -33,6 +36,50 @@ class NamedAxisEffect(Effect):
 
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name!r})"
+
+
+class DebugEffect(Effect):
+    """Something is shown while the program runs; the order does not matter."""
+
+    def __repr__(self) -> str:
+        return "Debug"
+
+
+class OrderedDebugEffect(Effect):
+    """Something is shown while the program runs, in the order of the program."""
+
+    ordered = True
+
+    def __repr__(self) -> str:
+        return "OrderedDebug"
+
+
+class IOEffect(Effect):
+    """The program acts on the world outside; the order does not matter."""
+
+    def __repr__(self) -> str:
+        return "IO"
+
+
+class OrderedIOEffect(Effect):
+    """The program acts on the world outside, in the order of the program."""
+
+    ordered = True
+
+    def __repr__(self) -> str:
+        return "OrderedIO"
+
+
+def ordered(effects: frozenset) -> list[Effect]:
+    """The effects for which a token is threaded, always in the same order."""
+    if not effects:
+        return []
+    return sorted([e for e in effects if getattr(e, "ordered", False)], key=repr)
+
+
+def observable(effects: frozenset) -> frozenset:
+    """The effects that somebody may wait for: those not `pure`."""
+    return frozenset(e for e in effects if not getattr(e, "pure", False))
 
 
 def is_impure(effects: frozenset) -> bool:

@@ -13,10 +13,11 @@ from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import is_impure
 from minijax.core.primitive import Primitive, no_effects
+from minijax.core.source import NameStack, SourceInfo
 
 __all__ = [
-    "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Var",
-    "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params", "subjaxprs",
+    "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict",
+    "Value", "Var", "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params", "subjaxprs",
 ]  # fmt: skip
 
 
@@ -52,6 +53,8 @@ class Literal:
 
 
 Atom = Var | Literal
+Value = Any  # what an atom stands for when a program runs
+ParamDict = dict[str, Any]
 
 
 class JaxprEqn:
@@ -69,6 +72,11 @@ class JaxprEqn:
         self.effects: frozenset = effects
         self.source = source
         self.scope: str = scope
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """The place in the user's program, and the scopes there."""
+        return SourceInfo(self.source, NameStack.of(self.scope))
 
     def replace(self, **changes) -> JaxprEqn:
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in _EQN_FIELDS))

@@ -79,6 +79,8 @@ class Primitive:
     - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`
     - impl(*args, **params): run it eagerly, where compiling one equation is not the way
     - stage(trace, args, params): record it, where one equation with these params is not the way
+    - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
+      over which any does, and those over which its results vary; by default the same both
     - dce(used_outputs, eqn) -> used inputs, new equation or None
     """
 
@@ -86,6 +88,7 @@ class Primitive:
         "__weakref__", "_avals", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
         "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_transpose",
+        "rule_varying",
     )  # fmt: skip
 
     def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True):
@@ -108,9 +111,17 @@ class Primitive:
     batch = _setter("rule_batch")
     batch_axis = _setter("rule_batch_axis")
     lower = _setter("rule_lower")
-    impl = _setter("rule_impl")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
+    varying = _setter("rule_varying")
+    vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
+
+    def impl(self, *args, **params):
+        """Decorator: set the 'impl' rule. Called with values, it runs that rule on them."""
+        if len(args) == 1 and callable(args[0]) and not params:
+            self.rule_impl = args[0]
+            return args[0]
+        return self.rule_impl(*args, **params)
 
     def bind(self, *args, **params):
         """Apply the primitive in the current trace."""
@@ -125,6 +136,10 @@ class Primitive:
             return trace.process(self, tuple(args), params)
         finally:
             context.trace = saved
+
+    def get_bind_params(self, params: dict) -> dict:
+        """The keyword arguments of `bind` for an equation with these params: the same."""
+        return params
 
     # Upstream's names of `shape_rule` and `impl`.
     def_abstract_eval = _setter("rule_shape")

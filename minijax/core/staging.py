@@ -27,7 +27,7 @@ from minijax.core.jaxpr import (
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 
-__all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "trace_to_jaxpr"]
+__all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "recording_trace", "trace_to_jaxpr"]
 
 
 class StagedTracer(Tracer):
@@ -35,7 +35,7 @@ class StagedTracer(Tracer):
 
     __slots__ = ("_var",)
 
-    def __init__(self, trace: JaxprTrace, var: Var):
+    def __init__(self, trace: JaxprTrace, var: Var | Literal):
         self._trace = trace
         self.aval = var.aval
         self._var = var
@@ -75,9 +75,12 @@ class JaxprTrace(Trace):
         atoms = [
             a._var if type(a) is StagedTracer and a._trace is self else self.lift(a) for a in args
         ]
-        out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
-        effects = no_effects if primitive.rule_effects is None else primitive.effects_of(params)
         context = local.context
+        if context.varying:
+            atoms, out_avals = self._with_varying(primitive, atoms, params)
+        else:
+            out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        effects = no_effects if primitive.rule_effects is None else primitive.effects_of(params)
         where = context.source or source.capture(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
@@ -89,6 +92,29 @@ class JaxprTrace(Trace):
         if effects:
             self.effects |= effects
         return result
+
+    def _with_varying(self, primitive, atoms, params) -> tuple[list[Any], Any]:
+        """Within manual mesh axes: operands that vary over the same axes, and types that say so."""
+        if primitive._avals is None:  # it holds programs, whose types say it
+            return atoms, primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        axes = frozenset().union(*[getattr(atom.aval, "vma", ()) for atom in atoms])
+        if primitive.rule_varying is not None:
+            axes, outs = primitive.rule_varying(axes, **params)
+            axes &= local.context.varying
+        else:
+            outs = axes
+        atoms = [
+            self.atom(primitive.vary(StagedTracer(self, atom), axes - atom.aval.vma))
+            if type(atom) is Var and hasattr(atom.aval, "vma") and atom.aval.vma != axes
+            and primitive.vary is not None
+            else atom
+            for atom in atoms
+        ]  # fmt: skip
+        plain = tuple([_with_vma(atom.aval, frozenset()) for atom in atoms])
+        out_avals = primitive.out_avals(plain, params)
+        if primitive.multiple_results:
+            return atoms, [_with_vma(aval, outs) for aval in out_avals]
+        return atoms, _with_vma(out_avals, outs)
 
     def lift(self, x: Any) -> Var | Literal:
         """The atom that stands for a value from outside of this trace."""
@@ -124,6 +150,10 @@ class JaxprTrace(Trace):
             atom = self.constants[id(x)][0]
         return StagedTracer(self, atom)
 
+    def literal(self, x: Any) -> StagedTracer:
+        """A tracer of this trace for a number, which stays a literal of the program."""
+        return StagedTracer(self, self.lift(x))
+
     def closed(self, outs: Sequence[Any]) -> ClosedJaxpr:
         """End the trace: the program that computes `outs`."""
         outvars = [self.atom(x) for x in outs]
@@ -154,6 +184,10 @@ class JaxprTrace(Trace):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
+
+
+def _with_vma(aval: AbstractValue, axes: frozenset) -> AbstractValue:
+    return aval.update(vma=axes) if getattr(aval, "vma", axes) != axes else aval
 
 
 def drop_unused(jaxpr: Jaxpr) -> None:
@@ -205,6 +239,14 @@ class PartialTrace(JaxprTrace):
 
     def is_unknown(self, x: Any) -> bool:
         return type(x) is StagedTracer and x._trace is self
+
+
+def recording_trace() -> JaxprTrace | None:
+    """The innermost trace that records a whole program, if any is open."""
+    trace = local.context.trace
+    while trace is not None and type(trace) is not JaxprTrace:
+        trace = trace.parent
+    return trace
 
 
 def trace_to_jaxpr(

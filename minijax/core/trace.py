@@ -35,6 +35,8 @@ class Trace:
         self.parent = parent
         self.alive = True
 
+    main = property(lambda self: self)  # libraries tell levels apart by it
+
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         raise NotImplementedError
 
@@ -97,9 +99,25 @@ def set_trace(trace: Trace):
         context.trace = saved
 
 
+class CompileTimeTrace(Trace):
+    """Runs operations on known values at once, and leaves the others to the trace of a tracer."""
+
+    __slots__ = ()
+
+    def process(self, primitive, args, params):
+        traces = [x._trace for x in args if isinstance(x, Tracer)]
+        chosen = max(traces, key=_depth) if traces else eval_trace
+        with set_trace(chosen):
+            return chosen.process(primitive, args, params)
+
+
+def _depth(trace: Trace | None) -> int:
+    return 0 if trace is None else 1 + _depth(trace.parent)
+
+
 def ensure_compile_time_eval():
     """Context manager: operations on known values run at once, even while a program is traced."""
-    return set_trace(eval_trace)
+    return set_trace(eval_trace if current() is eval_trace else CompileTimeTrace(eval_trace))
 
 
 eval_context = ensure_compile_time_eval

@@ -1,8 +1,11 @@
 """`minijax.lax`: the primitives, a file per family, and the functions on them.
 
 The names are upstream's. Each function is a thin check before its primitive, which stands in the same
-file with all of its rules; `minijax.numpy` is written with these.
+file with all of its rules; `minijax.numpy` is written with these. What few programs use (`linalg`) is
+imported when it is first asked for.
 """
+
+import importlib as _importlib
 
 from minijax.lax.arithmetic import (
     AccuracyMode,
@@ -609,6 +612,7 @@ __all__ = [
     "le_to_p",
     "lgamma",
     "lgamma_p",
+    "linalg",
     "linear_solve_p",
     "log",
     "log1p",
@@ -787,3 +791,9 @@ __all__ = [
     "zeta",
     "zeta_p",
 ]
+
+
+def __getattr__(name):
+    if name != "linalg":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _importlib.import_module("minijax.lax.linalg")

@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
+from minijax.lax import manual
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
 from minijax.lax.convert import convert_element_type
 from minijax.lax.filling import iota_p
@@ -29,8 +30,8 @@ from minijax.transforms.primitives import instantiate, moveaxis, reduce_sum_p, t
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
-    "axis_size", "pbroadcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
-    "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "reduce_scatter_p",
+    "axis_size", "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
+    "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "pvary", "pvary_p", "reduce_scatter_p",
 ]  # fmt: skip
 
 Name = Hashable
@@ -76,22 +77,99 @@ def _check_bound(function: str, names: Sequence[Name]) -> None:
             )
 
 
-_UNBOUND = no_rule("a collective outside of the axis that it names", NameError)
-
-
-def _collective(name: str, axes_of: Callable[..., tuple]) -> Primitive:
+def _collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Primitive:
+    """A collective: its operands must vary over the axes that it names, and its results do."""
     p = Primitive(name)
     p.rule_effects = lambda **params: _effects(axes_of(**params))
-    p.rule_lower = _UNBOUND
+    p.rule_lower = lower
+
+    @p.varying
+    def _(axes, **params):
+        axes |= frozenset(axes_of(**params))
+        return axes, axes
+
     return p
+
+
+# -- whether values vary over the axes of a mesh ----------------------------------------------------
+
+pvary_p = Primitive("pvary")
+
+
+@pvary_p.shape_rule
+def _(x, *, axes):
+    return x
+
+
+@pvary_p.varying
+def _(given, *, axes):
+    return given, given | frozenset(axes)
+
+
+@pvary_p.impl
+def _(x, *, axes):
+    return x
+
+
+@pvary_p.jvp
+def _(primals, tangents, *, axes):
+    (x,), (t,) = primals, tangents
+    return pvary_p.bind(x, axes=axes), pvary_p.bind(instantiate(t), axes=axes)
+
+
+@pvary_p.transpose
+def _(ct, x, *, axes):
+    return [psum_p.bind(ct, axes=axes, axis_index_groups=None)]
+
+
+@pvary_p.batch
+def _(args, dims, *, axes):
+    return pvary_p.bind(*args, axes=axes), dims[0]
+
+
+@pvary_p.lower
+def _(b, x, *, axes):
+    return x
+
+
+def _vary(x: Any, axes: frozenset) -> Any:
+    return pvary_p.bind(x, axes=tuple(sorted(axes, key=str))) if axes else x
+
+
+Primitive.vary = staticmethod(_vary)
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """A tree of values, from now on of a type that varies over mesh axes; they do not change.
+
+    Its transpose is `psum`: what varies over an axis has a cotangent for each place of it.
+    """
+    names = frozenset(as_names(axis_name)) & local.context.varying
+
+    def one(leaf):
+        return _vary(leaf, names - getattr(get_aval(leaf), "vma", frozenset()))
+
+    return tree_util.tree_map(one, x)
+
+
+def pcast(x: Any, axis_name: Any = None, *, to: str, axis: Any = None) -> Any:
+    """A tree of values cast to types that vary (`to="varying"`) over mesh axes; see `pvary`."""
+    if to != "varying":
+        raise NotImplementedError(f"pcast to {to!r} is not supported: only to='varying'.")
+    return pvary(x, axis_name if axis is None else axis)
 
 
 # -- reductions: psum, pmax, pmin ------------------------------------------------------------------
 
 
-def _reduction(name: str, reduce: Callable, unmapped: Callable | None) -> Primitive:
+def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) -> Primitive:
     """A collective that reduces; `unmapped(x, size)` is its value on what does not vary."""
-    p = _collective(name, lambda *, axes, axis_index_groups: axes)
+    p = _collective(name, lambda *, axes, axis_index_groups: axes, manual.all_reduce(op))
+
+    @p.varying
+    def _(given, *, axes, axis_index_groups):
+        given |= frozenset(axes)
+        return given, given if axis_index_groups is not None else given - frozenset(axes)
 
     @p.shape_rule
     def _(x, *, axes, axis_index_groups):
@@ -114,10 +192,11 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None) -> Primit
 
 
 psum_p = _reduction(
-    "psum", reduce_sum, lambda x, size: mul_p.bind(x, np.asarray(size, get_aval(x).dtype)[()])
-)
-pmax_p = _reduction("pmax", reduce_max, None)
-pmin_p = _reduction("pmin", reduce_min, None)
+    "psum", reduce_sum, lambda x, size: mul_p.bind(x, np.asarray(size, get_aval(x).dtype)[()]),
+    "stablehlo.add",
+)  # fmt: skip
+pmax_p = _reduction("pmax", reduce_max, None, "stablehlo.maximum")
+pmin_p = _reduction("pmin", reduce_min, None, "stablehlo.minimum")
 for _p in (pmax_p, pmin_p):
     _p.rule_jvp = not_differentiable(f"Differentiation rule for {_p.name!r} not implemented")
     _p.rule_transpose = no_rule("it is not linear")
@@ -130,8 +209,12 @@ def _(primals, tangents, **params):
 
 
 @psum_p.transpose
-def _(ct, x, **params):
-    return [psum_p.bind(ct, **params)]
+def _(ct, x, *, axes, axis_index_groups):
+    varying = local.context.varying if axis_index_groups is None else frozenset()
+    rest = tuple(name for name in axes if name not in varying)
+    if rest:
+        ct = psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups)
+    return [_vary(ct, varying & frozenset(axes))]
 
 
 def _reduce(function: str, p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
@@ -185,7 +268,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 # -- axis_index ----------------------------------------------------------------------------------
 
-axis_index_p = _collective("axis_index", lambda *, axis_name: (axis_name,))
+axis_index_p = _collective("axis_index", lambda *, axis_name: (axis_name,), manual.axis_index)
 axis_index_p.rule_jvp = not_differentiable("it takes no operands")
 axis_index_p.rule_transpose = no_rule("it takes no operands")
 
@@ -216,7 +299,9 @@ def axis_index(axis_name: Any) -> Any:
 
 # -- movement: ppermute, all_gather, all_to_all, reduce_scatter ---------------------------------------
 
-ppermute_p = _collective("ppermute", lambda *, axis_name, perm: axis_name)
+ppermute_p = _collective(
+    "ppermute", lambda *, axis_name, perm: axis_name, manual.collective_permute
+)
 
 
 @ppermute_p.shape_rule
@@ -286,6 +371,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 all_gather_p = _collective(
     "all_gather",
     lambda *, axis_name, all_gather_dimension, axis_index_groups, axis_size, tiled: axis_name,
+    manual.all_gather,
 )
 
 
@@ -371,6 +457,7 @@ def all_gather(
 reduce_scatter_p = _collective(
     "reduce_scatter",
     lambda *, axis_name, scatter_dimension, axis_index_groups, axis_size, tiled: axis_name,
+    manual.reduce_scatter,
 )
 
 
@@ -459,6 +546,7 @@ def psum_scatter(
 all_to_all_p = _collective(
     "all_to_all",
     lambda *, axis_name, split_axis, concat_axis, axis_index_groups, tiled: as_names(axis_name),
+    manual.all_to_all,
 )
 
 

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
+from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
 
 __all__ = ["Builder", "Module", "Value", "i64_array", "lower_by"]
 
@@ -45,11 +47,13 @@ def i64_array(items: Sequence[int]) -> str:
 class Module:
     """A module in the making: its functions by name, and what they were made from."""
 
-    def __init__(self, name: str, platform: str, *, partitions: int = 1, replicas: int = 1):
+    def __init__(self, name: str, platform: str, *, devices: tuple = (None,)):
         self.name = name
         self.platform = platform
-        self.partitions = partitions
-        self.replicas = replicas
+        self.devices = devices  # one a partition
+        self.meshes: dict[Any, str] = {}
+        self.manual: Any = None  # the mesh of the shard_map that is being written
+        self.channels = 0  # of collectives, numbered
         self.functions: list[str] = []
         self.by_key: dict[Any, str] = {}
         self.names: dict[str, int] = {}
@@ -63,6 +67,32 @@ class Module:
         self.names[clean] = count + 1
         return f"{clean}_{count}" if count else clean
 
+    def mesh_name(self, mesh: Any) -> str:
+        """The name that a mesh has in the module; equal ones have the same."""
+        known = next((name for other, name in self.meshes.items() if same_mesh(other, mesh)), None)
+        if known is None:
+            count = len(self.meshes)
+            known = self.meshes[mesh] = f"mesh_{count}" if count else "mesh"
+        return known
+
+    def sharding(self, where: Any, ndim: int) -> str:
+        """A sharding of an array of this rank, as Shardy's dialect writes it."""
+        parts = [*where.spec, *[None] * (ndim - len(where.spec))]
+        return sdy_sharding(self.mesh_name(where.mesh), parts)
+
+    def with_shardings(self, attributes: Any, places: Sequence[Any], values: Any) -> list[str]:
+        """The attributes of arguments or results, with those shardings that are given."""
+        out = []
+        for index, (where, value) in enumerate(zip(places, values, strict=True)):
+            given = (
+                attributes[index].strip()[1:-1].strip() if attributes and attributes[index] else ""
+            )
+            if isinstance(where, NamedSharding):
+                shown = self.sharding(where, physical(value.aval).ndim)
+                given += (", " if given else "") + f"sdy.sharding = #sdy.sharding{shown}"
+            out.append(f" {{{given}}}" if given else "")
+        return out
+
     def function(self, key: Any, name: str, make: Callable[[str], str]) -> str:
         """The name of the function made for `key`; `make(name)` writes it the first time."""
         if key not in self.by_key:
@@ -71,11 +101,9 @@ class Module:
         return self.by_key[key]
 
     def text(self) -> str:
-        attributes = (
-            f"mhlo.num_partitions = {self.partitions} : i32, "
-            f"mhlo.num_replicas = {self.replicas} : i32"
-        )
-        body = "\n".join([*self.header, *reversed(self.functions)])
+        attributes = f"mhlo.num_partitions = {len(self.devices)} : i32, mhlo.num_replicas = 1 : i32"
+        meshes = [sdy_mesh(name, mesh, self.devices) for mesh, name in self.meshes.items()]
+        body = "\n".join([*meshes, *self.header, *reversed(self.functions)])
         return f"module @{self.name} attributes {{{attributes}}} {{\n{body}\n}}\n"
 
 
@@ -151,6 +179,17 @@ class Builder:
             + f'"{name}"({", ".join([x.name for x in operands])}){properties}{bodies} : '
             f"({', '.join([x.type for x in operands])}) -> ({types}){self.location}"
         )
+        return values
+
+    def statements(self, text: str, outs: Sequence[Any]) -> list[Value]:
+        """One operation written out in the form of its own dialect, and its results."""
+        name = self._name()
+        if len(outs) == 1:
+            values = [Value(name, outs[0])]
+        else:
+            values = [Value(f"{name}#{index}", aval) for index, aval in enumerate(outs)]
+            name = f"{name}:{len(outs)}"
+        self.lines.append(f"{name} = {text}{self.location}" if outs else text + self.location)
         return values
 
     def region(
@@ -312,9 +351,18 @@ class Builder:
     def call_jaxpr(self, closed: ClosedJaxpr, name: str, *args: Value) -> list[Value]:
         """Call a private function that is made from the jaxpr once a module."""
         function = self.module.function(
-            id(closed), name, lambda chosen: write_function(self.module, chosen, closed)
+            (id(closed), self.module.manual),
+            name,
+            lambda chosen: write_function(self.module, chosen, closed),
         )
-        return self.call(function, args, closed.out_avals)
+        effects = ordered(closed.jaxpr.effects)
+        if not effects:
+            return self.call(function, args, closed.out_avals)
+        tokens = [self.tokens[e] for e in effects]
+        avals = [*(abstract_token for _ in effects), *closed.out_avals]
+        results = self.call(function, (*tokens, *args), avals)
+        self.tokens.update(zip(effects, results[: len(effects)], strict=True))
+        return results[len(effects) :]
 
 
 def write_function(
@@ -326,10 +374,23 @@ def write_function(
     arg_attributes: Sequence[str] | None = None,
     out_attributes: Sequence[str] | None = None,
 ) -> str:
-    """The text of a function that computes a closed jaxpr."""
+    """The text of a function that computes a closed jaxpr.
+
+    A private one takes and gives a token for each ordered effect before all else.
+    """
     builder = Builder(module)
     args = [Value(f"%arg{i}", aval) for i, aval in enumerate(closed.in_avals)]
+    effects = ordered(closed.jaxpr.effects)
+    if effects and public:
+        for effect in effects:
+            builder.tokens[effect] = builder.op("stablehlo.create_token", (), abstract_token)
+    elif effects:
+        tokens = [Value(f"%token{i}", abstract_token) for i in range(len(effects))]
+        builder.tokens.update(zip(effects, tokens, strict=True))
     results = builder.closed_jaxpr(closed, *args)
+    if effects and not public:
+        args = [*tokens, *args]
+        results = [*(builder.tokens[e] for e in effects), *results]
     attributes = arg_attributes or [""] * len(args)
     outs = out_attributes or [""] * len(results)
     signature = ", ".join([f"{a.name}: {a.type}{t}" for a, t in zip(args, attributes, strict=True)])

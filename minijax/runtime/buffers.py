@@ -19,15 +19,30 @@ Buffer = _jax.ArrayImpl
 
 
 def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: bool = True) -> Any:
-    """A NumPy array on one device. With `copy`, later writes to `value` do not show."""
-    semantics = (
-        _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-        if copy
-        else _jax.HostBufferSemantics.ZERO_COPY
-    )
+    """A NumPy array on devices. With `copy`, later writes to `value` do not show."""
+    devices = sharding._device_assignment
+    how = _jax.HostBufferSemantics.ZERO_COPY
+    if len(devices) == 1:
+        parts = [value]
+        if copy:
+            how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    else:  # for several devices jaxlib offers no copying
+        indices = sharding.addressable_devices_indices_map(aval.shape)
+        devices = [device for device in devices if device in indices]
+        parts = [np.array(value[indices[device]], order="C") for device in devices]
     return _jax.batched_device_put(
-        aval, sharding, [value], [sharding.device], committed, False, semantics, enable_x64=True
+        aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
     )
+
+
+def parts_of(buffer: Any) -> list[Any]:
+    """The buffers on the devices of this process, in the order of its sharding."""
+    return buffer._arrays
+
+
+def joined(parts: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> Any:
+    """One buffer of those on single devices."""
+    return _jax.ArrayImpl(aval, sharding, list(parts), committed=committed, _skip_checks=True)
 
 
 def move(buffer: Any, sharding: Any, *, copy: bool = False) -> Any:
@@ -42,14 +57,37 @@ def block_until_ready(buffers: Sequence[Any]) -> None:
     _jax.batched_block_until_ready(list(buffers))
 
 
-def to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
-    """The value of a single-device array: a read-only view where it lies in the host's memory.
+def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
+    """The value of an array: a read-only view where it lies in the host's memory as a whole.
 
-    jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol.
+    RuntimeError if parts of it are on devices of other processes.
     """
+    devices = sharding._device_assignment
+    if len(devices) == 1:
+        return _one_to_numpy(buffer, aval, devices[0])
+    indices = sharding.addressable_devices_indices_map(aval.shape)
+    mine = [device for device in devices if device in indices]
+    if sharding.is_fully_replicated:
+        return _one_to_numpy(parts_of(buffer)[0], aval, mine[0])
+    if len(mine) < len(devices):
+        raise RuntimeError(
+            "Fetching value for `jax.Array` that spans non-addressable (non process local) devices "
+            "is not possible. Use minijax.experimental.multihost_utils.process_allgather, or "
+            "`addressable_shards` for the parts that this process has."
+        )
+    out = np.empty(aval.shape, aval.dtype)
+    part_type = _Wide(sharding.shard_shape(aval.shape), aval.dtype)
+    for device, part in zip(mine, parts_of(buffer), strict=True):
+        out[indices[device]] = _one_to_numpy(part, part_type, device)
+    out.flags.writeable = False
+    return out
+
+
+def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
+    """jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol."""
     if device.platform != "cpu":
         home = shardings.single_device(platforms.backend("cpu").local_devices()[0])
-        return to_numpy(move(buffer, home), aval, home.device)
+        return _one_to_numpy(move(buffer, home), aval, home.device)
     dtype = aval.dtype
     if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
         return np.asarray(memoryview(buffer))
@@ -68,12 +106,13 @@ def to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
 
 
 class _Wide:
-    """The type of a widened copy, as jaxlib wants to see it."""
+    """A type as jaxlib wants to see it: of a widened copy, of a part."""
 
     weak_type = False
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
+        self.size = int(np.prod(shape))
 
 
 _NARROW = {"int4": ("i4", "i8"), "uint4": ("ui4", "ui8"), "int2": ("i2", "i8"),
@@ -131,4 +170,5 @@ def from_dlpack(external: Any, device: Any) -> Any:
 
 def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:
     """The same memory as a buffer with a type and sharding of ours."""
-    return _jax.ArrayImpl(aval, sharding, [buffer], committed=True, _skip_checks=True)
+    parts = [buffer] if len(sharding._device_assignment) == 1 else parts_of(buffer)
+    return joined(parts, aval, sharding, True)

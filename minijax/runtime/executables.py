@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ from minijax import errors
 from minijax.config import local
 from minijax.runtime import sharding as shardings
 from minijax.runtime.cache import disk_cache, program_key
-from minijax.runtime.versions import CompileOptions, _jax, result_handler, xla_client
+from minijax.runtime.versions import (
+    CompileOptions,
+    HloSharding,
+    _jax,
+    result_handler,
+    xla_client,
+)
 
 __all__ = [
     "JaxRuntimeError",
@@ -39,6 +46,7 @@ def compile_options(
     if spmd:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = True
+        build.allow_spmd_sharding_propagation_to_output = [True]
     settings = local.context.settings
     if settings.disable_most_optimizations:
         build.debug_options.xla_backend_optimization_level = 0
@@ -56,17 +64,24 @@ _MOST_IN_MEMORY = 4096
 
 
 def compile_module(
-    text: str,
+    text: Any,
     devices: tuple,
     *,
     spmd: bool = False,
     overrides: dict[str, Any] | None = None,
     cached: bool = True,
+    callbacks: Sequence[Callable] = (),
 ) -> Any:
     """The loaded executable of a StableHLO module. Equal modules are compiled once.
 
-    `cached=False` keeps it off the disk: it refers to this process, as callbacks do.
+    `cached=False` keeps it off the disk: it refers to this process, as callbacks do. A module that
+    calls back names its `callbacks` by number, so that equal ones are different programs; it is
+    given as an MLIR module.
     """
+    if callbacks:
+        options = compile_options(devices, spmd=spmd, overrides=overrides)
+        where = shardings.device_list(devices)
+        return devices[0].client.compile_and_load(text, where, options, list(callbacks))
     settings = local.context.settings
     key = (
         text,
@@ -120,6 +135,11 @@ def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -
 
 def clear_executables() -> None:
     _in_memory.clear()
+
+
+def result_shardings(executable: Any) -> list[Any]:
+    """How XLA lays out the results of a compiled program."""
+    return [HloSharding.from_proto(found) for found in executable.get_output_shardings() or ()]
 
 
 def unoptimized_cost(computation: Any, device: Any) -> dict[str, float]:

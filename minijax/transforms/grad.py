@@ -17,7 +17,7 @@ from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.staging import PartialTrace
+from minijax.core.staging import PartialTrace, recording_trace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, fun_name
@@ -36,8 +36,11 @@ def as_result(x: Any) -> Any:
         return x
     if getattr(x, "dtype", None) == dtypes.float0:
         return np.asarray(x)
-    if local.context.trace is eval_trace or type(x) in (int, float, complex):
+    if local.context.trace is eval_trace:
         return as_array(x)
+    if isinstance(x, (np.generic, int, float, complex)):
+        trace = recording_trace()
+        return as_array(x) if trace is None else trace.literal(x)
     return x
 
 

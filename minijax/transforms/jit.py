@@ -28,6 +28,7 @@ from minijax.runtime import platforms
 from minijax.transforms.arguments import debug_info, fun_name, resolve_static
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.cache_misses import explain
+from minijax.transforms.constraints import constrained, flat_shardings
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.stages import Traced, make_traced
@@ -41,6 +42,7 @@ __all__ = ["JitFunction", "close_over_tracers", "jit", "jit_p", "without_large_c
 jit_p = Primitive("jit", multiple_results=True, memoize=False)
 _DEFAULTS = {
     "donated": (), "keep_unused": False, "inline": False, "options": (), "device": None,
+    "in_shardings": None, "out_shardings": None,
 }  # fmt: skip
 _PRINTED_NAMES = {"donated": "donated_invars", "options": "compiler_options_kvs"}
 jit_p.printed = lambda params: {
@@ -69,8 +71,8 @@ def _(*args, jaxpr, name, **params):
 def program_of(jaxpr, name, params, arrays) -> Program:
     chosen = {
         key: params[key]
-        for key in ("donated", "keep_unused", "options", "device")
-        if params[key] != _DEFAULTS[key]
+        for key in ("donated", "keep_unused", "options", "device", "in_shardings", "out_shardings")
+        if params.get(key, _DEFAULTS[key]) != _DEFAULTS[key]
     }
     return program_for(jaxpr, name, arrays, **chosen)
 
@@ -293,6 +295,7 @@ class JitFunction:
         self._donate_argnums, self._donate_argnames = resolve_static(
             fun, options["donate_argnums"], options["donate_argnames"], "donate"
         )
+        self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
         self._has_static = bool(self._static_argnums or self._static_argnames)
         self._params = {
             "inline": options["inline"],
@@ -302,7 +305,8 @@ class JitFunction:
         }
         key = (
             self._static_argnums, self._static_argnames, self._donate_argnums,
-            self._donate_argnames, *self._params.values(),
+            self._donate_argnames, *self._params.values(), _hashable(self._in_shardings),
+            _hashable(self._out_shardings),
         )  # fmt: skip
         self._cache = cache_for(fun, key)
         self._fast, self._programs = self._cache.fast, self._cache.programs
@@ -365,7 +369,7 @@ class JitFunction:
     def _compile(self, call: Call, args: tuple, arrays: list, key: tuple, kwargs: dict) -> tuple:
         """Trace and compile for these arguments, and note how to find the program next time."""
         traced = self._traced(call)
-        params = dict(self._params, donated=call.donated)
+        params = dict(self._params, donated=call.donated, **self._shardings(call, traced.out_tree))
         program = program_of(traced.closed, traced.name, params, arrays)
         entry = (program, traced.out_tree)
         if traced.consts:
@@ -383,6 +387,21 @@ class JitFunction:
             if not kwargs and all(type(a) is ArrayImpl for a in args):
                 self._fast[(local.context.key, *signatures)] = found
         return entry
+
+    def _shardings(self, call: Call, out_tree: Any) -> dict[str, Any]:
+        """The shardings asked for, one for each leaf of the arguments and of the results."""
+        return {"in_shardings": self._in_places(call), "out_shardings": self._out_places(out_tree)}
+
+    def _in_places(self, call: Call) -> tuple | None:
+        if self._in_shardings is None:
+            return None
+        given = (self._in_shardings, None)
+        return tuple(flat_shardings("jit in_shardings", given, call.in_tree))
+
+    def _out_places(self, out_tree: Any) -> tuple | None:
+        if self._out_shardings is None:
+            return None
+        return tuple(flat_shardings("jit out_shardings", self._out_shardings, out_tree))
 
     def _take_apart(self, args: tuple, kwargs: dict) -> Call:
         """Split off the static arguments and flatten the others."""
@@ -459,6 +478,8 @@ class JitFunction:
         found = []
 
         def flat(*leaves):
+            if self._in_shardings is not None:
+                leaves = map(constrained, leaves, self._in_places(call))
             args, kwargs = in_tree.unflatten(leaves)
             if call.statics:
                 args = list(args)
@@ -469,6 +490,8 @@ class JitFunction:
             outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
             found.append(out_tree)
             check_results(outs, fun, out_tree)
+            if self._out_shardings is not None:
+                outs = list(map(constrained, outs, self._out_places(out_tree)))
             return outs
 
         closed = trace_to_jaxpr(flat, avals, debug_info("jit", fun, in_tree))
@@ -504,7 +527,8 @@ class JitFunction:
         info = debug_info("jit", self._fun, call.in_tree)
         return make_traced(
             traced.closed, traced.consts, values, [get_aval(x) for x in call.leaves], call.donated,
-            call.in_tree, traced.out_tree, traced.name, info.arg_names, self._params,
+            call.in_tree, traced.out_tree, traced.name, info.arg_names,
+            {**self._params, **self._shardings(call, traced.out_tree)},
         )  # fmt: skip
 
     def lower(self, *args, lowering_platforms=None, _private_parameters=None, **kwargs):
@@ -527,6 +551,15 @@ class JitFunction:
 
     def _cache_size(self) -> int:
         return len(self._cache.traces)
+
+
+def _hashable(shardings: Any) -> Any:
+    """A tree of shardings as part of a key."""
+    if isinstance(shardings, (list, tuple)):
+        return (type(shardings), *map(_hashable, shardings))
+    if isinstance(shardings, dict):
+        return (dict, *[(key, _hashable(shardings[key])) for key in sorted(shardings, key=str)])
+    return shardings
 
 
 _LEAF = tree_util.tree_structure(0)
@@ -582,6 +615,9 @@ def jit(
       value (they must be hashable) is a new program.
     - `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over.
     - `keep_unused`: keep arguments that nothing reads in the compiled program.
+    - `in_shardings`, `out_shardings`: how arguments and results lie over devices: shardings, or
+      PartitionSpecs over the mesh in force, as prefixes of the trees; None leaves it to the
+      arguments, or to XLA.
     - `inline`: within another traced function, leave no boundary around this one.
     - `compiler_options`: XLA options for this program.
 
@@ -589,6 +625,8 @@ def jit(
     argument named static or donated does not exist, or a static value cannot be hashed.
     """
     options = {
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
         "static_argnums": static_argnums,
         "static_argnames": static_argnames,
         "donate_argnums": donate_argnums,

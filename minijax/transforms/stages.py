@@ -94,8 +94,8 @@ class _Spec:
     """What is known of a function once it is traced."""
 
     __slots__ = (
-        "arg_names", "closed", "consts", "device", "donated", "in_avals", "in_tree", "keep_unused",
-        "name", "options", "out_tree", "signatures",
+        "arg_names", "closed", "consts", "device", "donated", "in_avals", "in_shardings", "in_tree",
+        "keep_unused", "name", "options", "out_shardings", "out_tree", "signatures",
     )  # fmt: skip
 
 
@@ -128,6 +128,8 @@ class Traced(_Stage):
             keep_unused=spec.keep_unused,
             options=dict(spec.options) or None,
             device=spec.device,
+            in_shardings=spec.in_shardings,
+            out_shardings=spec.out_shardings,
             arg_names=spec.arg_names,
             platform=lowering_platforms[0] if lowering_platforms else None,
         )
@@ -231,8 +233,7 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> Any:
-        target = self._program.target
-        return self.in_tree.unflatten([target] * len(self._spec.in_avals))
+        return self.in_tree.unflatten(self._program.lowered.place.args)
 
     @property
     def output_shardings(self) -> Any:
@@ -261,4 +262,5 @@ def make_traced(
     spec.signatures = [signature_for(x, a) for x, a in zip(leaves, avals, strict=True)]
     spec.options, spec.keep_unused = params["options"], params["keep_unused"]
     spec.device = params["device"]
+    spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]
     return Traced(spec)

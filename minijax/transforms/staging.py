@@ -6,7 +6,6 @@ May import the floors below and `transforms.jit`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -15,7 +14,7 @@ from minijax.config import local, override
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
-from minijax.core.trace import Tracer, eval_trace
+from minijax.core.trace import Tracer, ensure_compile_time_eval
 from minijax.transforms.arguments import as_ints, canonical_argnums, debug_info, fun_name
 from minijax.transforms.batching import AxisData, bind_axis
 from minijax.transforms.grad import check_callable
@@ -119,18 +118,6 @@ def _in_axes(axes: list, run: Callable):
 def disable_jit(disable: bool = True):
     """Context manager: run jitted functions operation by operation, as plain Python."""
     return override("disable_jit", disable)
-
-
-@contextmanager
-def ensure_compile_time_eval():
-    """Context manager: operations on known values run at once, even while a program is traced."""
-    context = local.context
-    saved = context.trace
-    context.trace = eval_trace
-    try:
-        yield
-    finally:
-        context.trace = saved
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:

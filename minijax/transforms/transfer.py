@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
+from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -72,12 +73,10 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         signature = Signature(aval, target, True)
         if x.signature is signature and not copy:
             return x
-        if x.signature.sharding == target and not copy:
-            return ArrayImpl(x._buffer, signature)
-        moved = ArrayImpl(buffers.move(x._buffer, target, copy=copy), signature)
+        there = ArrayImpl(moved(x, target, copy=copy)._buffer, signature)
         if donate and x.signature.sharding != target:
             x.delete()
-        return moved
+        return there
     return array_from_numpy(np.asarray(x, aval.dtype), aval, target, True)
 
 

@@ -1,0 +1,169 @@
+"""Where a program runs, and how its arguments and results lie there.
+
+May import the ground floor, `core`, `runtime`, and `arrays.array`. Arguments that are committed
+decide; the others follow. A program over several devices has a mesh, from its arguments, from the
+shardings asked for, or from the constraints within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minijax.arrays.array import Signature
+from minijax.config import local
+from minijax.core.jaxpr import Jaxpr, jaxprs_in_params
+from minijax.runtime import executables, platforms, sharding
+from minijax.runtime import mesh as meshes
+from minijax.runtime.named import NamedSharding, named_of_hlo, replicated
+
+__all__ = ["Placement", "meshes_in", "place"]
+
+
+class Placement:
+    """The devices of a program, and the shardings of its arguments and results.
+
+    `mesh` is None for one device; `outs` has None where XLA is to choose.
+    """
+
+    __slots__ = ("args", "committed", "default", "devices", "mesh", "outs")
+
+    def __init__(self, default: Any, committed: bool, mesh: Any):
+        self.default = default  # of arguments that say nothing
+        self.devices = tuple(default._device_assignment)
+        self.committed = committed
+        self.mesh = mesh
+        self.args: list[Any] = []
+        self.outs: list[Any] = []
+
+    @property
+    def spmd(self) -> bool:
+        return len(self.devices) > 1
+
+    def chosen(self, ndims: Sequence[int], executable: Any) -> list[Any]:
+        """The shardings of the results: as asked for, else as the compiled program has them."""
+        if not self.spmd:
+            return [self.default if where is None else where for where in self.outs]
+        found = self.outs
+        if any(where is None for where in found):
+            hlos = executables.result_shardings(executable)
+            found = [
+                named_of_hlo(hlo, self.mesh, ndim) or self.default if where is None else where
+                for where, hlo, ndim in zip(found, hlos, ndims, strict=True)
+            ]
+        return found
+
+
+def place(
+    jaxpr: Jaxpr,
+    signatures: Sequence[Signature],
+    *,
+    device: Any = None,
+    in_shardings: Sequence[Any] | None = None,
+    out_shardings: Sequence[Any] | None = None,
+    names: Sequence[str] | None = None,
+) -> Placement:
+    """Where to run a program for arguments of these signatures.
+
+    ValueError if committed arguments, or a sharding asked for, want different devices.
+    """
+    asked_in = list(in_shardings or [None] * len(signatures))
+    asked_out = list(out_shardings or [None] * len(jaxpr.outvars))
+    wants = [
+        (_called(index, signature, names), signature.sharding)
+        for index, signature in enumerate(signatures)
+        if signature.committed and asked_in[index] is None
+    ]
+    wants += [("in_shardings", where) for where in asked_in if where is not None]
+    wants += [("out_shardings", where) for where in asked_out if where is not None]
+    if device is not None:
+        default: Any = sharding.single_device(device)
+        found = Placement(default, True, None)
+    else:
+        wants += [(f"{what} within it", replicated(mesh)) for what, mesh in _inner(jaxpr)]
+        found = _agreed(wants)
+    found.args = [
+        _argument(found, index, signature, asked, names)
+        for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
+    ]
+    found.outs = asked_out
+    if found.spmd:
+        for where, var in zip(
+            [*found.args, *asked_out], [*jaxpr.invars, *jaxpr.outvars], strict=True
+        ):
+            if where is not None and hasattr(var.aval, "shape"):
+                where.shard_shape(var.aval.shape)
+    return found
+
+
+def _called(index: int, signature: Signature, names: Sequence[str] | None) -> str:
+    which = names[index] if names and index < len(names) else index
+    return f"argument {which} of type {signature.aval.str_short()}"
+
+
+def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
+    """The meshes that the program names, and that of `set_mesh`."""
+    if meshes.Mesh.made:
+        for mesh in meshes_in(jaxpr):
+            yield "a mesh", mesh
+        context = local.context.mesh
+        if isinstance(context, meshes.Mesh) and context.size > 1:
+            yield "the mesh of set_mesh", context
+
+
+def meshes_in(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The meshes of devices that the parameters of its equations refer to."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            mesh = getattr(value, "mesh", value)
+            if isinstance(mesh, meshes.Mesh) and mesh.size:
+                yield mesh
+        for inner in jaxprs_in_params(eqn.params):
+            yield from meshes_in(inner)
+
+
+def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
+    """One place for all; a mesh if anyone has one."""
+    if not wants:
+        return Placement(sharding.single_device(platforms.default_device()), False, None)
+    first, where = wants[0]
+    devices = where.device_set
+    for other, another in wants:
+        if another is not where and another.device_set != devices:
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got {first} on "
+                f"{sorted_ids(where)} and {other} on {sorted_ids(another)}. Move one of them with "
+                "minijax.device_put(x, device)."
+            )
+    for _, another in wants:
+        if isinstance(another, NamedSharding) and isinstance(another.mesh, meshes.Mesh):
+            default = another if another.mesh.size == 1 else replicated(another.mesh)
+            return Placement(default, True, another.mesh)
+    return Placement(where, True, None)
+
+
+def _argument(
+    found: Placement, index: int, signature: Signature, asked: Any, names: Sequence[str] | None
+) -> Any:
+    """How an argument lies when the program starts."""
+    own = signature.sharding
+    if asked is None:
+        inside = found.spmd and len(own._device_assignment) > 1
+        return own if inside or own == found.default else found.default
+    ndim = signature.aval.ndim
+    if (
+        signature.committed
+        and own.device_set == asked.device_set
+        and not asked.is_equivalent_to(own, ndim)
+    ):
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got "
+            f"sharding {asked}, and {_called(index, signature, names)} has {own}: put it there "
+            "with minijax.device_put, or leave it out of in_shardings."
+        )
+    return asked
+
+
+def sorted_ids(where: Any) -> str:
+    devices = sorted(where.device_set, key=lambda device: device.id)
+    return f"device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"

@@ -1,0 +1,21 @@
+"""`minijax.experimental`: parts of the API that upstream may still change.
+
+Its modules are loaded when first asked for.
+"""
+
+from importlib import import_module as _import_module
+from typing import Any
+
+_MODULES = frozenset(("checkify", "layout"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return _import_module(f"minijax.experimental.{name}")
+    if name == "io_callback":
+        return _import_module("minijax.lax.callbacks").io_callback
+    raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, "io_callback"})

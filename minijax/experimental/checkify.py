@@ -1,0 +1,450 @@
+"""`minijax.experimental.checkify`: programs that return their failed checks as data.
+
+May import the floors below. The function is staged; its program is then run equation by equation,
+with the state of the first failure (a number, and the values that its message shows) threaded
+through: conditionals, loops and called programs carry it too. What holds no check is left whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax, tree_util
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.struct import abstract
+from minijax.core.trace import Tracer
+from minijax.lax.checks import JaxRuntimeError, check_p
+
+__all__ = [
+    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+    "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+    "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
+
+
+class JaxException(Exception):
+    """The kinds of failures."""
+
+
+class FailedCheckError(JaxException):
+    """A `check` did not hold."""
+
+
+class NaNError(JaxException):
+    """An operation that computes gave a NaN."""
+
+
+class DivisionByZeroError(JaxException):
+    """A divisor was zero."""
+
+
+class OOBError(JaxException):
+    """An index was out of bounds."""
+
+
+ErrorCategory = type[JaxException]
+user_checks = frozenset((FailedCheckError,))
+nan_checks = frozenset((NaNError,))
+div_checks = frozenset((DivisionByZeroError,))
+index_checks = frozenset((OOBError,))
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+# -- the user's checks -------------------------------------------------------------------------
+
+
+class _Message:
+    """A format string and the structure of its arguments, to be filled with their values."""
+
+    __slots__ = ("template", "tree")
+
+    def __init__(self, template: str, tree: Any):
+        self.template, self.tree = template, tree
+
+    def __call__(self, values: Sequence[Any]) -> str:
+        args, kwargs = self.tree.unflatten([np.asarray(v) for v in values])
+        return f"{self.template.format(*args, **kwargs)} (`check` failed)"
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Check that a scalar boolean is true: in a checkified function, record it if it is not.
+
+    `msg` is a format string for the arguments, which are arrays. Outside of `checkify` a failed
+    check raises JaxRuntimeError when run at once; staging one raises ValueError.
+    """
+    if not (isinstance(pred, (bool, np.bool_)) or (np.shape(pred) == () and _is_bool(pred))):
+        raise TypeError(f"check takes a scalar pred as argument, got {pred}")
+    values, tree = tree_util.flatten((fmt_args, fmt_kwargs))
+    for value in values:
+        if not isinstance(value, (Array, np.ndarray)):
+            raise TypeError(
+                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                f"{value!r} of type {type(value)}."
+            )
+    msg.format(*fmt_args, **fmt_kwargs)
+    check_p.bind(jnp.asarray(pred), *values, message=_Message(msg, tree), debug=debug)
+
+
+def _is_bool(pred: Any) -> bool:
+    return getattr(pred, "dtype", None) == np.bool_
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """`check` in a checkified function; elsewhere nothing."""
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+class _Site:
+    """A place in a program that may fail: of what kind, and its message from some values."""
+
+    __slots__ = ("avals", "category", "message", "number")
+
+    def __init__(self, category: ErrorCategory, message: Callable, avals: Sequence[Any] = ()):
+        self.category, self.message, self.avals = category, message, tuple(avals)
+        self.number = 0  # from one, once it is known
+
+
+class Error:
+    """The first failure of a program, if any. A pytree: `get()` reads it, `throw()` raises it."""
+
+    def __init__(self, code: Any, payloads: Sequence[Any], sites: tuple[_Site, ...]):
+        self._code, self._payloads, self._sites = code, list(payloads), sites
+
+    def _found(self) -> list[tuple[tuple, _Site, list]]:
+        code = np.asarray(self._code)
+        found = []
+        for place in np.argwhere(code):
+            place = tuple(int(i) for i in place)
+            site = self._sites[int(code[place]) - 1]
+            values = [np.asarray(x)[place] for x in _payload_of(site, self._sites, self._payloads)]
+            found.append((place, site, values))
+        return found
+
+    def get(self) -> str | None:
+        """The message of the failure; of each element if it was mapped. None if there is none."""
+        lines = [
+            (f"at mapped index {', '.join(map(str, place))}: " if place else "")
+            + site.message(values)
+            for place, site, values in self._found()
+        ]
+        return "\n".join(lines) or None
+
+    def get_exception(self) -> JaxException | None:
+        found = self._found()
+        return found[0][1].category(self.get()) if found else None
+
+    def throw(self) -> None:
+        """Raise JaxRuntimeError if there is a failure; under a transformation, check it again."""
+        check_error(self)
+
+    def __repr__(self) -> str:
+        return f"Error({self._code})"
+
+
+tree_util.register_pytree_node(
+    Error,
+    lambda e: ((e._code, e._payloads), e._sites),
+    lambda sites, children: Error(*children, sites),
+)
+init_error = Error(np.int32(0), (), ())
+
+
+def _payload_of(site: _Site, sites: Sequence[_Site], payloads: Sequence[Any]) -> list[Any]:
+    start = sum(len(other.avals) for other in sites[: site.number - 1])
+    return list(payloads[start : start + len(site.avals)])
+
+
+def check_error(error: Error) -> None:
+    """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it."""
+    if not isinstance(error, Error):
+        raise ValueError(f"check_error takes an Error, got {error!r} of type {type(error)}")
+    if not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error)):
+        if (message := error.get()) is not None:
+            raise JaxRuntimeError(message)
+        return
+    for site in error._sites:
+        values = _payload_of(site, error._sites, error._payloads)
+        pred = jnp.not_equal(error._code, site.number)
+        check_p.bind(pred, *values, message=site.message, debug=False)
+
+
+# -- finding the sites of a program ------------------------------------------------------------
+
+_CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr",
+          "custom_vjp_call": "call_jaxpr"}  # fmt: skip
+
+
+def _programs(eqn: JaxprEqn) -> list[ClosedJaxpr]:
+    """The programs in an equation that failures are followed into."""
+    name, params = eqn.primitive.name, eqn.params
+    if name in _CALLS:
+        program = params[_CALLS[name]]
+        if isinstance(program, Jaxpr):
+            program = ClosedJaxpr(program)
+        return [program] if isinstance(program, ClosedJaxpr) else []
+    if name == "cond":
+        return list(params["branches"])
+    if name == "scan":
+        return [params["jaxpr"]]
+    return [params["cond_jaxpr"], params["body_jaxpr"]] if name == "while" else []
+
+
+class _Checks:
+    """The sites of a program, by the equation that each stands at."""
+
+    def __init__(self, jaxpr: Jaxpr, errors: frozenset):
+        self.errors = errors
+        self.sites: list[_Site] = []
+        self.by_eqn: dict[int, list[tuple[_Site, Callable]]] = {}
+        self.inner: dict[int, bool] = {}
+        self.visit(jaxpr)
+
+    def visit(self, jaxpr: Jaxpr) -> bool:
+        """Whether the program has a site."""
+        found = False
+        for eqn in jaxpr.eqns:
+            if id(eqn) in self.by_eqn:
+                found = found or bool(self.by_eqn[id(eqn)]) or self.inner[id(eqn)]
+                continue
+            programs = _programs(eqn)
+            made = [] if programs else list(_sites_of(eqn, self.errors))
+            for site, _ in made:
+                self.sites.append(site)
+                site.number = len(self.sites)
+            self.by_eqn[id(eqn)] = made
+            below = [self.visit(program.jaxpr) for program in programs]  # all of them
+            self.inner[id(eqn)] = any(below)
+            found = found or bool(made) or self.inner[id(eqn)]
+        return found
+
+
+def _sites_of(eqn: JaxprEqn, errors: frozenset):
+    """Pairs of a site and `test(operands, results) -> failed, values`."""
+    name, avals = eqn.primitive.name, [v.aval for v in eqn.invars]
+    if name == "check":
+        if FailedCheckError in errors:
+            site = _Site(FailedCheckError, eqn.params["message"], avals[1:])
+            yield site, lambda ins, outs: (jnp.logical_not(ins[0]), ins[1:])
+        return
+    if name in _BOUNDS and OOBError in errors:
+        bounds = _BOUNDS[name](eqn, avals)
+        if bounds is not None:
+            yield _bounds_site(avals[0].shape, *bounds)
+    if name == "div" and DivisionByZeroError in errors:
+        site = _Site(DivisionByZeroError, lambda values: "division by zero")
+        yield site, lambda ins, outs: (jnp.any(jnp.equal(ins[1], 0)), ())
+    inexact = [i for i, v in enumerate(eqn.outvars) if dtypes.issubdtype(v.aval.dtype, np.inexact)]
+    if inexact and NaNError in errors and name not in _MOVES and not eqn.effects:
+        site = _Site(NaNError, lambda values: f"nan generated by primitive: {name}.")
+        yield site, lambda ins, outs: (_any_nan([outs[i] for i in inexact]), ())
+
+
+# These hand on the elements that they are given: a NaN in their results was there before.
+_MOVES = frozenset((
+    "abs", "all_gather", "all_to_all", "argmax", "argmin", "broadcast_in_dim", "clamp", "complex",
+    "concatenate", "conj", "convert_element_type", "copy", "device_put", "dynamic_slice",
+    "dynamic_update_slice", "gather", "imag", "iota", "max", "min", "name", "neg",
+    "optimization_barrier", "ppermute", "real", "reduce_max", "reduce_min", "reduce_precision",
+    "reshape", "rev", "scatter", "select_n", "sign", "slice", "sort", "split", "squeeze", "stack",
+    "stop_gradient", "tile", "top_k", "transpose", "unstack",
+))  # fmt: skip
+
+
+def _any_nan(outs: Sequence[Any]) -> Any:
+    return functools.reduce(jnp.logical_or, [jnp.any(jnp.isnan(x)) for x in outs])
+
+
+# -- indices -----------------------------------------------------------------------------------
+
+
+def _bounds_site(shape, axes, limits, indices_of):
+    """A site that fails where an index is below zero or above the limit of its axis."""
+
+    def message(values):
+        index, axis = int(values[0]), axes[int(values[1])]
+        return (
+            f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds "
+            f"for axis {axis} with size {shape[axis]}. "
+        )
+
+    def test(ins, outs):
+        indices = indices_of(ins)  # (..., number of axes)
+        bad = jnp.ravel((indices < 0) | (indices > jnp.asarray(limits, indices.dtype)))
+        first = jnp.argmax(bad)
+        value = jnp.ravel(indices)[first].astype(np.int32)
+        return jnp.any(bad), [value, (first % len(axes)).astype(np.int32)]
+
+    scalar = abstract(np.int32(0))
+    return _Site(OOBError, message, [scalar, scalar]), test
+
+
+def _gather_bounds(eqn, avals):
+    axes = tuple(eqn.params["dimension_numbers"].start_index_map)
+    sizes = eqn.params["slice_sizes"]
+    limits = [avals[0].shape[d] - sizes[d] for d in axes]
+    return (axes, limits, lambda ins: ins[1]) if axes and avals[1].size else None
+
+
+def _scatter_bounds(eqn, avals):
+    numbers = eqn.params["dimension_numbers"]
+    axes = tuple(numbers.scatter_dims_to_operand_dims)
+    narrow = {*numbers.inserted_window_dims, *getattr(numbers, "operand_batching_dims", ())}
+    windows = iter([avals[2].shape[d] for d in numbers.update_window_dims])
+    sizes = [1 if d in narrow else next(windows) for d in range(avals[0].ndim)]
+    limits = [avals[0].shape[d] - sizes[d] for d in axes]
+    return (axes, limits, lambda ins: ins[1]) if axes and avals[1].size else None
+
+
+def _slice_bounds(eqn, avals):
+    first = 1 if eqn.primitive.name == "dynamic_slice" else 2
+    sizes = eqn.params["slice_sizes"] if first == 1 else avals[1].shape
+    axes = tuple(range(avals[0].ndim))
+    limits = [avals[0].shape[d] - sizes[d] for d in axes]
+    starts = lambda ins: jnp.stack([jnp.asarray(i).astype(np.int32) for i in ins[first:]])
+    return (axes, limits, starts) if axes else None
+
+
+_BOUNDS = {
+    "gather": _gather_bounds,
+    "dynamic_slice": _slice_bounds,
+    "dynamic_update_slice": _slice_bounds,
+    **{f"scatter{kind}": _scatter_bounds for kind in ("", "-add", "-sub", "-mul", "-min", "-max")},
+}
+
+
+# -- running a program with its state of failure -------------------------------------------------
+
+
+class _Runner:
+    """`state` is the number of the first failure (zero: none), then the values of all sites."""
+
+    def __init__(self, checks: _Checks):
+        self.checks = checks
+
+    def start(self) -> list[Any]:
+        avals = [aval for site in self.checks.sites for aval in site.avals]
+        return [jnp.asarray(np.int32(0)), *(jnp.zeros(a.shape, a.dtype) for a in avals)]
+
+    def fail(self, state: list, site: _Site, failed: Any, values: Sequence[Any]) -> list:
+        fresh = jnp.logical_and(failed, jnp.equal(state[0], 0))
+        start = 1 + sum(len(other.avals) for other in self.checks.sites[: site.number - 1])
+        state = list(state)
+        state[0] = jnp.where(fresh, np.int32(site.number), state[0])
+        for place, value in enumerate(values, start):
+            state[place] = jnp.where(fresh, value, state[place])
+        return state
+
+    def run(self, closed: ClosedJaxpr, state: list, args: Sequence[Any]) -> tuple[list, list]:
+        jaxpr = closed.jaxpr
+        env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        env.update(zip(jaxpr.invars, args, strict=True))
+        read = lambda v: v.val if type(v) is Literal else env[v]
+        for eqn in jaxpr.eqns:
+            state, outs = self.equation(eqn, state, [read(v) for v in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return state, [read(v) for v in jaxpr.outvars]
+
+    def equation(self, eqn: JaxprEqn, state: list, ins: list) -> tuple[list, list]:
+        if self.checks.inner[id(eqn)]:
+            name = eqn.primitive.name
+            step = getattr(self, name, None) or self.call
+            return step(eqn, state, ins)
+        if eqn.primitive is check_p:
+            outs: Any = []
+        else:
+            outs = eqn.primitive.bind(*ins, **eqn.params)
+        outs = outs if eqn.primitive.multiple_results else [outs]
+        for site, test in self.checks.by_eqn[id(eqn)]:
+            state = self.fail(state, site, *test(ins, outs))
+        return state, outs
+
+    def call(self, eqn, state, ins):
+        return self.run(_programs(eqn)[0], state, ins)
+
+    def cond(self, eqn, state, ins):
+        index, *ops = ins
+        branches = [
+            lambda state, *ops, program=program: self.run(program, state, ops)
+            for program in eqn.params["branches"]
+        ]
+        return lax.switch(index, branches, state, *ops)
+
+    def scan(self, eqn, state, ins):
+        p = eqn.params
+        consts, init = ins[: p["num_consts"]], ins[p["num_consts"] :]
+        init, xs = init[: p["num_carry"]], init[p["num_carry"] :]
+
+        def body(carry, x):
+            state, values = carry
+            state, outs = self.run(p["jaxpr"], state, [*consts, *values, *x])
+            return (state, outs[: p["num_carry"]]), outs[p["num_carry"] :]
+
+        (state, values), ys = lax.scan(
+            body, (state, init), xs, length=p["length"], reverse=p["reverse"],
+            unroll=p.get("unroll", 1),
+        )  # fmt: skip
+        return state, [*values, *ys]
+
+    def while_(self, eqn, state, ins):
+        p = eqn.params
+        first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+        cond_consts, body_consts, init = ins[:first], ins[first:second], ins[second:]
+
+        def holds(state, values):
+            state, (go,) = self.run(p["cond_jaxpr"], state, [*cond_consts, *values])
+            return state, go
+
+        def body(carry):
+            state, values, _ = carry
+            state, values = self.run(p["body_jaxpr"], state, [*body_consts, *values])
+            state, go = holds(state, values)
+            return state, values, go
+
+        state, go = holds(state, init)
+        state, values, _ = lax.while_loop(lambda carry: carry[2], body, (state, init, go))
+        return state, values
+
+
+setattr(_Runner, "while", _Runner.while_)
+
+
+def checkify(f: Callable, errors: frozenset = user_checks) -> Callable:
+    """A function that returns `(error, results of f)`, where `error` is the first failed check.
+
+    `errors` says which: `user_checks` (calls of `check`), `nan_checks`, `div_checks`,
+    `index_checks`, or unions of them. Derivatives are taken of the function that this gives, and
+    custom derivative rules of what holds a check are not used.
+    """
+
+    @functools.wraps(f)
+    def checked(*args, **kwargs):
+        leaves, in_tree = tree_util.flatten((args, kwargs))
+        trees = []
+
+        def flat(*values):
+            given, named = in_tree.unflatten(values)
+            outs, tree = tree_util.flatten(f(*given, **named))
+            trees.append(tree)
+            return outs
+
+        closed = trace_to_jaxpr(flat, [get_aval(x) for x in leaves])
+        checks = _Checks(closed.jaxpr, frozenset(errors))
+        runner = _Runner(checks)
+        state, outs = runner.run(closed, runner.start(), leaves)
+        code, *payloads = state
+        return Error(code, payloads, tuple(checks.sites)), trees[0].unflatten(outs)
+
+    return checked

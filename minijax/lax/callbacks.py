@@ -1,0 +1,368 @@
+"""Calling Python from a program: `pure_callback`, `io_callback` and the primitives under them.
+
+May import the floors below and, of `lax`, `control_flow.scan`, `shapes` and `slicing`. Eagerly the
+function is simply called. In a compiled program it is a StableHLO custom call; ordered calls pass a
+token along, so that XLA keeps them in the order of the program.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.arrays.array import array_from_numpy
+from minijax.arrays.dispatch import concrete
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.effects import IOEffect, OrderedIOEffect
+from minijax.core.primitive import Primitive, no_rule
+from minijax.core.trace import eval_trace, set_trace
+from minijax.lax.control_flow.scan import scan
+from minijax.lowering.types import physical
+from minijax.runtime.callbacks import callback_error, callback_target
+from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
+
+__all__ = [
+    "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "pure_callback",
+    "pure_callback_p",
+]  # fmt: skip
+
+_log = logging.getLogger("minijax")
+
+# -- a call in a compiled program -----------------------------------------------------------------
+
+
+def lower_callback(
+    b: Any, operands: Sequence[Any], run: Callable, *, effect: Any = None, pure: bool = False
+) -> list[Any]:
+    """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one."""
+    outs = list(b.outs)
+    in_avals = [x.aval for x in operands]
+    chained = getattr(effect, "ordered", False)
+
+    def called(*given):
+        token = given[:1] if chained else ()  # is given back
+        with set_trace(eval_trace):
+            operands = given[len(token) :]
+            arrays = [_received(x, aval) for x, aval in zip(operands, in_avals, strict=True)]
+            return (*token, *run(*arrays))
+
+    module = b.module
+    index = len(module.host_callbacks)
+    module.host_callbacks.append(called)
+    if chained:
+        operands = [b.tokens[effect], *operands]
+        outs = [abstract_token, *outs]
+    extra = f"operand_layouts = {_layouts([x.aval for x in operands])}"
+    results = b.custom_call(
+        callback_target(b.platform),
+        operands,
+        outs,
+        config=f"{{index = {index} : ui64}}",
+        side_effect=not pure,
+        extra=f"{extra}, result_layouts = {_layouts(outs)}",
+    )
+    if chained:
+        b.tokens[effect] = results.pop(0)
+    return results
+
+
+def _layouts(avals: Sequence[Any]) -> str:
+    """Rows last varying fastest, which is how NumPy lays arrays out."""
+    parts = []
+    for aval in avals:
+        rank = 0 if aval is abstract_token else physical(aval).ndim
+        order = "[" + ", ".join(map(str, reversed(range(rank)))) + "]" if rank else ""
+        parts.append(f"dense<{order}> : tensor<{rank}xindex>")
+    return "[" + ", ".join(parts) + "]"
+
+
+def _received(value: Any, aval: ShapedArray) -> Any:
+    """An operand as the user's function sees it: an array of ours, with memory of its own.
+
+    Of random keys it sees the words.
+    """
+    stored = physical(aval)
+    value = np.asarray(value)
+    if value.dtype != stored.dtype:
+        value = value.view(stored.dtype) if value.dtype.kind == "V" else value.astype(stored.dtype)
+    return array_from_numpy(value.reshape(stored.shape), stored)
+
+
+def _results(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.ndarray]:
+    """What the function gave, in the dtypes that it was said to give."""
+    if len(values) != len(avals):
+        raise RuntimeError(
+            f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: "
+            f"{len(values)}"
+        )
+    out = []
+    for index, (value, aval) in enumerate(zip(values, avals, strict=True)):
+        array = np.asarray(value)
+        if array.shape != aval.shape:
+            raise RuntimeError(
+                f"Incorrect output shape for return value #{index}: Expected: {aval.shape}, "
+                f"Actual: {array.shape}"
+            )
+        if dtypes.canonicalize_dtype(array.dtype) != aval.dtype:
+            raise RuntimeError(
+                f"Incorrect output dtype for return value #{index}: Expected: {aval.dtype.name}, "
+                f"Actual: {array.dtype.name}"
+            )
+        out.append(np.ascontiguousarray(array.astype(aval.dtype)).reshape(aval.shape))
+    return out
+
+
+class _FlatCallback:
+    """A function of a tree of arguments, on their leaves. Equal if it calls the same function."""
+
+    __slots__ = ("callback_func", "in_tree")
+
+    def __init__(self, callback_func: Callable, in_tree: Any):
+        self.callback_func, self.in_tree = callback_func, in_tree
+
+    def _key(self):
+        return self.callback_func, self.in_tree
+
+    def __eq__(self, other):
+        return isinstance(other, _FlatCallback) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __call__(self, *leaves):
+        args, kwargs = self.in_tree.unflatten(leaves)
+        return tree_util.tree_leaves(self.callback_func(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"_FlatCallback(callback_func={self.callback_func!r}, in_tree={self.in_tree})"
+
+
+def _runner(name: str, callback: Callable, avals: Sequence[ShapedArray]) -> Callable:
+    def run(*arrays):
+        try:
+            return _results(callback(*arrays), avals)
+        except Exception:
+            _log.exception("jax.%s failed", name)
+            raise
+
+    return run
+
+
+def _impl(name: str) -> Callable:
+    def impl(*args, callback, result_avals, **params):
+        arrays = [concrete(x) for x in args]
+        try:
+            with set_trace(eval_trace):
+                values = _runner(name, callback, result_avals)(*arrays)
+        except Exception as error:
+            raise callback_error(error) from error
+        return [array_from_numpy(x, a) for x, a in zip(values, result_avals, strict=True)]
+
+    return impl
+
+
+# -- pure_callback --------------------------------------------------------------------------------
+
+VMAP_METHODS = (
+    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized",
+)  # fmt: skip
+
+pure_callback_p = Primitive("pure_callback", multiple_results=True)
+pure_callback_p.impl(_impl("pure_callback"))
+
+
+@pure_callback_p.shape_rule
+def _(*avals, callback, result_avals, sharding, vmap_method):
+    return list(result_avals)
+
+
+pure_callback_p.rule_jvp = no_rule(
+    "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
+    "gradients.",
+    ValueError,
+)
+pure_callback_p.rule_transpose = no_rule(
+    "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while "
+    "taking gradients.",
+    ValueError,
+)
+
+
+@pure_callback_p.batch_axis
+def _(axis, args, dims, *, result_avals, vmap_method, **params):
+    params = dict(params, vmap_method=vmap_method)
+    args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    mapped = [d is not None for d in dims]
+    if vmap_method in ("sequential", "sequential_unrolled"):
+        unroll = axis.size if vmap_method == "sequential_unrolled" else 1
+        outs = _one_by_one(pure_callback_p, args, mapped, axis.size, unroll, result_avals, params)
+        return outs, [0] * len(outs)
+    if vmap_method is None:
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None: give it one."
+        )
+    if vmap_method != "legacy_vectorized":
+        size = 1 if vmap_method == "expand_dims" else axis.size
+        args = [x if m else _in_front(x, size) for x, m in zip(args, mapped, strict=True)]
+    avals = tuple(aval.update(shape=(axis.size, *aval.shape)) for aval in result_avals)
+    outs = pure_callback_p.bind(*args, result_avals=avals, **params)
+    return outs, [0] * len(outs)
+
+
+def _in_front(x: Any, size: int) -> Any:
+    """A new first axis of this size."""
+    shape = np.shape(x)
+    return broadcast_in_dim_p.bind(
+        x, shape=(size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)), sharding=None
+    )
+
+
+def _one_by_one(primitive, args, mapped, size, unroll, result_avals, params) -> list[Any]:
+    """The calls of a batch, one after the other."""
+    xs = [x for x, m in zip(args, mapped, strict=True) if m]
+
+    def body(carry, rows):
+        rest = iter(rows)
+        given = [next(rest) if m else x for x, m in zip(args, mapped, strict=True)]
+        return carry, primitive.bind(*given, result_avals=result_avals, **params)
+
+    return scan(body, (), xs, length=size, unroll=max(unroll, 1))[1]
+
+
+@pure_callback_p.lower
+def _(b, *operands, callback, result_avals, **params):
+    return lower_callback(b, operands, _runner("pure_callback", callback, result_avals), pure=True)
+
+
+def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    """The types that a callback is said to give, and their tree."""
+    leaves, tree = tree_util.flatten(result_shape_dtypes)
+    avals = []
+    for leaf in leaves:
+        dtype = leaf.dtype
+        if isinstance(dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                f"A callback cannot give random keys, as {leaf} asks: give their words, and make "
+                "keys of them with minijax.random.wrap_key_data."
+            )
+        dtype = np.dtype(dtype)
+        if dtypes.canonicalize_dtype(dtype) != dtype:
+            raise ValueError(
+                "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled; "
+                f"got {dtype.name}."
+            )
+        avals.append(ShapedArray(tuple(leaf.shape), dtype))
+    return tuple(avals), tree
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function of no side effects from a program.
+
+    - `callback`: gets arrays for `args` and `kwargs`; gives NumPy arrays (or what becomes one) of
+      the types in `result_shape_dtypes`, a tree of objects with `shape` and `dtype`
+    - `vmap_method`: under `vmap`, "sequential" calls for each element, "sequential_unrolled" the same
+      without a loop, "expand_dims" and "broadcast_all" call once with a leading axis on every
+      argument, of size one or in full where it is not mapped
+
+    It may be called any number of times, or not at all if the result is not needed. It cannot be
+    differentiated: wrap it in `custom_jvp` or `custom_vjp`. What it raises comes out as
+    JaxRuntimeError. ValueError for an unknown `vmap_method`.
+    """
+    if vmap_method not in (None, *VMAP_METHODS):
+        raise ValueError(
+            f"vmap_method must be on of the allowed methods {[*VMAP_METHODS, None]}, but got: "
+            f"{vmap_method}"
+        )
+    leaves, in_tree = tree_util.flatten((args, kwargs))
+    avals, out_tree = _declared(result_shape_dtypes)
+    _check_operands("pure_callback", leaves)
+    outs = pure_callback_p.bind(
+        *leaves, callback=_FlatCallback(callback, in_tree), result_avals=avals, sharding=sharding,
+        vmap_method=vmap_method,
+    )  # fmt: skip
+    return out_tree.unflatten(outs)
+
+
+def _check_operands(name: str, leaves: Sequence[Any]) -> None:
+    for leaf in leaves:
+        if not isinstance(leaf, Array):
+            get_aval(leaf)
+
+
+# -- io_callback ----------------------------------------------------------------------------------
+
+_EFFECTS = {False: IOEffect(), True: OrderedIOEffect()}
+
+io_callback_p = Primitive("io_callback", multiple_results=True)
+io_callback_p.impl(_impl("io_callback"))
+
+
+@io_callback_p.shape_rule
+def _(*avals, result_avals, **params):
+    return list(result_avals)
+
+
+@io_callback_p.effects_rule
+def _(*, ordered, **params):
+    return frozenset((_EFFECTS[ordered],))
+
+
+io_callback_p.rule_jvp = no_rule("IO callbacks do not support JVP.", ValueError)
+io_callback_p.rule_transpose = no_rule("IO callbacks do not support transpose.", ValueError)
+
+
+@io_callback_p.batch_axis
+def _(axis, args, dims, *, ordered, result_avals, **params):
+    if ordered:
+        raise ValueError(
+            "Cannot `vmap` ordered IO callback: the elements of a batch have no order. Leave out "
+            "ordered=True, or loop with lax.map."
+        )
+    args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    mapped = [d is not None for d in dims]
+    params = dict(params, ordered=ordered)
+    outs = _one_by_one(io_callback_p, args, mapped, axis.size, 1, result_avals, params)
+    return outs, [0] * len(outs)
+
+
+@io_callback_p.lower
+def _(b, *operands, callback, result_avals, ordered, **params):
+    run = _runner("io_callback", callback, result_avals)
+    return lower_callback(b, operands, run, effect=_EFFECTS[ordered])
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function that may have side effects from a program.
+
+    It is called exactly once each time the program gets there; with `ordered`, in the order of the
+    program. Arguments and results are those of `pure_callback`. ValueError if it is differentiated,
+    or if an ordered one is mapped by `vmap`.
+    """
+    leaves, in_tree = tree_util.flatten((args, kwargs))
+    avals, out_tree = _declared(result_shape_dtypes)
+    _check_operands("io_callback", leaves)
+    outs = io_callback_p.bind(
+        *leaves, callback=_FlatCallback(callback, in_tree), ordered=bool(ordered),
+        result_avals=avals, sharding=sharding,
+    )  # fmt: skip
+    return out_tree.unflatten(outs)

@@ -1,0 +1,148 @@
+"""How collectives over the axes of a mesh are written in StableHLO, within `shard_map`.
+
+May import the floors below. A group is the partitions that differ only in the axes named; each
+partition has its place in the mesh in force (`module.manual`), row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.avals import ShapedArray
+
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "axis_index", "collective_permute", "groups_of",
+    "reduce_scatter",
+]  # fmt: skip
+
+_INT32 = np.dtype(np.int32)
+
+
+def _mesh(b: Any, names: Sequence[Any]) -> Any:
+    mesh = b.module.manual
+    missing = [name for name in names if mesh is None or name not in mesh.axis_names]
+    if missing:
+        raise NameError(
+            f"Found an unbound axis name: {missing[0]}. A collective runs within the axis that it "
+            "names: bind it by vmap(..., axis_name=...), pmap or shard_map."
+        )
+    return mesh
+
+
+def groups_of(mesh: Any, names: Sequence[Any], index_groups: Any = None) -> np.ndarray:
+    """The partitions of each group, in the order of the named axes; one row a group.
+
+    `index_groups` cuts the named axes further: lists of positions along them.
+    """
+    places = np.arange(int(np.prod(mesh.axis_sizes))).reshape(mesh.axis_sizes)
+    axes = [mesh.axis_names.index(name) for name in names]
+    rest = [axis for axis in range(places.ndim) if axis not in axes]
+    size = int(np.prod([mesh.axis_sizes[axis] for axis in axes]))
+    rows = places.transpose(*rest, *axes).reshape(-1, size)
+    if index_groups is None:
+        return rows
+    return np.concatenate([rows[:, list(group)] for group in index_groups])
+
+
+def _dense(rows: np.ndarray) -> str:
+    shown = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows.tolist())
+    return f"dense<[{shown}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
+
+
+def _channel(b: Any) -> str:
+    b.module.channels += 1
+    return f"channel_handle = #stablehlo.channel_handle<handle = {b.module.channels}, type = 1>"
+
+
+def _grouped(b: Any, names: Sequence[Any], index_groups: Any) -> str:
+    rows = groups_of(_mesh(b, names), names, index_groups)
+    return f"{_channel(b)}, replica_groups = {_dense(rows)}, use_global_device_ids"
+
+
+def _reducer(b: Any, op: str, aval: ShapedArray) -> str:
+    scalar = aval.update(shape=())
+    return b.region((scalar, scalar), lambda r, x, y: [r.op(op, (x, y), scalar)])
+
+
+def all_reduce(op: str) -> Callable:
+    """The lowering rule of a collective that reduces by a StableHLO operation."""
+
+    def rule(b, x, *, axes, axis_index_groups):
+        attributes = _grouped(b, axes, axis_index_groups)
+        region = _reducer(b, op, x.aval)
+        return b.op_n("stablehlo.all_reduce", (x,), [b.out], attributes, [region])
+
+    return rule
+
+
+def all_gather(
+    b, x, *, all_gather_dimension, axis_name, axis_index_groups, axis_size, tiled
+):  # fmt: skip
+    where, out = all_gather_dimension, b.out
+    if not tiled:
+        x = b.reshape(x, (*x.shape[:where], 1, *x.shape[where:]))
+    attributes = f"all_gather_dim = {where} : i64, {_grouped(b, axis_name, axis_index_groups)}"
+    return b.op("stablehlo.all_gather", (x,), out, attributes)
+
+
+def reduce_scatter(
+    b, x, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled
+):  # fmt: skip
+    where, out = scatter_dimension, b.out
+    shape = list(x.shape)
+    shape[where] //= axis_size
+    attributes = f"scatter_dimension = {where} : i64, {_grouped(b, axis_name, axis_index_groups)}"
+    region = _reducer(b, "stablehlo.add", x.aval)
+    part = x.aval.update(shape=tuple(shape))
+    (x,) = b.op_n("stablehlo.reduce_scatter", (x,), [part], attributes, [region])
+    return b.reshape(x, out.shape)
+
+
+def collective_permute(b, x, *, axis_name, perm):
+    rows = groups_of(_mesh(b, axis_name), axis_name)
+    pairs = np.array([[row[src], row[dst]] for row in rows for src, dst in perm], int)
+    attributes = f"{_channel(b)}, source_target_pairs = {_dense(pairs.reshape(-1, 2))}"
+    return b.op("stablehlo.collective_permute", (x,), b.out, attributes)
+
+
+def all_to_all(b, x, *, split_axis, concat_axis, axis_name, axis_index_groups, tiled):
+    names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    rows = groups_of(_mesh(b, names), names, axis_index_groups)
+    count, out = rows.shape[1], b.out
+    if not tiled:  # the parts go along a new dimension, where they arrive
+        shape = [size for axis, size in enumerate(x.shape) if axis != split_axis]
+        order = [split_axis, *[axis for axis in range(len(x.shape)) if axis != split_axis]]
+        x = b.transpose(x, order)
+        x = b.op(
+            "stablehlo.all_to_all", (x,), x.aval, _exchange(b, 0, 0, count, rows)
+        )  # fmt: skip
+        back = list(range(1, len(shape) + 1))
+        back.insert(concat_axis, 0)
+        return b.transpose(x, back)
+    return b.op(
+        "stablehlo.all_to_all", (x,), out, _exchange(b, split_axis, concat_axis, count, rows)
+    )
+
+
+def _exchange(b: Any, split: int, concat: int, count: int, rows: np.ndarray) -> str:
+    return (
+        f"split_dimension = {split} : i64, concat_dimension = {concat} : i64, "
+        f"split_count = {count} : i64, {_channel(b)}, replica_groups = {_dense(rows)}"
+    )
+
+
+def axis_index(b, *, axis_name):
+    mesh = _mesh(b, (axis_name,))
+    place = mesh.axis_names.index(axis_name)
+    unsigned = ShapedArray((), np.dtype(np.uint32))
+    index = b.op("stablehlo.partition_id", (), unsigned)
+    stride = int(np.prod(mesh.axis_sizes[place + 1 :]))
+    if stride > 1:
+        index = b.op("stablehlo.divide", (index, b.constant(np.uint32(stride))), unsigned)
+    if place:
+        size = b.constant(np.uint32(mesh.axis_sizes[place]))
+        index = b.op("stablehlo.remainder", (index, size), unsigned)
+    return b.convert(index, _INT32)

@@ -1,0 +1,492 @@
+"""`shard_map`: a function of the parts of arrays, run on each device of a mesh.
+
+May import the floors below and `lax.parallel`. The function is traced once, on types of parts; XLA
+runs it as a manual computation (Shardy's), within which collectives name mesh axes. With
+`check_vma` types say over which axes a value varies, so that what is the same everywhere is known
+to be: its cotangents are then summed over those axes, and a result may be declared replicated.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from minijax import tree_util
+from minijax.arrays.dispatch import concrete, program_for
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.effects import NamedAxisEffect
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.tracebacks import boundary
+from minijax.lax.arithmetic import div
+from minijax.lax.parallel import psum_p
+from minijax.lax.shapes import reshape
+from minijax.lowering.module import Builder, Value
+from minijax.lowering.types import physical
+from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec, get_abstract_mesh, get_mesh
+from minijax.runtime.named import NamedSharding, axes_of
+from minijax.transforms.arguments import debug_info, fun_name
+from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.grad import as_result, check_callable
+from minijax.transforms.jit import close_over
+from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.linearize import linearize_jaxpr
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.transpose import transpose_jaxpr
+
+__all__ = ["shard_map", "shard_map_p"]
+
+P = PartitionSpec
+
+# Operands and results are whole arrays; `jaxpr` is on the parts that the specs say.
+shard_map_p = Primitive("shard_map", multiple_results=True, memoize=False)
+
+
+# -- specs -----------------------------------------------------------------------------------------
+
+
+def _named(spec: PartitionSpec) -> frozenset:
+    """The mesh axes that a spec names."""
+    return frozenset(name for part in spec for name in axes_of(part))
+
+
+def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
+    sizes = mesh.shape
+    parts = [*spec, *[None] * (ndim - len(spec))]
+    return [int(np.prod([sizes[name] for name in axes_of(part)])) for part in parts]
+
+
+def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, check: bool) -> Any:
+    """The type of the part of an array that a device holds."""
+    shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
+    vma = aval.vma | _named(spec) if check else aval.vma
+    return aval.update(shape=shape, vma=vma, sharding=None)
+
+
+def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) -> Any:
+    shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
+    return aval.update(shape=shape, vma=aval.vma - manual)
+
+
+@contextmanager
+def _within(mesh: Any, manual: frozenset, check: bool):
+    """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
+    context = local.context
+    saved = context.axes, context.varying
+    context.axes = (*saved[0], *[pair for pair in mesh.shape_tuple if pair[0] in manual])
+    context.varying = saved[1] | manual if check else saved[1]
+    context.refresh_key()
+    try:
+        yield
+    finally:
+        context.axes, context.varying = saved
+        context.refresh_key()
+
+
+# -- the primitive ---------------------------------------------------------------------------------
+
+
+@shard_map_p.shape_rule
+def _(*avals, jaxpr, mesh, out_specs, newly_manual_axes, **params):
+    return [
+        _whole_aval(aval, mesh, spec, newly_manual_axes)
+        for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+    ]
+
+
+@shard_map_p.impl
+def _(*args, **params):
+    """One program; its results lie as the specs say."""
+    arrays = [concrete(x) for x in args]
+    avals = tuple([x.aval for x in arrays])
+    rest = tuple((name, value) for name, value in params.items() if name != "jaxpr")
+    closed = params["jaxpr"].derive(
+        ("eager", avals, rest, local.context.key),
+        lambda: trace_to_jaxpr(lambda *xs: shard_map_p.bind(*xs, **params), avals),
+    )
+    mesh, places = params["mesh"], None
+    if isinstance(mesh, Mesh):
+        places = tuple([NamedSharding(mesh, spec) for spec in params["out_specs"]])
+    return program_for(closed, "shard_map", arrays, keep_unused=True, out_shardings=places)(arrays)
+
+
+@shard_map_p.effects_rule
+def _(*, jaxpr, newly_manual_axes, **params):
+    own = {NamedAxisEffect(name) for name in newly_manual_axes}
+    return frozenset(effect for effect in jaxpr.effects if effect not in own)
+
+
+@shard_map_p.lower
+def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_vma):
+    outs = b.outs
+    name = b.module.mesh_name(mesh)
+    free = "" if len(newly_manual_axes) == len(mesh.axis_names) else "?"
+
+    def shown(specs, avals):
+        return ", ".join(
+            _sdy(name, spec, physical(aval).ndim, free)
+            for spec, aval in zip(specs, avals, strict=True)
+        )
+
+    inner = Builder(b.module, b, isolated=True)
+    args = [Value(f"%r{inner._name()[1:]}", aval) for aval in jaxpr.in_avals]
+    saved, b.module.manual = b.module.manual, mesh
+    results = inner.closed_jaxpr(jaxpr, *args)
+    b.module.manual = saved
+    manual = ", ".join(f'"{n}"' for n in mesh.axis_names if n in newly_manual_axes)
+    header = ", ".join(f"{a.name}: {a.type}" for a in args)
+    end = f"sdy.return {', '.join(r.name for r in results)} : " + ", ".join(r.type for r in results)
+    body = "\n".join([*inner.prologue, *inner.lines, end])
+    types = ", ".join(x.type for x in operands)
+    out_types = ", ".join(Value("", aval).type for aval in outs)
+    return b.statements(
+        f"sdy.manual_computation({', '.join(x.name for x in operands)}) "
+        f"in_shardings=[{shown(in_specs, [x.aval for x in operands])}] "
+        f"out_shardings=[{shown(out_specs, outs)}] manual_axes={{{manual}}} "
+        f"({header}) {{\n{body}\n}} : ({types}) -> ({out_types})",
+        outs,
+    )
+
+
+def _sdy(name: str, spec: PartitionSpec, ndim: int, free: str) -> str:
+    parts = [*spec, *[None] * (ndim - len(spec))]
+    shown = [
+        "{" + ", ".join([*(f'"{n}"' for n in axes_of(part)), *([free] if free else [])]) + "}"
+        for part in parts
+    ]
+    return f"<@{name}, [{', '.join(shown)}]>"
+
+
+def _rebind(args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr, ins: Any, outs: Any) -> list:
+    return shard_map_p.bind(
+        *args, **{**params, "jaxpr": jaxpr, "in_specs": tuple(ins), "out_specs": tuple(outs)}
+    )
+
+
+def _inside(params: dict):
+    return _within(params["mesh"], params["newly_manual_axes"], params["check_vma"])
+
+
+def _where(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [item for item, flag in zip(items, flags, strict=True) if flag]
+
+
+def _spread(given: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+    rest = iter(given)
+    return [next(rest) if f else zero_tangent(a) for f, a in zip(flags, avals, strict=True)]
+
+
+@shard_map_p.jvp
+def _(primals, tangents, **params):
+    jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    flags = [type(t) is not Zero for t in tangents]
+    with _inside(params):
+        made, out_flags = jvp_jaxpr(jaxpr, flags)
+    results = _rebind(
+        [*primals, *_where(tangents, flags)],
+        params, made, [*ins, *_where(ins, flags)], [*outs, *_where(outs, out_flags)],
+    )  # fmt: skip
+    count = len(outs)
+    avals = [get_aval(x) for x in results[:count]]
+    return results[:count], _spread(results[count:], out_flags, avals)
+
+
+@shard_map_p.linearize
+def _(trace, primals, tangents, **params):
+    jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    flags = [type(t) is not Zero for t in tangents]
+    with _inside(params):
+        split = linearize_jaxpr(jaxpr, flags)
+        primal, linear, extra = _with_ranks(split, len(outs))
+    extra_specs = [_residual_spec(aval, params) for aval in extra]
+    results = _rebind(primals, params, primal, ins, [*outs, *extra_specs])
+    count = len(outs)
+    residuals = split.residuals(primals, results[count:])
+    specs = split.residuals(ins, extra_specs)
+    out = []
+    if linear.out_avals:
+        out = trace.record(
+            shard_map_p,
+            [*residuals, *_where(tangents, flags)],
+            {
+                **params,
+                "jaxpr": linear,
+                "in_specs": (*specs, *_where(ins, flags)),
+                "out_specs": tuple(_where(outs, split.out_nonzeros)),
+            },
+        )
+    avals = [get_aval(x) for x in results[:count]]
+    return results[:count], _spread(out, split.out_nonzeros, avals)
+
+
+def _residual_spec(aval: Any, params: dict) -> PartitionSpec:
+    """Residuals are as many as the devices among which they may differ, one after the other."""
+    manual = params["newly_manual_axes"]
+    axes = aval.vma & manual if params["check_vma"] else manual
+    return P(tuple(name for name in params["mesh"].axis_names if name in axes))
+
+
+def _with_ranks(split: Any, count: int) -> tuple[ClosedJaxpr, ClosedJaxpr, list[Any]]:
+    """The programs of a split, with residuals that are scalars passed as vectors of one element."""
+    extra = split.primal.out_avals[count:]
+    sources = split.residual_sources
+    first = len(split.primal.in_avals)
+    scalar = [index >= first and not extra[index - first].shape for index in sources]
+
+    def primal(*args):
+        outs = eval_jaxpr(split.primal.jaxpr, split.primal.consts, *args)
+        return [*outs[:count], *(x if get_aval(x).ndim else reshape(x, (1,)) for x in outs[count:])]
+
+    def linear(*args):
+        residuals = [reshape(x, ()) if s else x for x, s in zip(args, scalar, strict=False)]
+        return eval_jaxpr(split.linear.jaxpr, split.linear.consts, *residuals, *args[len(scalar) :])
+
+    avals = [
+        aval.update(shape=(1,)) if index < len(scalar) and scalar[index] else aval
+        for index, aval in enumerate(split.linear.in_avals)
+    ]
+    made = trace_to_jaxpr(primal, split.primal.in_avals, split.primal.jaxpr.debug_info)
+    return made, trace_to_jaxpr(linear, avals), made.out_avals[count:]
+
+
+@shard_map_p.partial_eval
+def _(trace, args, params):
+    return trace.record(shard_map_p, args, params)
+
+
+@shard_map_p.transpose
+def _(cts, *args, **params):
+    jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    linear = [is_undefined(a) for a in args]
+    known = [not lin for lin in linear]
+    flags = [type(ct) is not Zero for ct in cts]
+    with _inside(params):
+        made, out_flags = transpose_jaxpr(jaxpr, linear, flags)
+        back = _adjusted(made, params, known, flags, linear, out_flags)
+    given = [*_where(args, known), *_where(cts, flags)]
+    in_specs = [*_where(ins, known), *_where(outs, flags)]
+    results = iter(_rebind(given, params, back, in_specs, _where(_where(ins, linear), out_flags)))
+    avals = [a.aval for a in args if is_undefined(a)]
+    found = iter(
+        [next(results) if f else zero_tangent(a) for f, a in zip(out_flags, avals, strict=True)]
+    )
+    return [next(found) if lin else None for lin in linear]
+
+
+def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
+    """The transposed program between cotangents as the specs lay them out.
+
+    A result that is the same over an axis over which its spec splits it was repeated: its
+    cotangents are summed. Where types do not say what varies, a cotangent of a result that a spec
+    declares replicated is shared among the devices, and those of an operand are summed.
+    """
+    jaxpr, mesh, manual = params["jaxpr"], params["mesh"], params["newly_manual_axes"]
+    outs, ins, check = params["out_specs"], params["in_specs"], params["check_vma"]
+    kept = sum(known)
+    sizes = mesh.shape
+
+    def unnamed(spec):
+        return tuple(name for name in mesh.axis_names if name in manual - _named(spec))
+
+    def before(ct, spec, aval):
+        if check:
+            repeated = tuple(name for name in mesh.axis_names if name in _named(spec) - aval.vma)
+            return psum_p.bind(ct, axes=repeated, axis_index_groups=None) if repeated else ct
+        share = int(np.prod([sizes[name] for name in unnamed(spec)]))
+        return ct if share == 1 else div(ct, np.asarray(share, get_aval(ct).dtype)[()])
+
+    def after(ct, spec):
+        names = () if check else unnamed(spec)
+        return psum_p.bind(ct, axes=names, axis_index_groups=None) if names else ct
+
+    def fun(*args):
+        pairs = zip(args[kept:], _where(outs, flags), _where(jaxpr.out_avals, flags), strict=True)
+        cts = [before(*pair) for pair in pairs]
+        results = eval_jaxpr(made.jaxpr, made.consts, *args[:kept], *cts)
+        places = _where(_where(ins, linear), out_flags)
+        return [after(ct, spec) for ct, spec in zip(results, places, strict=True)]
+
+    avals = list(made.in_avals)
+    if check:
+        specs = _where(outs, flags)
+        avals[kept:] = [
+            aval.update(vma=aval.vma | _named(spec))
+            for aval, spec in zip(avals[kept:], specs, strict=True)
+        ]
+    return trace_to_jaxpr(fun, avals)
+
+
+@shard_map_p.batch_axis
+def _(axis, args, dims, **params):
+    """The mapped dimension is not split, or over `spmd_axis_name` outside of this."""
+    with _inside(params):
+        made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
+    ins = [_with_dim(spec, dim) for spec, dim in zip(params["in_specs"], dims, strict=True)]
+    outs = [_with_dim(spec, dim) for spec, dim in zip(params["out_specs"], out_dims, strict=True)]
+    return _rebind(args, params, made, ins, outs), out_dims
+
+
+def _with_dim(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
+    if dim is None or dim > len(spec):
+        return spec
+    return P(*spec[:dim], None, *spec[dim:])
+
+
+# -- the function ----------------------------------------------------------------------------------
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
+    """One spec for each leaf, from a tree of them that is a prefix; None is P()."""
+    found = tree_util.broadcast_prefix(
+        specs, tree.unflatten([0] * tree.num_leaves), is_leaf=_is_spec
+    )
+    wrong = [spec for spec in found if not _is_spec(spec)]
+    if wrong:
+        raise TypeError(f"{what} of shard_map takes PartitionSpecs; got {wrong[0]!r}.")
+    return [P() if spec is None else spec for spec in found]
+
+
+def _chosen_mesh(mesh: Any) -> Any:
+    found = mesh
+    if found is None:
+        found = get_mesh()
+        found = get_abstract_mesh() if found.empty else found
+    if not isinstance(found, (Mesh, AbstractMesh)):
+        raise TypeError(f"shard_map requires a Mesh as its mesh argument; got {found!r}.")
+    if found.empty:
+        raise ValueError(
+            "The context mesh cannot be empty. Use `minijax.set_mesh(mesh)` to set one, or pass "
+            "mesh= to shard_map."
+        )
+    return found
+
+
+@boundary
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = None,
+    mesh: Any = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Callable:
+    """`f` mapped over parts of its arguments, one on each device of a mesh.
+
+    - `in_specs`, `out_specs`: PartitionSpecs, as prefixes of the trees: over which mesh axes each
+      dimension of arguments and results is split; P() for what every device has whole
+    - `mesh`: a Mesh; that of `set_mesh` by default
+    - `axis_names`: the axes that `f` sees; all by default. Over the others XLA decides
+    - `check_vma`: track which values vary over which axes, so that a result declared replicated is
+      known to be, and gradients are sums over what was replicated
+
+    Within `f` collectives (`lax.psum`, ...) name the axes. ValueError if a dimension is not
+    divisible, or a replicated result may differ. Without `f` it gives a decorator.
+    """
+    if f is None:
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+            check_vma=check_vma,
+        )  # fmt: skip
+    check_callable(f)
+    traces: dict[tuple, tuple] = {}
+
+    @boundary
+    def mapped(*args):
+        where = _chosen_mesh(mesh)
+        manual = frozenset(axis_names) or frozenset(where.axis_names)
+        leaves, in_tree = tree_util.flatten(args)
+        ins = _flat_specs("in_specs", in_specs if _is_spec(in_specs) else tuple(in_specs), in_tree)
+        avals = tuple([get_aval(x) for x in leaves])
+        _check_parts(f, where, manual, ins, avals, in_tree)
+        key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
+        found = traces.get(key)
+        if found is None:
+            found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs)
+            if not found[1]:
+                traces[key] = found
+        jaxpr, consts, outs, out_tree = found
+        results = shard_map_p.bind(
+            *consts, *leaves,
+            check_vma=check_vma, in_specs=(*[P()] * len(consts), *ins), jaxpr=jaxpr, mesh=where,
+            newly_manual_axes=manual, out_specs=tuple(outs),
+        )  # fmt: skip
+        return out_tree.unflatten([as_result(x) for x in results])
+
+    try:
+        return functools.wraps(f)(mapped)
+    except Exception:
+        return mapped
+
+
+def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
+    for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
+        NamedSharding(mesh, spec)  # its axes exist, each at most once
+        outside = _named(spec) - manual
+        if outside:
+            raise ValueError(
+                f"shard_map in_specs has {spec}, whose axes {sorted(map(str, outside))} are not "
+                f"among axis_names {sorted(map(str, manual))}."
+            )
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map applied to the function {fun_name(f)} was given argument number "
+                f"{index} of rank {aval.ndim}, too small for the in_specs entry {spec}, which has "
+                f"length {len(spec)}: the shape is {aval.shape}."
+            )
+        for axis, (size, count) in enumerate(
+            zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True)
+        ):
+            if size % count:
+                names = debug_info("shard_map", f, in_tree).arg_names
+                which = names[index] if names and index < len(names) else f"number {index}"
+                raise ValueError(
+                    f"shard_map applied to the function {fun_name(f)} was given argument {which} "
+                    f"of shape {aval.shape}, whose axis {axis} of size {size} is not evenly "
+                    f"divisible by {count}, the size of the mesh axes of its in_specs entry "
+                    f"{spec}. Pad it, or split another axis."
+                )
+
+
+def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs) -> tuple:
+    trees = []
+
+    def flat(*parts):
+        outs, tree = tree_util.flatten(f(*in_tree.unflatten(parts)))
+        trees.append(tree)
+        return outs
+
+    parts = [_part_aval(aval, mesh, spec, check) for aval, spec in zip(avals, ins, strict=True)]
+    with _within(mesh, manual, check):
+        closed = trace_to_jaxpr(flat, parts, debug_info("shard_map", f, in_tree))
+    closed, consts = close_over(closed, lambda c: True)
+    (out_tree,) = trees
+    outs = _flat_specs("out_specs", out_specs, out_tree)
+    for aval, spec in zip(closed.out_avals, outs, strict=True):
+        NamedSharding(mesh, spec)
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map applied to the function {fun_name(f)} was given out_specs {spec}, too "
+                f"long for a result of rank {aval.ndim} (the shape of the part is {aval.shape})."
+            )
+        unsaid = (aval.vma & manual) - _named(spec)
+        if check and unsaid:
+            raise ValueError(
+                f"shard_map applied to the function {fun_name(f)} was given out_specs which "
+                f"require replication which can't be statically inferred: {spec} says nothing of "
+                f"the mesh axes {sorted(map(str, unsaid))}, over which a result of type "
+                f"{aval.str_short()} may vary. Reduce over them (lax.psum, ...), name them in "
+                "out_specs, or give check_vma=False."
+            )
+    return closed, consts, outs, out_tree

@@ -1,0 +1,379 @@
+"""Meshes of devices with named axes, and which of them is in force.
+
+May import the ground floor and `runtime`. Data: which devices, which axes; a `PartitionSpec` says
+which dimension of an array is split over which of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.config import local
+from minijax.runtime import platforms
+
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "DuplicateSpecError", "Mesh", "PartitionSpec",
+    "UNCONSTRAINED", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh",
+]  # fmt: skip
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays are split over an axis: XLA, the types of arrays, or the program."""
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class DuplicateSpecError(Exception):
+    """A sharding splits two dimensions over one axis."""
+
+
+class _Unconstrained:
+    """In a PartitionSpec: this dimension may be split in any way."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self):
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+class PartitionSpec:
+    """For each dimension of an array the mesh axis, or axes, that it is split over; None for none."""
+
+    __slots__ = ("_partitions", "reduced", "unreduced")
+
+    UNCONSTRAINED = UNCONSTRAINED
+
+    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
+        self._partitions = tuple(_canonical(part) for part in partitions)
+        self.unreduced = frozenset(unreduced)
+        self.reduced = frozenset(reduced)
+
+    @property
+    def partitions(self) -> tuple:
+        return self._partitions
+
+    def update(self, **changes) -> PartitionSpec:
+        partitions = changes.pop("partitions", self._partitions)
+        changes = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
+        return PartitionSpec(*partitions, **changes)
+
+    def index(self, value: Any) -> int:
+        return self._partitions.index(_canonical(value))
+
+    def count(self, value: Any) -> int:
+        return self._partitions.count(_canonical(value))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self):
+        return iter(self._partitions)
+
+    def __getitem__(self, index):
+        return self._partitions[index]
+
+    def __add__(self, other) -> PartitionSpec:
+        if isinstance(other, (PartitionSpec, tuple)):
+            return self.update(partitions=(*self, *other))
+        return NotImplemented
+
+    def __radd__(self, other) -> PartitionSpec:
+        return (
+            self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented
+        )
+
+    def _fields(self):
+        return self._partitions, self.unreduced, self.reduced
+
+    def __eq__(self, other):
+        return isinstance(other, PartitionSpec) and self._fields() == other._fields()
+
+    def __hash__(self):
+        return hash((PartitionSpec, self._fields()))
+
+    def __repr__(self) -> str:
+        extra = [
+            f"{name}={set(getattr(self, name))}"
+            for name in ("unreduced", "reduced")
+            if getattr(self, name)
+        ]
+        if extra:
+            return f"P({', '.join([*map(repr, self._partitions), *extra])})"
+        return f"P{self._partitions!r}"
+
+    def __reduce__(self):
+        return _unpickle_spec, self._fields()
+
+
+def _canonical(part: Any) -> Any:
+    if isinstance(part, (tuple, list)):
+        part = tuple(part)
+        return None if not part else part[0] if len(part) == 1 else part
+    return part
+
+
+def _unpickle_spec(partitions, unreduced, reduced):
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+class _Axes:
+    """What meshes have in common: named axes with sizes and types."""
+
+    axis_names: tuple
+    axis_sizes: tuple
+    axis_types: tuple
+
+    @property
+    def shape(self) -> OrderedDict:
+        """From the names of axes to their sizes."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple:
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.axis_sizes)) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        return not self.axis_names
+
+    def _all(self, kind: AxisType) -> bool:
+        return all(found is kind for found in self.axis_types)
+
+    def _named(self, kind: AxisType) -> tuple:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple(name for name, found in pairs if found is kind)
+
+    are_all_axes_auto = property(lambda self: self._all(AxisType.Auto))
+    are_all_axes_explicit = property(lambda self: self._all(AxisType.Explicit))
+    are_all_axes_manual = property(lambda self: self._all(AxisType.Manual))
+    auto_axes = property(lambda self: self._named(AxisType.Auto))
+    explicit_axes = property(lambda self: self._named(AxisType.Explicit))
+    manual_axes = property(lambda self: self._named(AxisType.Manual))
+
+    def _described(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"{axes or '()'}, axis_types={self.axis_types}"
+
+
+def _axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
+    if given is None:
+        return (AxisType.Auto,) * count
+    types = (given,) * count if isinstance(given, AxisType) else tuple(given)
+    if len(types) != count:
+        raise ValueError(f"{count} axes have {len(types)} axis_types: give one for each axis.")
+    return types
+
+
+class AbstractDevice:
+    """The kind of the devices of an abstract mesh."""
+
+    __slots__ = ("device_kind", "num_cores", "platform")
+
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str):
+        self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
+
+    def _fields(self):
+        return self.device_kind, self.num_cores, self.platform
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractDevice) and self._fields() == other._fields()
+
+    def __hash__(self):
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        names = ("device_kind", "num_cores", "platform")
+        shown = ", ".join(f"{n}={v}" for n, v in zip(names, self._fields(), strict=True))
+        return f"AbstractDevice({shown})"
+
+
+class AbstractMesh(_Axes):
+    """A mesh without its devices: enough to write a program for it."""
+
+    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+        self.axis_sizes = tuple(axis_sizes)
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(
+                f"AbstractMesh: {len(self.axis_sizes)} sizes for axes named {self.axis_names}."
+            )
+        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        self.abstract_device = abstract_device
+
+    abstract_mesh = property(lambda self: self)
+
+    @property
+    def devices(self):
+        raise ValueError("AbstractMesh does not implement devices")
+
+    def update(self, **changes) -> AbstractMesh:
+        names = ("axis_sizes", "axis_names", "axis_types", "abstract_device")
+        return AbstractMesh(**{name: changes.get(name, getattr(self, name)) for name in names})
+
+    def _fields(self):
+        return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
+
+    def __eq__(self, other):
+        return isinstance(other, AbstractMesh) and self._fields() == other._fields()
+
+    def __hash__(self):
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        device = self.abstract_device
+        kind = ""
+        if device is not None:
+            kind = (
+                f", device_kind={device.device_kind}, num_cores={device.num_cores}, "
+                f"platform={device.platform}"
+            )
+        return f"AbstractMesh({self._described()}{kind})"
+
+
+class Mesh(_Axes):
+    """An array of devices whose axes have names."""
+
+    made = False  # whether this process uses meshes at all: without, nobody looks for them
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        self.devices = np.array(devices, dtype=object)
+        self.devices.flags.writeable = False
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if self.devices.ndim != len(self.axis_names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                "its second argument (`axis_names`), but got devices.ndim == "
+                f"{self.devices.ndim} and len(axis_names) == {len(self.axis_names)}."
+            )
+        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        self._saved: list[Any] = []
+        Mesh.made = True
+
+    axis_sizes = property(lambda self: self.devices.shape if self.axis_names else ())
+    local_mesh = property(lambda self: self)
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        ids = [device.id for device in self.devices.flat]
+        return np.array(ids, dtype=int).reshape(self.devices.shape)
+
+    @property
+    def local_devices(self) -> list:
+        return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
+
+    @property
+    def is_multi_process(self) -> bool:
+        return len(self.local_devices) != self.devices.size
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        device = next(iter(self.devices.flat), None)
+        kind = None
+        if device is not None and self.axis_names:
+            cores = getattr(device, "num_cores", None)
+            kind = AbstractDevice(device.device_kind, cores, device.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
+
+    def update(self, **changes) -> Mesh:
+        names = ("devices", "axis_names", "axis_types")
+        return Mesh(**{name: changes.get(name, getattr(self, name)) for name in names})
+
+    def _fields(self):
+        return tuple(self.devices.flat), self.devices.shape, self.axis_names, self.axis_types
+
+    def __eq__(self, other):
+        return isinstance(other, Mesh) and self._fields() == other._fields()
+
+    def __hash__(self):
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        types = f", axis_types={self.axis_types}" if self.axis_names else ""
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+    def __str__(self) -> str:
+        return f"Mesh({self._described()})"
+
+    def __enter__(self) -> Mesh:
+        self._saved.append(set_mesh(self))
+        return self
+
+    def __exit__(self, *exc):
+        self._saved.pop().__exit__(*exc)
+
+
+# -- The mesh that is in force -----------------------------------------------------------------
+
+_NO_MESH = Mesh(np.empty((), dtype=object), ())
+Mesh.made = False
+_NO_AXES = AbstractMesh((), ())
+
+
+class set_mesh:
+    """Put a mesh in force, at once; as a context manager, until the context ends."""
+
+    def __init__(self, mesh: Mesh | AbstractMesh | None):
+        context = local.context
+        self._before = context.mesh
+        context.mesh = mesh
+        context.refresh_key()
+
+    def __enter__(self) -> Any:
+        return local.context.mesh
+
+    def __exit__(self, *exc):
+        local.context.mesh = self._before
+        local.context.refresh_key()
+
+
+class use_abstract_mesh(set_mesh):
+    """The same for a mesh without devices."""
+
+
+def get_mesh() -> Mesh:
+    """The mesh of devices in force; an empty one if there is none."""
+    mesh = local.context.mesh
+    return mesh if isinstance(mesh, Mesh) else _NO_MESH
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh in force."""
+    mesh = local.context.mesh
+    return _NO_AXES if mesh is None else mesh.abstract_mesh
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types: Sequence[AxisType] | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """A mesh of the first devices, in their order, with explicit axes unless said otherwise."""
+    devices = list(platforms.devices() if devices is None else devices)
+    wanted = int(np.prod(axis_shapes))
+    if len(devices) < wanted:
+        raise ValueError(
+            f"Number of devices {len(devices)} must be >= the product of mesh_shape "
+            f"{tuple(axis_shapes)}"
+        )
+    types = (AxisType.Explicit,) * len(axis_names) if axis_types is None else tuple(axis_types)
+    return Mesh(np.array(devices[:wanted]).reshape(axis_shapes), tuple(axis_names), types)

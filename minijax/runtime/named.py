@@ -1,0 +1,267 @@
+"""Shardings by name: dimensions of an array split over the axes of a mesh.
+
+May import the ground floor and `runtime`. A position of the mesh, in the order of its devices, is a
+partition of XLA's; `sdy` writes a sharding for Shardy, `spec_of` reads what XLA chose.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.runtime.mesh import (
+    UNCONSTRAINED,
+    AbstractMesh,
+    DuplicateSpecError,
+    Mesh,
+    PartitionSpec,
+)
+from minijax.runtime.sharding import Sharding, device_list
+from minijax.runtime.versions import HloSharding, xla_client
+
+__all__ = [
+    "NamedSharding",
+    "axes_of",
+    "named_of_hlo",
+    "replicated",
+    "same_mesh",
+    "sdy_mesh",
+    "sdy_sharding",
+]
+
+Shape = tuple[int, ...]
+
+
+class NamedSharding(Sharding):
+    """Dimensions of an array split over the axes of a mesh, as a PartitionSpec says."""
+
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind=None):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"NamedSharding takes a PartitionSpec, got {spec!r} of {type(spec)}: write P(...)."
+            )
+        super().__init__()
+        self.mesh, self.spec = mesh, spec
+        _check_spec(mesh, spec)
+        if isinstance(mesh, Mesh):
+            devices = tuple(mesh.devices.flat)
+            self._device_assignment = devices
+            self._internal_device_list = device_list(devices)
+            memory_kind = memory_kind or devices[0].default_memory().kind
+        self._memory_kind = memory_kind
+        self._indices: dict[Shape, list[tuple[slice, ...]]] = {}
+        self._hash = hash((mesh, spec, memory_kind))
+
+    memory_kind = property(lambda self: self._memory_kind)
+
+    @property
+    def device(self) -> Any:
+        """The first of the devices; that of a mesh of one."""
+        return self._device_assignment[0]
+
+    def _parts(self, ndim: int) -> list[tuple]:
+        """For each dimension the mesh axes that it is split over."""
+        if len(self.spec) > ndim:
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
+                f"was applied to a value of rank {ndim}: shorten the PartitionSpec."
+            )
+        return [axes_of(part) for part in self.spec] + [()] * (ndim - len(self.spec))
+
+    def _pieces(self, ndim: int) -> list[int]:
+        """Into how many parts each dimension is split."""
+        sizes = self.mesh.shape
+        return [int(np.prod([sizes[name] for name in part])) for part in self._parts(ndim)]
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(pieces == 1 for pieces in self._pieces(len(self.spec)))
+
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        """ValueError unless arrays of this shape can be split so."""
+        self.shard_shape(shape)
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """The shape of the part that one device holds."""
+        pieces = self._pieces(len(global_shape))
+        for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
+            if size % count:
+                raise ValueError(
+                    f"Sharding {self} implies that array axis {axis} is partitioned {count} times, "
+                    f"but the dimension size is {size} (full shape: {tuple(global_shape)}). Pad "
+                    "it to a multiple, or split another dimension."
+                )
+        return tuple(s // n for s, n in zip(global_shape, pieces, strict=True))
+
+    def _index_list(self, global_shape: Shape) -> list[tuple[slice, ...]]:
+        """For each device, in the order of the mesh, the part of an array that it holds."""
+        global_shape = tuple(global_shape)
+        found = self._indices.get(global_shape)
+        if found is None:
+            sizes, parts = self.mesh.shape, self._parts(len(global_shape))
+            steps = self.shard_shape(global_shape)
+            found = []
+            for place in itertools.product(*map(range, self.mesh.axis_sizes)):
+                at = dict(zip(self.mesh.axis_names, place, strict=True))
+                index = []
+                for part, step in zip(parts, steps, strict=True):
+                    number = 0
+                    for name in part:
+                        number = number * sizes[name] + at[name]
+                    whole = all(sizes[name] == 1 for name in part)
+                    index.append(
+                        slice(None) if whole else slice(number * step, (number + 1) * step)
+                    )
+                found.append(tuple(index))
+            self._indices[global_shape] = found
+        return found
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict:
+        indices = self._index_list(tuple(global_shape))
+        return dict(zip(self._device_assignment, indices, strict=True))
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether both put the same parts of an array of this rank on the same devices."""
+        if isinstance(other, NamedSharding) and self.mesh == other.mesh:
+            return self._parts(ndim) == other._parts(ndim)
+        return (
+            self._device_assignment == other._device_assignment
+            and self.memory_kind == other.memory_kind
+            and self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
+        )
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, kind)
+
+    def with_spec(self, spec: Any) -> NamedSharding:
+        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        return NamedSharding(self.mesh, spec, self._memory_kind)
+
+    def update(self, **changes) -> NamedSharding:
+        names = ("mesh", "spec", "memory_kind")
+        return NamedSharding(**{name: changes.get(name, getattr(self, name)) for name in names})
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        parts = self._parts(num_dimensions)
+        pieces = self._pieces(num_dimensions)
+        if all(count == 1 for count in pieces):
+            return HloSharding.replicate()
+        names = self.mesh.axis_names
+        used = [name for part in parts for name in part]
+        rest = [name for name in names if name not in used]
+        copies = int(np.prod([self.mesh.shape[name] for name in rest]))
+        order = [names.index(name) for name in [*used, *rest]]
+        places = np.arange(self.mesh.size).reshape(self.mesh.axis_sizes).transpose(order)
+        kinds = [xla_client.OpSharding.Type.REPLICATED] if copies > 1 else []
+        grid = places.reshape([*pieces, *([copies] if copies > 1 else [])])
+        return HloSharding.subgroup_with_device_ordering(
+            np.ascontiguousarray(grid, np.int64), subgroup_types=kinds
+        )
+
+    def _fields(self):
+        return self.mesh, self.spec, self._memory_kind
+
+    def __eq__(self, other):
+        return self is other or (
+            isinstance(other, NamedSharding) and self._fields() == other._fields()
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __reduce__(self):
+        return NamedSharding, (self.mesh, self.spec, self._memory_kind)
+
+    def __repr__(self) -> str:
+        memory = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
+
+
+def axes_of(part: Any) -> tuple:
+    """The mesh axes that one entry of a PartitionSpec names, the major one first."""
+    if part is None or part is UNCONSTRAINED:
+        return ()
+    return part if isinstance(part, tuple) else (part,)
+
+
+def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    names = [name for part in spec for name in axes_of(part)]
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ValueError(
+                f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}."
+            )
+        if names.count(name) > 1:
+            raise DuplicateSpecError(
+                "A single NamedSharding spec specification can map every mesh axis to at most one "
+                f"positional dimension, but {spec} has duplicate entries for `{name}`"
+            )
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Whole arrays on every device of a mesh."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+# -- to and from the compiler ----------------------------------------------------------------------
+
+
+def sdy_mesh(name: str, mesh: Mesh | AbstractMesh, order: Sequence[Any]) -> str:
+    """The declaration of a mesh in a module whose partitions are the devices in this order."""
+    axes = ", ".join(f'"{n}"={size}' for n, size in mesh.shape_tuple)
+    ids = ""
+    if isinstance(mesh, Mesh):
+        devices = tuple(mesh.devices.flat)
+        if devices != tuple(order):
+            ids = f", device_ids={[order.index(device) for device in devices]}"
+    return f"sdy.mesh @{name} = <[{axes}]{ids}>"
+
+
+def same_mesh(one: Mesh | AbstractMesh, other: Mesh | AbstractMesh) -> bool:
+    """Whether two meshes have the same axes, and the same devices where both have any."""
+    if one.shape_tuple != other.shape_tuple:
+        return False
+    if isinstance(one, Mesh) and isinstance(other, Mesh):
+        return list(one.devices.flat) == list(other.devices.flat)
+    return True
+
+
+def sdy_sharding(name: str, parts: Sequence[Any]) -> str:
+    """`<@mesh, [{"x"}, {}]>`: the entries of a PartitionSpec, one for each dimension."""
+    shown = [
+        "{?}" if part is UNCONSTRAINED else "{" + ", ".join(f'"{n}"' for n in axes_of(part)) + "}"
+        for part in parts
+    ]
+    return f"<@{name}, [{', '.join(shown)}]>"
+
+
+def named_of_hlo(hlo: Any, mesh: Mesh, ndim: int, memory_kind: str | None = None) -> Any:
+    """The sharding by name that XLA's sharding is over a mesh; None if no axes give it."""
+    if hlo.is_replicated() or mesh.size == 1:
+        return NamedSharding(mesh, PartitionSpec(), memory_kind)
+    if not hlo.is_tiled():
+        return None
+    sizes = list(hlo.tile_assignment_dimensions())
+    grid = np.array(hlo.tile_assignment_devices()).reshape(sizes)
+    where = np.empty((mesh.size, len(sizes)), int)  # the tile of each partition
+    for tile, partition in np.ndenumerate(grid):
+        where[partition] = tile
+    where = where.reshape(*mesh.axis_sizes, len(sizes))
+    steps = []  # how far a step along each mesh axis goes along each dimension
+    for axis, size in enumerate(mesh.axis_sizes):
+        step = np.take(where, 1, axis) - np.take(where, 0, axis) if size > 1 else None
+        steps.append(None if step is None else step.reshape(-1, len(sizes))[0])
+    parts: list[Any] = []
+    for dim in range(ndim):
+        found = [
+            (int(step[dim]), name)
+            for step, name in zip(steps, mesh.axis_names, strict=True)
+            if step is not None and step[dim]
+        ]
+        names = tuple(name for _, name in sorted(found, key=lambda pair: -pair[0]))
+        parts.append(names or None)
+    sharding = NamedSharding(mesh, PartitionSpec(*parts), memory_kind)
+    return sharding if sharding._pieces(ndim) == sizes[:ndim] else None

@@ -1,0 +1,26 @@
+"""`minijax.sharding`: where the parts of an array lie. Only re-exports.
+
+Meshes and named shardings are data here: a mesh of one device works throughout.
+"""
+
+from minijax.runtime.mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)
+from minijax.runtime.named import NamedSharding
+from minijax.runtime.sharding import Sharding, SingleDeviceSharding
+
+make_single_device_sharding = SingleDeviceSharding
+
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
+    "Sharding", "SingleDeviceSharding", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "set_mesh", "use_abstract_mesh",
+]  # fmt: skip

@@ -1,0 +1,19 @@
+"""`minijax.extend`: the pieces that libraries extend the system with. May import the floors below.
+
+Its modules are loaded when first asked for.
+"""
+
+from importlib import import_module as _import_module
+from typing import Any
+
+_MODULES = frozenset(("backend", "core", "linear_util", "source_info_util"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return _import_module(f"minijax.extend.{name}")
+    raise AttributeError(f"module 'minijax.extend' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -1,0 +1,216 @@
+"""`minijax.extend.linear_util`: functions wrapped in layers, each with results on the side.
+
+Imports `core` only. A `WrappedFun` is a function and the transformations around it, outermost last.
+minijax's own transforms are written with plain closures; this is for libraries that speak it.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from minijax.config import local
+from minijax.core.jaxpr import DebugInfo
+
+__all__ = [
+    "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation",
+    "transformation2", "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]  # fmt: skip
+
+
+class StoreException(Exception):
+    """A result on the side was read before it was there, or written twice."""
+
+
+_EMPTY = object()
+
+
+class Store:
+    """Holds one result on the side of a call."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self):
+        self._value = _EMPTY
+
+    @property
+    def val(self) -> Any:
+        if self._value is _EMPTY:
+            raise StoreException("Store empty: the function has not been called yet")
+        return self._value
+
+    def store(self, value: Any) -> None:
+        if self._value is not _EMPTY:
+            raise StoreException("Store occupied: the function has been called before")
+        self._value = value
+
+    def reset(self) -> None:
+        self._value = _EMPTY
+
+    def __bool__(self) -> bool:
+        return self._value is not _EMPTY
+
+
+class WrappedFun:
+    """A function and the layers around it. Compares by function, layers and parameters."""
+
+    __slots__ = (
+        "__weakref__", "debug_info", "f", "f_transformed", "in_type", "params", "stores",
+        "transforms",
+    )  # fmt: skip
+
+    def __init__(self, f, f_transformed, transforms, stores, params, in_type=None, debug_info=None):
+        self.f: Callable = f
+        self.f_transformed: Callable = f_transformed
+        self.transforms: tuple[tuple[Callable, tuple[Hashable, ...]], ...] = transforms
+        self.stores: tuple[Store | None, ...] = stores
+        self.params: tuple[tuple[str, Any], ...] = params
+        self.in_type = in_type
+        self.debug_info = debug_info or DebugInfo("missing_debug_info", "<missing_debug_info>")
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed function>")
+
+    def wrap(self, layer: Callable, args: tuple, store: Store | None) -> WrappedFun:
+        """The function with one layer more: `layer(f, *args, *call arguments)`."""
+        inner = self.f_transformed
+        extra = args if store is None else (store, *args)
+        return WrappedFun(
+            self.f,
+            functools.partial(layer, inner, *extra),
+            ((layer, args), *self.transforms),
+            (store, *self.stores),
+            self.params,
+            None,
+            self.debug_info,
+        )
+
+    def call_wrapped(self, *args, **kwargs) -> Any:
+        """Call it, through all of its layers."""
+        return self.f_transformed(*args, **kwargs)
+
+    def _key(self):
+        return self.f, self.transforms, self.params, self.in_type
+
+    def __eq__(self, other):
+        return isinstance(other, WrappedFun) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        layers = [
+            f"{index:<4}: {getattr(layer, '__name__', layer)}   {args}"
+            for index, (layer, args) in enumerate(self.transforms)
+        ]
+        return "\n".join(["Wrapped function:", *layers, f"Core: {self.__name__}", ""])
+
+
+def wrap_init(
+    f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
+) -> WrappedFun:
+    """A function without layers; `params` are keyword arguments that it is always given."""
+    fixed = {} if params is None else dict(params)
+    bound = functools.partial(f, **fixed) if fixed else f
+    return WrappedFun(f, bound, (), (), tuple(sorted(fixed.items())), None, debug_info)
+
+
+def transformation2(layer: Callable, fun: Any = None, *args: Hashable) -> Any:
+    """Decorator: `layer(f, *args, *call arguments)` becomes a layer that functions can be given."""
+    if fun is None:
+        return functools.partial(transformation2, layer)
+    return fun.wrap(layer, args, None)
+
+
+def transformation_with_aux2(
+    layer: Callable, fun: Any = None, *args: Hashable, use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> Any:  # fmt: skip
+    """The same for `layer(f, store, *args, *call arguments)`, which stores a result on the side.
+
+    Giving it a function returns the wrapped one and a function that reads the result.
+    """
+    if fun is None:
+        return functools.partial(
+            transformation_with_aux2, layer, use_eq_store=use_eq_store, unk_names=unk_names
+        )
+    store = Store()
+    return fun.wrap(layer, args, store), lambda: store.val
+
+
+def _run(generator: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+    """Drive a layer written as a generator: it yields a call, is sent its result, yields its own."""
+    steps = generator(*args, **kwargs)
+    inner_args, inner_kwargs = next(steps)
+    result = steps.send(f(*inner_args, **inner_kwargs))
+    steps.close()
+    return result
+
+
+def transformation(generator: Callable, fun: Any = None, *args: Hashable) -> Any:
+    """Decorator: a generator `(*args, *call arguments)` as a layer.
+
+    It yields `(args, kwargs)` for the function inside, receives the result, and yields its own.
+    """
+    if fun is None:
+        return functools.partial(transformation, generator)
+
+    @functools.wraps(generator)
+    def layer(f, *given, **kwargs):
+        return _run(generator, f, given, kwargs)
+
+    return fun.wrap(layer, args, None)
+
+
+def transformation_with_aux(generator: Callable, fun: Any = None, *args: Hashable) -> Any:
+    """The same for a generator that yields `(result, result on the side)` at the end."""
+    if fun is None:
+        return functools.partial(transformation_with_aux, generator)
+
+    @functools.wraps(generator)
+    def layer(f, store, *given, **kwargs):
+        result, aside = _run(generator, f, given, kwargs)
+        store.store(aside)
+        return result
+
+    store = Store()
+    return fun.wrap(layer, args, store), lambda: store.val
+
+
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
+    """Of two results on the side, the one that is there: `(it is the first, the result)`."""
+    found = []
+    for aux in (aux1, aux2):
+        try:
+            found.append((True, aux()))
+        except StoreException:
+            found.append((False, None))
+    (has1, out1), (has2, out2) = found
+    if has1 == has2:
+        raise StoreException("both stores occupied" if has1 else "neither store occupied")
+    return (True, out1) if has1 else (False, out2)
+
+
+def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
+    """`call(fun, *args)` remembered for each function, while it lives and settings stay the same."""
+    kept: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    @functools.wraps(call)
+    def remembered(fun: WrappedFun, *args):
+        known = kept.setdefault(fun.f, {})
+        key = (fun.transforms, fun.params, fun.in_type, args, local.context.key)
+        if key in known:
+            result, stores = known[key]
+            for store, value in zip(fun.stores, stores, strict=True):
+                if store is not None and not store:
+                    store.store(value)
+            return result
+        result = call(fun, *args)
+        known[key] = result, [store.val if store else None for store in fun.stores]
+        return result
+
+    remembered.cache_clear = kept.clear
+    return remembered

@@ -1,0 +1,78 @@
+"""`minijax.interpreters.batching`: batching rules, registered upstream's way.
+
+May import the floors below. A rule is `rule(args, dims, **params) -> out, out dim`; `not_mapped` is
+the dim of what has no batch axis. The rules of `fancy_primitive_batchers` are told the axis first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core.primitive import Primitive
+from minijax.interpreters.tables import RuleTable
+from minijax.lax import broadcast_in_dim, reshape
+from minijax.transforms.batching import AxisData, BatchTrace, BatchTracer, to_front
+from minijax.transforms.primitives import moveaxis
+
+__all__ = [
+    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front",
+    "broadcast", "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers",
+    "moveaxis", "not_mapped", "primitive_batchers",
+]  # fmt: skip
+
+not_mapped = None
+primitive_batchers = RuleTable("rule_batch", "rule_batch_axis")
+fancy_primitive_batchers = axis_primitive_batchers = RuleTable("rule_batch_axis")
+
+
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
+    """`x` repeated along a new axis of this size."""
+    shape = (*x.shape[:axis], sz, *x.shape[axis:])
+    kept = tuple(d for d in range(len(shape)) if d != axis)
+    return broadcast_in_dim(x, shape, kept)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
+    """`x` with its batch axis in front; repeated along a new one if it has none."""
+    return to_front(x, bdim, size)
+
+
+def defvectorized(prim: Primitive) -> None:
+    """The batching rule of a primitive that works element by element on one operand."""
+
+    def rule(args, dims, **params):
+        out = prim.bind(*args, **params)
+        return (out, [dims[0]] * len(out)) if prim.multiple_results else (out, dims[0])
+
+    primitive_batchers[prim] = rule
+
+
+def defbroadcasting(prim: Primitive) -> None:
+    """The batching rule of a primitive that works element by element on operands of one shape."""
+
+    def rule(args, dims, **params):
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
+        full = []
+        for x, dim in zip(args, dims, strict=True):
+            if dim is None:
+                full.append(broadcast(x, size, 0) if len(x.shape) == rank else x)
+            else:
+                x = moveaxis(x, dim, 0)
+                missing = rank + 1 - len(x.shape)
+                full.append(reshape(x, (size, *(1,) * missing, *x.shape[1:])) if missing else x)
+        out = prim.bind(*full, **params)
+        return (out, [0] * len(out)) if prim.multiple_results else (out, 0)
+
+    primitive_batchers[prim] = rule
+
+
+def defreducer(prim: Primitive) -> None:
+    """The batching rule of a primitive that reduces over the axes of its param `axes`."""
+
+    def rule(args, dims, axes, **params):
+        ((x,), (dim,)) = args, dims
+        moved = tuple(axis + (axis >= dim) for axis in axes)
+        return prim.bind(x, axes=moved, **params), dim - sum(axis < dim for axis in moved)
+
+    primitive_batchers[prim] = rule

@@ -1,0 +1,3 @@
+"""`minijax.interpreters.pxla`: a name that libraries import; nothing of it has a counterpart."""
+
+__all__: list[str] = []

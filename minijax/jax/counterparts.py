@@ -1,0 +1,65 @@
+"""Small stand-ins for private names of upstream's that libraries use; `names` says which.
+
+Floor 7: may import all of minijax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from minijax.core import source
+from minijax.core.trace import current, eval_trace
+from minijax.dtypes import ExtendedDType
+from minijax.jax.names import API_VERSION
+from minijax.tree_util import is_tree_node
+
+__all__ = [
+    "API_VERSION", "API_VERSION_INFO", "DType", "api_boundary", "global_result_handlers",
+    "include_frame", "node_registry", "supports_inf", "trace_state_clean", "wait_for_tokens",
+]  # fmt: skip
+
+API_VERSION_INFO = tuple(map(int, API_VERSION.split(".")))
+
+DType = np.dtype | ExtendedDType
+
+# Upstream looks here for how to show results of a type; minijax has one type of array.
+global_result_handlers: dict[type, Callable] = {}
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a dtype has an infinity."""
+    return bool(np.isinf(np.asarray(np.inf).astype(dtype).astype(np.float32)))
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is at work."""
+    return current() is eval_trace
+
+
+def wait_for_tokens() -> None:
+    """Upstream waits for ordered effects at exit; minijax runs them in order as they come."""
+
+
+def api_boundary(fun: Callable, **options: Any) -> Callable:
+    """Marks a function whose frames are left out of tracebacks: minijax leaves functions as they are."""
+    return fun
+
+
+def include_frame(frame: Any) -> bool:
+    """Whether a frame is of the user's program, and not of a library that asked to be left out."""
+    code: CodeType = frame.f_code
+    return not code.co_filename.startswith(tuple(source.excluded_prefixes))
+
+
+class _NodeRegistry:
+    """Upstream's registry of pytree classes, as far as it can be asked whether it has one."""
+
+    def __contains__(self, kind: type) -> bool:
+        return is_tree_node(kind)
+
+
+node_registry = _NodeRegistry()

@@ -1,0 +1,148 @@
+"""The import finder of the stand-in: from upstream's module names to minijax's module objects.
+
+Floor 7: may import all of minijax. There is no second tree of files: `jax.X` is the module object
+`minijax.X`. Only two kinds of module are made here: `jax` itself, which shows minijax under
+upstream's name and version, and the modules of `names.BORROWED`, which show single objects.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+import minijax
+from minijax.jax import names
+
+__all__ = ["API_VERSION", "Finder", "install", "is_installed"]
+
+API_VERSION = names.API_VERSION
+
+
+class Face(types.ModuleType):
+    """`jax`: the names of `minijax`, less the rooms that upstream has not."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in names.PRIVATE_ROOMS:
+            if f"jax.{name}" in names.BORROWED:
+                return importlib.import_module(f"jax.{name}")
+            try:
+                return getattr(minijax, name)
+            except AttributeError:
+                pass
+        raise AttributeError(missing(f"jax.{name}"))
+
+    def __dir__(self) -> list[str]:
+        shown = {name for name in dir(minijax) if name not in names.PRIVATE_ROOMS}
+        return sorted({*shown, *self.__dict__})
+
+    def __repr__(self) -> str:
+        return f"<module 'jax': minijax from {minijax.__file__!r}>"
+
+
+class Borrowed(types.ModuleType):
+    """A module of upstream's that minijax has only some names of; see `names.BORROWED`."""
+
+    def __getattr__(self, name: str) -> Any:
+        place = names.BORROWED[self.__name__].get(name)
+        if place is not None:
+            module, _, path = place.partition(":")
+            value: Any = importlib.import_module(module)
+            for part in filter(None, path.split(".")):
+                value = getattr(value, part)
+        elif f"{self.__name__}.{name}" in names.BORROWED:
+            value = importlib.import_module(f"{self.__name__}.{name}")
+        else:
+            raise AttributeError(missing(f"{self.__name__}.{name}"))
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*names.BORROWED[self.__name__], *self.__dict__})
+
+
+def missing(name: str) -> str:
+    """The message for a name of upstream's that is not there."""
+    return (
+        f"minijax, which stands in for JAX {API_VERSION} in this process, has no {name!r}. "
+        "Use a public function in its place, or run this program on upstream JAX."
+    )
+
+
+def is_public(fullname: str) -> bool:
+    """Whether minijax has a module of this name that upstream has too."""
+    if fullname.split(".")[1] in names.PRIVATE_ROOMS:
+        return False
+    try:
+        return importlib.util.find_spec("mini" + fullname) is not None
+    except ModuleNotFoundError:  # its parent is missing
+        return False
+
+
+class Finder:
+    """Answers for `jax` and everything in it, and for nothing else."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname == "jax":
+            return ModuleSpec("jax", Loader, origin=minijax.__file__, is_package=True)
+        if not fullname.startswith("jax."):
+            return None
+        if fullname in names.BORROWED:
+            return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)
+        if not is_public(fullname):
+            raise ModuleNotFoundError(missing(fullname), name=fullname)
+        return ModuleSpec(fullname, Loader, is_package=True)
+
+
+class Loader:
+    """Gives the module object; one that is minijax's own keeps its name and its spec."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> types.ModuleType:
+        if spec.name == "jax":
+            module: types.ModuleType = Face("jax", minijax.__doc__)
+            module.__file__ = spec.origin
+            module.__version__ = API_VERSION
+            module.__version_info__ = tuple(map(int, API_VERSION.split(".")))
+            spec.submodule_search_locations = list(minijax.__path__)
+            return module
+        if spec.name in names.BORROWED:
+            module = Borrowed(spec.name, f"What minijax has of upstream's {spec.name}.")
+            module.__file__ = spec.origin
+            return module
+        module = importlib.import_module("mini" + spec.name)
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module: types.ModuleType) -> None:
+        own = module.__spec__.loader_state
+        if own is not None:
+            module.__spec__ = own
+
+
+def is_installed() -> bool:
+    """Whether `import jax` resolves to minijax in this process."""
+    return Finder in sys.meta_path
+
+
+def install() -> None:
+    """Make `import jax` resolve to minijax from here on in this process.
+
+    ImportError if upstream JAX has been imported: two libraries cannot share one name. Installing
+    again does nothing.
+    """
+    if is_installed():
+        return
+    found = sys.modules.get("jax")
+    if found is not None:
+        raise ImportError(
+            f"upstream JAX was imported already, from {getattr(found, '__file__', None)}: install "
+            "the stand-in before anything imports jax, for instance by running the program as "
+            "`python -m minijax.jax script.py`."
+        )
+    sys.meta_path.insert(0, Finder)

@@ -1,0 +1,59 @@
+"""Names of upstream's that are not public there, and what minijax has in their place.
+
+Data only: a module of upstream's, and for each name in it the place in minijax, `module:path`. Only
+what well-known libraries use and what has an honest counterpart stands here.
+"""
+
+API_VERSION = "0.10.2"  # the level of upstream's API that is spoken
+
+# Rooms of minijax that upstream has no public module for.
+PRIVATE_ROOMS = frozenset(
+    ("arrays", "difftest", "explain", "jacobian", "jax", "lowering", "runtime", "transforms")
+)
+
+_HERE = "minijax.jax.counterparts"
+
+BORROWED: dict[str, dict[str, str]] = {
+    "jax.version": {
+        "__version__": f"{_HERE}:API_VERSION",
+        "__version_info__": f"{_HERE}:API_VERSION_INFO",
+    },
+    "jax.lib": {},
+    "jax._src": {},
+    "jax._src.ad_util": {
+        "Zero": "minijax.transforms.tangents:Zero",
+        "stop_gradient_p": "minijax.lax:stop_gradient_p",
+    },
+    "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
+    "jax._src.compiler": {},
+    "jax._src.core": {
+        "ShapedArray": "minijax.core.avals:ShapedArray",
+        "Tracer": "minijax.core.trace:Tracer",
+        "get_aval": "minijax.core.avals:get_aval",
+        "physical_aval": "minijax.lowering.types:physical",
+        "trace_state_clean": f"{_HERE}:trace_state_clean",
+    },
+    "jax._src.dispatch": {"wait_for_tokens": f"{_HERE}:wait_for_tokens"},
+    "jax._src.dtypes": {
+        "DType": f"{_HERE}:DType",
+        "ExtendedDType": "minijax.dtypes:ExtendedDType",
+        "TypePromotionError": "minijax.dtypes:TypePromotionError",
+        "extended": "minijax.dtypes:extended",
+        "finfo": "minijax.numpy:finfo",
+        "supports_inf": f"{_HERE}:supports_inf",
+    },
+    "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
+    "jax._src.interpreters": {},
+    "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
+    "jax._src.traceback_util": {
+        "_exclude_paths": "minijax.core.source:excluded_prefixes",
+        "api_boundary": f"{_HERE}:api_boundary",
+        "include_frame": f"{_HERE}:include_frame",
+        "register_exclusion": "minijax.core.source:register_exclusion",
+    },
+    "jax._src.tree_util": {
+        "_registry": f"{_HERE}:node_registry",
+        "flatten_one_level": "minijax.tree_util:flatten_one_level",
+    },
+    "jax._src.xla_bridge": {"_backends": "minijax.runtime.platforms:_clients"},
+}

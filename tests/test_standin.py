@@ -1,0 +1,198 @@
+"""The stand-in: ways of starting it, identity of modules, and what it says of names it has not."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+import jax, jax.numpy as jnp
+from jax import lax, random
+from jax.tree_util import tree_map
+import minijax
+assert jax.numpy is minijax.numpy is jnp and lax is minijax.lax and random is minijax.random
+print("args", *sys.argv[1:], __name__, jax.__version__, float(jax.grad(jnp.sin)(0.0)))
+"""
+
+
+def run(*arguments, code=0, **options):
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+    assert done.returncode == code, done.stderr[-3000:]
+    return done.stdout if code == 0 else done.stderr
+
+
+def installed(program, code=0):
+    return run("-c", "import minijax.jax; minijax.jax.install()\n" + program, code=code)
+
+
+def test_install():
+    out = installed(PROGRAM + "minijax.jax.install()\nassert minijax.jax.is_installed()\n")
+    assert out.split() == ["args", "__main__", "0.10.2", "1.0"]
+
+
+def test_importing_it_does_nothing():
+    run("-c", "import minijax.jax, jax\nassert not minijax.jax.is_installed()\n"
+        "assert 'minijax' not in jax.__file__")  # fmt: skip
+
+
+def test_script(tmp_path):
+    (tmp_path / "helper_of_script.py").write_text(
+        "import jax.numpy\nshape = jax.numpy.zeros(2).shape\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text("import helper_of_script\nassert helper_of_script.shape == (2,)\n" + PROGRAM)
+    out = run("-m", "minijax.jax", str(script), "one", "--two")
+    assert out.split() == ["args", "one", "--two", "__main__", "0.10.2", "1.0"]
+
+
+def test_module(tmp_path):
+    (tmp_path / "module_of_mine.py").write_text(PROGRAM)
+    out = run("-m", "minijax.jax", "-m", "module_of_mine", "-x", cwd=tmp_path)
+    assert out.split() == ["args", "-x", "__main__", "0.10.2", "1.0"]
+
+
+def test_usage():
+    assert "usage" in run("-m", "minijax.jax", "--help")
+    run("-m", "minijax.jax", code=2)
+
+
+def test_exit_code(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import jax, sys\nsys.exit(3)\n")
+    run("-m", "minijax.jax", str(script), code=3)
+
+
+def test_pytest_plugin(tmp_path):
+    (tmp_path / "conftest.py").write_text("import jax\nassert 'minijax' in jax.__file__\n")
+    (tmp_path / "test_one.py").write_text(
+        "import jax, minijax\ndef test_it(): assert jax.numpy is minijax.numpy\n"
+    )
+    run("-m", "pytest", "-p", "minijax.jax", "-p", "no:cacheprovider", ".", cwd=tmp_path)
+
+
+def test_notebook():
+    pytest.importorskip("IPython")
+    run(
+        "-c",
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        "shell.run_line_magic('load_ext', 'minijax.jax')\n"
+        "result = shell.run_cell('import jax; assert \"minijax\" in jax.__file__')\n"
+        "result.raise_error()\n",
+    )
+
+
+def test_after_upstream():
+    message = run(
+        "-c", "import jax\nimport minijax.jax\nminijax.jax.install()", code=1
+    )  # fmt: skip
+    assert "ImportError: upstream JAX was imported already" in message
+
+
+def test_identity():
+    installed("""
+import importlib, importlib.metadata, importlib.util, sys, types
+import jax, minijax
+for name in ("numpy", "lax", "random", "tree_util", "errors", "core", "extend.core", "api_util",
+             "interpreters.ad", "interpreters.mlir", "flatten_util", "sharding", "stages", "nn"):
+    theirs = importlib.import_module("jax." + name)
+    ours = importlib.import_module("minijax." + name)
+    assert theirs is ours is sys.modules["jax." + name], name
+    assert ours.__spec__.name == ours.__name__ == "minijax." + name, name
+assert isinstance(jax, types.ModuleType) and jax.__name__ == "jax"
+assert jax.__spec__.name == "jax" and jax.__file__ == minijax.__file__
+assert jax.__version_info__ == (0, 10, 2) and jax.version.__version__ == "0.10.2"
+assert importlib.util.find_spec("jax").name == "jax"
+import jaxlib
+assert importlib.metadata.version("jaxlib") == jaxlib.__version__
+assert "minijax" not in jaxlib.__file__
+assert jax.Array is minijax.Array and jax.jit is minijax.jit and "jit" in dir(jax)
+jax.config.update("jax_enable_x64", True)
+assert jax.numpy.arange(2.0).dtype == "float64"
+""")
+
+
+def test_upstream_is_not_imported():
+    installed("""
+import sys, warnings
+import jax, jax.numpy as jnp, numpy as np
+from jax._src import core, dtypes, traceback_util
+x = jnp.arange(6.0).reshape(2, 3)
+np.asarray(x); np.from_dlpack(x); repr(x); x.tolist(); jax.device_put(x, jax.devices()[0])
+jax.jit(jax.grad(lambda x: (x @ x.T).sum()))(x)
+jnp.asarray(x, jnp.bfloat16).__array__(); jnp.asarray(x, "int4").tolist()
+strangers = [name for name, module in sys.modules.items() if name.split(".")[0] == "jax"
+             and "minijax" not in (getattr(module, "__file__", None) or "")]
+assert not strangers, strangers
+""")
+
+
+MISSING = {
+    "import jax.no_such_module": "ModuleNotFoundError",
+    "import jax.numpy.statistics_of_mine": "ModuleNotFoundError",
+    "import jax.transforms": "ModuleNotFoundError",
+    "import jax._src.pjit": "ModuleNotFoundError",
+    "from jax._src.core import no_such_name": "ImportError",
+    "from jax._src import no_such_module": "ImportError",
+    "import jax; jax.no_such_name": "AttributeError",
+    "import jax; jax.lowering": "AttributeError",
+    "import jax._src.core; jax._src.core.no_such_name": "AttributeError",
+}
+
+
+def test_what_it_has_not():
+    installed(f"""
+for statement, wanted in {MISSING!r}.items():
+    try:
+        exec(statement)
+    except Exception as error:
+        assert type(error).__name__ == wanted, (statement, error)
+        assert "minijax" in str(error) or statement.startswith("from"), error
+    else:
+        raise AssertionError(statement)
+""")
+
+
+def test_what_it_has_not_is_only_absent():
+    installed("""
+import jax, jax._src.core as core
+assert not hasattr(jax, "no_such_name") and not hasattr(core, "no_such_name")
+assert not hasattr(jax, "lowering") and not hasattr(jax, "runtime")
+try:
+    import jax.no_such_module
+except ImportError as error:
+    assert error.name == "jax.no_such_module"
+""")
+
+
+REGISTERED = """
+import numpy as np
+import jax, jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+twice_p = Primitive("test_twice")
+twice_p.def_impl(lambda x: jnp.asarray(x) * 2)
+twice_p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))
+mlir.register_lowering(twice_p, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
+ad.deflinear2(twice_p, lambda ct, x: [twice_p.bind(ct)])
+batching.defvectorized(twice_p)
+x = jnp.arange(3.0)
+sine_p = Primitive("test_sine")
+sine_p.def_abstract_eval(lambda x: jax.core.ShapedArray(x.shape, x.dtype))
+sine_p.def_impl(jnp.sin)
+mlir.register_lowering(sine_p, mlir.lower_fun(jnp.sin, multiple_results=False))
+ad.defjvp(sine_p, lambda t, x: t * jnp.cos(x))
+batching.primitive_batchers[sine_p] = lambda args, dims: (sine_p.bind(*args), dims[0])
+both = lambda x: sine_p.bind(twice_p.bind(x))
+results = [both(x), jax.jit(both)(x), jax.vmap(both)(x), jax.vmap(jax.grad(both))(x),
+           jax.jvp(both, (x,), (x,))[1], jax.jit(jax.vmap(jax.grad(jax.grad(both))))(x)]
+print(str(jax.make_jaxpr(both)(x)).split())
+print([np.asarray(r).round(5).tolist() for r in results])
+"""
+
+
+def test_primitives_from_outside():
+    assert installed(REGISTERED) == run("-c", REGISTERED)

@@ -1,0 +1,5 @@
+"""`minijax.image`: resizing and moving pictures, as in `jax.image`. Only re-exports."""
+
+from minijax.image.resizing import ResizeMethod, resize, scale_and_translate
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]

@@ -1,0 +1,180 @@
+"""Attention by scaled dot products. May import the floors below, `numpy` and `nn.normalizing`.
+
+Letters for sizes: B batch, T queries, S keys, N heads of queries, K heads of keys (a divisor of N),
+G = N / K heads of queries for one of keys, H features of a head.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.nn.normalizing import logsumexp
+from minijax.transforms.library import library
+
+__all__ = ["dot_product_attention"]
+
+_PRECISIONS = {
+    "float16": lax.DotAlgorithmPreset.F16_F16_F32,
+    "bfloat16": lax.DotAlgorithmPreset.BF16_BF16_F32,
+}
+
+
+@library(static=("scale", "is_causal", "local_window_size", "implementation", "return_residual"))
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """softmax(scale * query @ key.T + bias) @ value for each head (arXiv:1706.03762).
+
+    - `query`: (B, T, N, H) or (T, N, H); `key`, `value`: (B, S, K, H) or (S, K, H), where K divides N:
+      each head of keys serves N / K heads of queries (arXiv:2305.13245)
+    - `bias`, added, and boolean `mask`, true where a query sees a key: broadcastable to (B, N, T, S)
+    - `scale`: 1 / sqrt(H) unless given
+    - `is_causal`: a query sees the keys up to its own place
+    - `query_seq_lengths`, `key_value_seq_lengths`: int32 of shape (B,); what lies behind does not count
+    - `local_window_size`: (left, right), or one number for both: how far a query sees
+    - `return_residual`: also the logsumexp of the logits, (B, T, N)
+    - `implementation`: None or "xla"; "cudnn" raises RuntimeError, for there is none here
+
+    Logits are computed in float32 at least, the softmax in float32. ValueError for shapes and dtypes that do not
+    fit.
+    """
+    out_shape = np.shape(query)
+    query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
+    bias = None if bias is None else jnp.asarray(bias)
+    mask = None if mask is None else jnp.asarray(mask)
+    lengths = [
+        None if x is None else jnp.asarray(x) for x in (query_seq_lengths, key_value_seq_lengths)
+    ]
+    query, key, value = (_at_rank_4(x) for x in (query, key, value))
+    bias, mask = (None if x is None else _at_rank_4(x) for x in (bias, mask))
+    _check(query, key, value, bias, mask, lengths)
+    if implementation == "cudnn":
+        raise RuntimeError("cuDNN is not detected: use implementation='xla', or leave it out.")
+    if implementation not in (None, "xla"):
+        raise ValueError(
+            f"Unsupported implementation option: {implementation}. Give 'xla', 'cudnn' or None."
+        )
+    if isinstance(local_window_size, int):
+        local_window_size = (local_window_size, local_window_size)
+    scale = 1.0 / np.sqrt(query.shape[-1]) if scale is None else scale
+    seen = _seen(query, key, mask, is_causal, local_window_size, lengths)
+    out, residual = _attend(query, key, value, bias, seen, float(scale), return_residual)
+    if lengths[0] is not None:
+        inside = jnp.arange(query.shape[1])[None, :] < lengths[0][:, None]
+        out = out * inside[:, :, None, None, None].astype(out.dtype)
+    out = jnp.reshape(out, out_shape)
+    return (out, jnp.reshape(residual, out_shape[:-1])) if return_residual else out
+
+
+def _at_rank_4(x: Any) -> Any:
+    return x[(None,) * (4 - x.ndim)] if x.ndim < 4 else x
+
+
+def _check(query, key, value, bias, mask, lengths) -> None:
+    batch, _, heads, features = query.shape
+    kv_heads = key.shape[2]
+    rows = [
+        ("key", key, (batch, None, kv_heads, features), query.dtype),
+        ("value", value, (batch, key.shape[1], kv_heads, features), query.dtype),
+        ("query_seq_lengths", lengths[0], (batch,), np.dtype(np.int32)),
+        ("key_value_seq_lengths", lengths[1], (batch,), np.dtype(np.int32)),
+        ("bias", bias, (None,) * 4, None),
+        ("mask", mask, (None,) * 4, np.dtype(np.bool_)),
+    ]
+    for name, x, shape, dtype in rows:
+        if x is None:
+            continue
+        fits = len(shape) == x.ndim and all(
+            want is None or want == size for want, size in zip(shape, x.shape, strict=True)
+        )
+        if not fits:
+            wanted = ["?" if size is None else size for size in shape]
+            raise ValueError(f"{name} shape should be {wanted}: but got {x.shape}")
+        if dtype is not None and x.dtype != dtype:
+            raise ValueError(f"{name} dtype should be {dtype.name}, but got {x.dtype.name}")
+    if heads % kv_heads:
+        raise ValueError(
+            "The number of query heads must be a multiple of key/value heads, but got "
+            f"{heads} vs {kv_heads}"
+        )
+    wanted = (batch, heads, query.shape[1], key.shape[1])
+    for name, x in (("bias", bias), ("mask", mask)):
+        if x is not None and any(s not in (1, w) for s, w in zip(x.shape, wanted, strict=True)):
+            raise AssertionError(f"{name} must be broadcastable to {wanted}; got {x.shape}.")
+
+
+def _seen(query, key, mask, is_causal, window, lengths) -> Any:
+    """Which logits count: a mask of rank 4, or None for all."""
+    queries = jnp.arange(query.shape[1])[:, None]
+    keys = jnp.arange(key.shape[1])[None, :]
+    parts = [] if mask is None else [mask]
+    if is_causal:
+        parts.append((queries >= keys)[None, None])
+    if window is not None:
+        left, right = window
+        parts.append(((queries <= keys + left) & (queries >= keys - right))[None, None])
+    if lengths[0] is not None:
+        parts.append((queries < lengths[0][:, None, None])[:, None])
+    if lengths[1] is not None:
+        parts.append((keys < lengths[1][:, None, None])[:, None])
+    seen = None
+    for part in parts:
+        seen = part if seen is None else jnp.logical_and(seen, part)
+    return seen
+
+
+def _grouped(x: Any, kv_heads: int) -> Any:
+    """(B, N, T, S) as (B, K, T, G, S); an axis of size one stays one."""
+    batch, heads, t, s = x.shape
+    split = (1, 1) if heads == 1 else (kv_heads, heads // kv_heads)
+    return jnp.transpose(jnp.reshape(x, (batch, *split, t, s)), (0, 1, 3, 2, 4))
+
+
+def _attend(query, key, value, bias, seen, scale, with_residual) -> tuple[Any, Any]:
+    batch, t, heads, features = query.shape
+    kv_heads = key.shape[2]
+    grouped = jnp.reshape(query, (batch, t, kv_heads, heads // kv_heads, features))
+    wide = jnp.promote_types(query.dtype, np.float32)
+    logits = lax.dot_general(
+        grouped, key, (((4,), (3,)), ((0, 2), (0, 2))),
+        precision=_PRECISIONS.get(query.dtype.name), preferred_element_type=wide,
+    )  # (B, K, T, G, S)  # fmt: skip
+    logits = logits * np.asarray(scale, wide)
+    if bias is not None:
+        logits = (logits + _grouped(bias, kv_heads)).astype(logits.dtype)
+    if seen is not None:
+        # A large finite number: a row with nothing to see stays free of nan.
+        least = np.asarray(-0.7 * float(np.finfo(np.float32).max), wide)
+        logits = jnp.where(_grouped(seen, kv_heads), logits, least)
+    logits = logits.astype(np.float32)
+    probabilities = _softmax(logits).astype(key.dtype)
+    out = lax.dot_general(
+        probabilities, value, (((4,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
+    )
+    out = jnp.transpose(out, (0, 2, 1, 3, 4))  # (B, T, K, G, H)
+    if not with_residual:
+        return out, None
+    residual = lax.stop_gradient(logsumexp(logits, axis=-1))
+    return out, jnp.transpose(residual, (0, 2, 1, 3)).astype(key.dtype)
+
+
+def _softmax(logits: Any) -> Any:
+    top = lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True, initial=-np.inf))
+    terms = jnp.exp(logits - top)
+    return terms / jnp.sum(terms, axis=-1, keepdims=True)

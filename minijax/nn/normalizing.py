@@ -1,0 +1,199 @@
+"""Sums of exponentials, normalizations along axes and one-hot rows.
+
+May import the floors below and `numpy`. Maxima are subtracted before exponentials are taken, so that
+none overflows; they are constants to differentiation, since the result does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.numpy.promotion import axes_of, axis_of, check_arraylike, promote_dtypes_inexact
+from minijax.transforms.library import library
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+
+_AXIS = ("axis",)
+
+
+@library(static=("axis", "keepdims", "return_sign"))
+def logsumexp(
+    a: Any,
+    axis: int | Sequence[int] | None = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))) along axes, without overflow. Source: scipy.special.logsumexp.
+
+    With `return_sign`, a pair of the logarithm of the absolute value and the sign of the sum; without
+    it a real sum that is negative gives nan. Elements where `where` is false do not count.
+    """
+    if b is None:
+        check_arraylike("logsumexp", a)
+        (a,) = promote_dtypes_inexact(a)
+    else:
+        check_arraylike("logsumexp", a, b)
+        a, b = promote_dtypes_inexact(a, b)
+    a = jnp.asarray(a)
+    if where is not None:
+        a = jnp.where(where, a, 0)
+    if b is not None:
+        a = jnp.where(b != 0, a, -np.inf)
+    axes = axes_of(axis, a.ndim)
+    sizes = lax.real(a) if dtypes.issubdtype(a.dtype, np.complexfloating) else a
+    top = jnp.max(sizes, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
+    top = lax.stop_gradient(lax.select(lax.is_finite(top), top, lax.full_like(top, 0)))
+    wide = top if keepdims else jnp.expand_dims(top, axes)
+    terms = lax.exp(lax.sub(a, wide.astype(a.dtype)))
+    if b is not None:
+        terms = lax.mul(terms, jnp.broadcast_to(b, terms.shape))
+    total = jnp.sum(terms, axis=axes, keepdims=keepdims, where=where)
+    sign = lax.stop_gradient(lax.sign(total))
+    if return_sign or not dtypes.issubdtype(total.dtype, np.complexfloating):
+        total = lax.abs(total)
+    out = lax.add(lax.log(total), top.astype(total.dtype))
+    if return_sign:
+        return out, sign
+    if b is not None and not dtypes.issubdtype(out.dtype, np.complexfloating):
+        out = jnp.where(sign < 0, np.asarray(np.nan, out.dtype), out)
+    return out
+
+
+@library(static=("axis", "keepdims"))
+def logmeanexp(
+    x: Any,
+    axis: int | Sequence[int] | None = None,
+    where: Any = None,
+    keepdims: bool = False,
+) -> Array:
+    """log(mean(exp(x))) along axes, without overflow; only where `where` is true, if given."""
+    check_arraylike("logmeanexp", x)
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    shape = np.shape(x)
+    if where is None:
+        count = np.prod([shape[i] for i in axes_of(axis, len(shape))], dtype=np.float64)
+        return lax.sub(total, jnp.log(jnp.asarray(count, total.dtype)))
+    count = jnp.sum(jnp.broadcast_to(where, shape), axis=axis, keepdims=keepdims, dtype=total.dtype)
+    return lax.sub(total, lax.log(count))
+
+
+def _exponentials(x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
+    """x less its maximum along axes, the exponentials of that, and their sum."""
+    axes = axes_of(axis, np.ndim(x))
+    top = jnp.max(x, axis=axes, where=where, initial=-np.inf, keepdims=True)
+    if where is not None:
+        x = jnp.where(where, x, -np.inf)
+    shifted = x - lax.stop_gradient(top)
+    terms = jnp.exp(shifted)
+    return shifted, terms, jnp.sum(terms, axis=axes, where=where, keepdims=True)
+
+
+@library(static=_AXIS)
+def log_softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None) -> Array:
+    """log(softmax(x)) along axes; -inf where `where` is false."""
+    check_arraylike("log_softmax", x)
+    (x,) = promote_dtypes_inexact(x)
+    shifted, _, total = _exponentials(x, axis, where)
+    out = shifted - jnp.log(total)
+    return out if where is None else jnp.where(where, out, -np.inf)
+
+
+@library(static=_AXIS)
+def softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None) -> Array:
+    """exp(x) / sum(exp(x)) along axes: positive numbers whose sum is 1; 0 where `where` is false."""
+    check_arraylike("softmax", x)
+    (x,) = promote_dtypes_inexact(x)
+    _, terms, total = _exponentials(x, axis, where)
+    out = terms / total
+    return out if where is None else jnp.where(where, out, 0)
+
+
+@library(static=("axis", "algorithm"))
+def standardize(
+    x: Any,
+    axis: int | Sequence[int] | None = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
+    """(x - mean) / sqrt(variance + epsilon), with mean and variance along axes unless given.
+
+    `algorithm` says how the variance is computed: "fast" in one pass as mean(x**2) - mean(x)**2,
+    "stable" in two, as mean((x - mean)**2). ValueError for another.
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(
+            f"standardize: Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'."
+        )
+    check_arraylike("standardize", x)
+    (x,) = promote_dtypes_inexact(x)
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "stable":
+            variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
+        else:
+            squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+            # The difference of two rounded numbers may come out negative.
+            variance = jnp.clip(squares - jnp.square(mean), 0)
+    return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance + epsilon))
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
+    """Rows of zeros with a one at the places `x`; all zeros for one out of range.
+
+    `axis` is where the new axis of size `num_classes` stands, or the name of a mapped axis, over
+    which the classes are spread.
+    """
+    size = _class_count(num_classes)
+    dtype = dtypes.canonicalize_dtype(np.float64 if dtype is None else dtype)
+    return _one_hot(jnp.asarray(x), size, dtype=dtype, axis=axis)
+
+
+def _class_count(num_classes: Any) -> int:
+    try:
+        return num_classes.__index__()
+    except AttributeError:
+        raise TypeError(
+            f"one_hot: num_classes is a size and must be an integer; got {num_classes!r} of type "
+            f"{type(num_classes)}."
+        ) from None
+
+
+@library(static=("num_classes", "dtype", "axis"))
+def _one_hot(x, num_classes, *, dtype, axis):
+    if dtypes.issubdtype(x.dtype, np.bool_):
+        raise TypeError("one_hot does not accept dtype bool for the places: give integers.")
+    if num_classes < 0:
+        raise TypeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
+    try:
+        place = axis_of(axis, x.ndim + 1)
+    except TypeError:
+        return _spread_one_hot(x, num_classes, dtype, axis)
+    shape = [1] * (x.ndim + 1)
+    shape[place] = num_classes
+    classes = lax.broadcasted_iota(x.dtype, shape, place)
+    return lax.convert_element_type(jnp.expand_dims(x, place) == classes, dtype)
+
+
+def _spread_one_hot(x: Any, num_classes: int, dtype: Any, axis: Any) -> Array:
+    count = lax.axis_size(axis)
+    if num_classes != count:
+        raise ValueError(
+            f"one_hot: expected num_classes to match the size of the axis {axis!r}; got "
+            f"{num_classes} and {count}."
+        )
+    index = lax.axis_index(axis).astype(get_aval(x).dtype)
+    return lax.convert_element_type(x == index, dtype)

@@ -1,0 +1,211 @@
+"""Products of matrices in block-scaled low precision.
+
+May import the floors below and `numpy`. A block of numbers along the contracted axis shares one
+scale; the formats are mxfp8 and mxfp4's kin of the OCP "Microscaling Formats" specification 1.0, and
+NVIDIA's nvfp4. Computed by scaling and multiplying in float32, on every platform.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.transforms.custom_vjp import custom_vjp
+from minijax.transforms.grad import vjp
+from minijax.transforms.library import library
+
+__all__ = [
+    "BlockScaleConfig", "get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul",
+]  # fmt: skip
+
+
+@dataclasses.dataclass
+class BlockScaleConfig:
+    """How one operand is quantized: the dtypes of numbers and scales, and numbers to a scale."""
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any
+    infer_only: bool
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """How `scaled_dot_general` quantizes an operand: "mxfp8", or "nvfp4" with its global scale.
+
+    ValueError for another mode.
+    """
+    if mode == "nvfp4":
+        one = jnp.ones((1,), np.float32) if global_scale is None else global_scale
+        return BlockScaleConfig(
+            mode, 16, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, one, False
+        )
+    if mode == "mxfp8":
+        return BlockScaleConfig(
+            mode, 32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, None, False
+        )
+    raise ValueError(f"Unsupported mode: {mode}. Give 'nvfp4' or 'mxfp8'.")
+
+
+@library(static=("preferred_element_type",))
+def scaled_matmul(
+    lhs: Any,
+    rhs: Any,
+    lhs_scales: Any,
+    rhs_scales: Any,
+    preferred_element_type: Any = np.float32,
+) -> Array:
+    """The product of (B, M, K) and (B, N, K), of which blocks along K have scales, as (B, M, N).
+
+    The scales are (B, M, K / block) and (B, N, K / block). Runs on every platform (upstream only
+    where cuDNN has it). ValueError for ranks or sizes that do not fit.
+    """
+    operands = [jnp.asarray(x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
+    lhs, rhs, lhs_scales, rhs_scales = operands
+    if any(x.ndim != 3 for x in operands):
+        raise ValueError("scaled_matmul requires all inputs to be 3-dimensional arrays")
+    for what, a, b in (("inputs", lhs, rhs), ("scales", lhs_scales, rhs_scales)):
+        if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[2]:
+            raise ValueError(
+                f"scaled_matmul requires {what} to have matching batch (B) and contract (K) "
+                f"dimensions, but got shapes {a.shape} and {b.shape}"
+            )
+    for x, scales in ((lhs, lhs_scales), (rhs, rhs_scales)):
+        if x.shape[:2] != scales.shape[:2] or not scales.shape[2] or x.shape[2] % scales.shape[2]:
+            raise ValueError(
+                "scaled_matmul requires scales of shape (B, M, K / block) for operands of shape "
+                f"(B, M, K), but got {scales.shape} for {x.shape}"
+            )
+    wide = [_scaled(lhs, lhs_scales), _scaled(rhs, rhs_scales)]
+    out = lax.dot_general(
+        *wide, (((2,), (2,)), ((0,), (0,))), preferred_element_type=np.dtype(np.float32)
+    )
+    return out.astype(preferred_element_type)
+
+
+def _scaled(x: Any, scales: Any) -> Any:
+    blocks = (*x.shape[:2], scales.shape[2], x.shape[2] // scales.shape[2])
+    x = jnp.reshape(x.astype(np.float32), blocks) * scales.astype(np.float32)[..., None]
+    return jnp.reshape(x, (*blocks[:2], -1))
+
+
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: list[BlockScaleConfig] | None = None,
+    implementation: str | None = None,
+) -> Array:
+    """`lax.dot_general` whose operands are quantized in blocks first, as `configs` say.
+
+    `configs` are those of lhs, rhs and of the cotangent in the backward pass; without them, it is
+    `lax.dot_general`. The derivative is that of the product of what is not quantized, computed in
+    the same way. `implementation` is ignored.
+    """
+    lhs, rhs = jnp.asarray(lhs), jnp.asarray(rhs)
+    if configs is None:
+        return lax.dot_general(
+            lhs, rhs, dimension_numbers, preferred_element_type=np.dtype(preferred_element_type)
+        )
+    dtype = np.dtype(preferred_element_type)
+    if dtype.name not in ("float32", "bfloat16", "float16"):
+        raise ValueError(
+            "scaled_dot_general: preferred_element_type must be float32, bfloat16 or float16; got "
+            f"{dtype.name}."
+        )
+    numbers = tuple(tuple(tuple(axes) for axes in pair) for pair in dimension_numbers)
+
+    @custom_vjp
+    def product(x, y):
+        return _quantized_dot(x, y, numbers, dtype, configs[0], configs[1])
+
+    def forward(x, y):
+        return product(x, y), (x, y)
+
+    def backward(saved, ct):
+        exact = lambda x, y: lax.dot_general(x, y, numbers, preferred_element_type=dtype)
+        x, y = saved
+        quantize = lambda z, config: _round_trip(z, config)
+        _, pullback = vjp(exact, quantize(x, configs[0]), quantize(y, configs[1]))
+        return pullback(quantize(ct, configs[2]) if len(configs) > 2 else ct)
+
+    product.defvjp(forward, backward)
+    return product(lhs, rhs)
+
+
+def _quantized_dot(x, y, numbers, dtype, x_config, y_config) -> Any:
+    (x_contract, y_contract), (x_batch, y_batch) = numbers
+    x3, x_free = _as_rows(x, x_contract, x_batch)
+    y3, y_free = _as_rows(y, y_contract, y_batch)
+    qx, sx = _quantize(x3, x_config)
+    qy, sy = _quantize(y3, y_config)
+    out = scaled_matmul(qx, qy, sx, sy, preferred_element_type=np.dtype(np.float32))
+    for config in (x_config, y_config):
+        if config.mode == "nvfp4":
+            out = out * jnp.asarray(config.global_scale, np.float32).reshape(())
+    batch = tuple(x.shape[axis] for axis in x_batch)
+    return jnp.reshape(out, (*batch, *x_free, *y_free)).astype(dtype)
+
+
+def _as_rows(x: Any, contract: tuple, batch: tuple) -> tuple[Any, tuple[int, ...]]:
+    """(B, M, K) of an operand, and the sizes of its free axes."""
+    free = tuple(axis for axis in range(x.ndim) if axis not in contract and axis not in batch)
+    moved = jnp.transpose(x, (*batch, *free, *contract))
+    sizes = [
+        int(np.prod([x.shape[a] for a in axes], dtype=int)) for axes in (batch, free, contract)
+    ]
+    return jnp.reshape(moved, sizes), tuple(x.shape[axis] for axis in free)
+
+
+def _quantize(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+    """Numbers and scales of blocks along the last axis."""
+    if x.shape[-1] % config.block_size:
+        raise ValueError(
+            f"scaled_dot_general: the contracted size {x.shape[-1]} must be a multiple of the "
+            f"block size {config.block_size} of {config.mode}."
+        )
+    blocks = jnp.reshape(x.astype(np.float32), (*x.shape[:-1], -1, config.block_size))
+    largest = float(ml_dtypes.finfo(config.data_type).max)
+    peak = jnp.max(jnp.abs(blocks), axis=-1, keepdims=True)
+    if config.mode == "nvfp4":
+        whole = jnp.asarray(config.global_scale, np.float32).reshape(())
+        top = float(ml_dtypes.finfo(config.scale_type).max)
+        scales = jnp.clip(peak / largest / whole, 0, top).astype(config.scale_type)
+        divisor = scales.astype(np.float32) * whole
+    else:
+        scales = _power_of_two_above(peak / largest)
+        divisor = scales
+    divisor = jnp.where(divisor == 0, np.float32(1), divisor)
+    out = jnp.clip(blocks / divisor, -largest, largest).astype(config.data_type)
+    return jnp.reshape(out, x.shape), scales[..., 0].astype(config.scale_type)
+
+
+def _power_of_two_above(x: Any) -> Any:
+    """The smallest power of two that is not less, for float32 numbers, and at least 2**-127."""
+    bits = lax.bitcast_convert_type(x, np.dtype(np.uint32))
+    exponent, fraction = bits >> 23, bits & np.uint32(0x7FFFFF)
+    half = (exponent == 0) & (fraction <= 0x400000)
+    up = (fraction > 0) & (exponent != 254) & ~half
+    exponent = jnp.where(up, exponent + 1, exponent)
+    power = lax.bitcast_convert_type(exponent << 23, np.dtype(np.float32))
+    return jnp.where(exponent == 0, np.float32(2.0**-127), power)
+
+
+def _round_trip(x: Any, config: BlockScaleConfig) -> Any:
+    """What quantizing leaves of an array; as it is if its last axis is not made of whole blocks."""
+    if not x.ndim or x.shape[-1] % config.block_size:
+        return x
+    rows = jnp.reshape(x, (1, -1, x.shape[-1]))
+    numbers, scales = _quantize(rows, config)
+    out = _scaled(numbers, scales)
+    if config.mode == "nvfp4":
+        out = out * jnp.asarray(config.global_scale, np.float32).reshape(())
+    return jnp.reshape(out, x.shape).astype(x.dtype)

@@ -1,0 +1,452 @@
+"""Decompositions under SciPy's names. May import the floors below and `numpy`.
+
+Flags that say what may be overwritten, or checked, change nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.lax import (
+    cond,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_slice_in_dim,
+    fori_loop,
+)
+from minijax.lax import linalg as lax_linalg
+from minijax.lax.linalg.elimination import solve_with_lu
+from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
+from minijax.lax.slicing import pad_p
+from minijax.numpy import ufuncs
+from minijax.numpy.creation import asarray
+from minijax.numpy.joining import concatenate, stack
+from minijax.numpy.linalg.factors import adjoint
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    promote_dtypes_inexact,
+    to_array,
+)
+from minijax.numpy.ranges import arange, eye, tril, triu
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import expanded, matrix_transpose
+from minijax.transforms.library import library
+from minijax.transforms.vmap import vmap
+
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "eigh", "hessenberg", "lu", "lu_factor", "lu_solve",
+    "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve_triangular", "svd",
+]  # fmt: skip
+
+
+def inexact(a: Any) -> Any:
+    """An array, or what can be made one, in a floating or complex dtype."""
+    return promote_dtypes_inexact(asarray(a))[0]
+
+
+# -- cholesky ---------------------------------------------------------------------------------------
+
+
+@library(static=("lower", "overwrite_a", "check_finite"))
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    """The triangular factor `u` with `u^H @ u = a`, or `l` with `l @ l^H = a` if `lower`.
+
+    Of `a` only that triangle is read. Source: scipy.linalg.cholesky.
+    """
+    a = inexact(a)
+    if lower:
+        return lax_linalg.cholesky(a, symmetrize_input=False)
+    return adjoint(lax_linalg.cholesky(ufuncs.conj(matrix_transpose(a)), symmetrize_input=False))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """`cholesky`, and `lower`, for `cho_solve`. Source: scipy.linalg.cho_factor."""
+    return cholesky(a, lower=lower), lower
+
+
+def _systems(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Square matrices and right sides with the same leading axes; and whether `b` is vectors."""
+    vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not b.ndim:
+        raise ValueError(
+            f"{name} takes square matrices [..., n, n]; got shapes {a.shape} and {b.shape}."
+        )
+    if vector:
+        b = expanded(b, (b.ndim,))
+    if b.shape[-2] != a.shape[-1]:
+        raise ValueError(
+            f"{name}: right sides must have {a.shape[-1]} rows; got shapes {a.shape} and {b.shape}."
+        )
+    if a.ndim > 2 or b.ndim > 2:
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a = broadcast_to_shape(a, (*lead, *a.shape[-2:]))
+        b = broadcast_to_shape(b, (*lead, *b.shape[-2:]))
+    return a, b, vector
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
+    """The solution of `a @ x = b` from what `cho_factor` gives. Source: scipy.linalg.cho_solve."""
+    c, lower = c_and_lower
+    return _cho_solve(c, b, bool(lower))
+
+
+@library(static=("lower",))
+def _cho_solve(c, b, lower):
+    c, b = promote_dtypes_inexact(asarray(c), asarray(b))
+    c, b, vector = _systems("cho_solve", c, b)
+    solve = functools.partial(lax_linalg.triangular_solve, c, left_side=True, lower=lower)
+    for on_adjoint in (not lower, lower):  # a is c @ c^H if lower, else c^H @ c
+        b = solve(b, transpose_a=on_adjoint, conjugate_a=on_adjoint)
+    return b[..., 0] if vector else b
+
+
+@library(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"))
+def solve_triangular(
+    a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None,
+    check_finite=True,
+):  # fmt: skip
+    """The solution of `op(a) @ x = b` with triangular `a`. Source: scipy.linalg.solve_triangular.
+
+    `trans`: 0 or "N" for `a`, 1 or "T" for its transpose, 2 or "C" for its adjoint. Leading axes
+    broadcast; `b` is vectors if it has one axis, or one less than `a`.
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}: give 0, 1 or 2.")
+    a, b = promote_dtypes_inexact(asarray(a), asarray(b))
+    a, b, vector = _systems("solve_triangular", a, b)
+    x = lax_linalg.triangular_solve(
+        a,
+        b,
+        left_side=True,
+        lower=lower,
+        transpose_a=trans not in (0, "N"),
+        conjugate_a=trans in (2, "C"),
+        unit_diagonal=unit_diagonal,
+    )
+    return x[..., 0] if vector else x
+
+
+# -- eigh, svd ----------------------------------------------------------------------------------------
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Rising eigenvalues, and eigenvectors, of Hermitian matrices. Source: scipy.linalg.eigh.
+
+    Generalized problems (`b`, `type`) and a choice of eigenvalues are not implemented.
+    """
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    return _eigh(a, lower=bool(lower), eigvals_only=bool(eigvals_only))
+
+
+@library(static=("lower", "eigvals_only"))
+def _eigh(a, *, lower, eigvals_only):
+    v, w = lax_linalg.eigh(inexact(a), lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+_SVD = (
+    "full_matrices", "compute_uv", "overwrite_a", "check_finite", "lapack_driver",
+)  # fmt: skip
+
+
+@library(static=_SVD)
+def svd(
+    a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True,
+    lapack_driver="gesdd",
+):  # fmt: skip
+    """Singular values and vectors, `a = (u * s) @ vh`. Source: scipy.linalg.svd."""
+    return lax_linalg.svd(inexact(a), full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+# -- lu -------------------------------------------------------------------------------------------------
+
+
+@library(static=("permute_l", "overwrite_a", "check_finite"))
+def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
+    """The factors `p` (a permutation), `l` and `u` of `a = p @ l @ u`; or `p @ l` and `u`.
+
+    Source: scipy.linalg.lu.
+    """
+    a = inexact(a)
+    factors, _, permutation = lax_linalg.lu(a)
+    rows, columns = a.shape[-2:]
+    k = min(rows, columns)
+    real = dtypes.to_real_dtype(a.dtype)
+    places = expanded(permutation, (permutation.ndim - 1,))
+    p = converted(expanded(arange(rows), (1,)) == places, real)
+    lower = tril(factors, -1)[..., :, :k] + eye(rows, k, dtype=a.dtype)
+    upper = triu(factors)[..., :k, :]
+    return (converted(p, a.dtype) @ lower, upper) if permute_l else (p, lower, upper)
+
+
+@library(static=("overwrite_a", "check_finite"))
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    """Both triangular factors in one array, and pivots. Source: scipy.linalg.lu_factor."""
+    factors, pivots, _ = lax_linalg.lu(inexact(a))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """The solution of `op(a) @ x = b` from what `lu_factor` gives. Source: scipy.linalg.lu_solve.
+
+    `trans`: 0 for `a`, 1 for its transpose, 2 for its adjoint.
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    factors, pivots = lu_and_piv
+    return _lu_solve(factors, pivots, b, int(trans))
+
+
+@library(static=("trans",))
+def _lu_solve(factors, pivots, b, trans):
+    factors, b = promote_dtypes_inexact(asarray(factors), asarray(b))
+    size = factors.shape[-1]
+    permutation = lax_linalg.lu_pivots_to_permutation(asarray(pivots), size)
+    factors, b, vector = _systems("lu_solve", factors, b)
+    permutation = broadcast_to_shape(permutation, (*factors.shape[:-2], size))
+    x = solve_with_lu(factors, permutation, b, trans)
+    return x[..., 0] if vector else x
+
+
+# -- qr -------------------------------------------------------------------------------------------------
+
+
+@library(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"))
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    """The factors of `a = q @ r`: with all columns ("full"), or only as many as needed ("economic").
+
+    Mode "r" gives `r` alone, in a tuple. With `pivoting` the places of columns come last. Source:
+    scipy.linalg.qr.
+    """
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(
+            f"Unsupported QR decomposition mode {mode!r}: give 'full', 'r' or 'economic'."
+        )
+    q, *rest = lax_linalg.qr(inexact(a), pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(rest) if mode == "r" else (q, *rest)
+
+
+@library(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
+def qr_multiply(
+    a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False
+):  # fmt: skip
+    """`c @ q` (mode "right") or `q @ c` ("left"), and `r`, without forming `q`.
+
+    `q` has min(a.shape) columns. `conjugate` conjugates it first. With `pivoting` the places of
+    columns come last. Source: scipy.linalg.qr_multiply.
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    check_arraylike("qr_multiply", a, c)
+    a, c = promote_dtypes_inexact(to_array("qr_multiply", a), to_array("qr_multiply", c))
+    left = mode == "left"
+    rows, columns = a.shape[-2:]
+    k = min(rows, columns)
+    vector = c.ndim == 1
+    if vector:
+        c = expanded(c, (1 if left else 0,))
+    found, wanted = (c.shape[-2], k) if left else (c.shape[-1], rows)
+    if found != wanted:
+        raise ValueError(
+            f"Array shapes are not compatible for {'Q @ c' if left else 'c @ Q'} operation: a has "
+            f"shape {a.shape} so Q has {wanted} {'columns' if left else 'rows'}, but c has {found} "
+            f"{'rows' if left else 'columns'} (expected {wanted})."
+        )
+    if pivoting:
+        zeros = broadcast_to_shape(np.int32(0), (*a.shape[:-2], columns))
+        reflectors, places, taus = geqp3_p.bind(a, zeros)
+        rest = (places - 1,)
+    else:
+        reflectors, taus = geqrf_p.bind(a)
+        rest = ()
+    r = triu(reflectors)[..., :k, :]
+    product = _reflected(reflectors[..., :, :k], taus, c, left, conjugate, k)
+    return (product[..., 0] if left else product[..., 0, :]) if vector else product, r, *rest
+
+
+def _reflected(reflectors, taus, c, left, conjugate, k):
+    rows = reflectors.shape[-2]
+    if left and rows > k:
+        zeros = broadcast_to_shape(
+            np.zeros((), c.dtype)[()], (*c.shape[:-2], rows - k, c.shape[-1])
+        )
+        c = concatenate([c, zeros], axis=-2)
+    c = ufuncs.conj(c) if conjugate else c
+    out = lax_linalg.ormqr(reflectors, taus, c, left=left)
+    out = ufuncs.conj(out) if conjugate else out
+    return out if left else out[..., :, :k]
+
+
+# -- schur, hessenberg -----------------------------------------------------------------------------------
+
+
+@library(static=("output",))
+def schur(a, output="real"):
+    """The Schur form and vectors, `a = z @ t @ z^H`; `output`: "real" or "complex".
+
+    Source: scipy.linalg.schur.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(
+            f"Expected 'output' to be either 'real' or 'complex', got output={output!r}."
+        )
+    if output == "complex":
+        a = to_array("schur", a)
+        a = converted(a, dtypes.to_complex_dtype(a.dtype))
+    return lax_linalg.schur(a)
+
+
+@library(static=("check_finite",))
+def rsf2csf(T, Z, check_finite=True):
+    """A real Schur form and its vectors made complex: the form triangular. Source:
+    scipy.linalg.rsf2csf.
+    """
+    for name, x in (("T", T), ("Z", Z)):
+        if np.ndim(x) < 2 or np.shape(x)[-1] != np.shape(x)[-2]:
+            raise ValueError(f"Input '{name}' must be square.")
+    if np.shape(T) != np.shape(Z):
+        raise ValueError(f"Input array shapes must match: Z: {np.shape(Z)} vs. T: {np.shape(T)}")
+    t, z = promote_dtypes_inexact(to_array("rsf2csf", T), to_array("rsf2csf", Z))
+    dtype = dtypes.to_complex_dtype(t.dtype)
+    t, z = converted(t, dtype), converted(z, dtype)
+    run = _complex_form
+    for _ in range(t.ndim - 2):
+        run = vmap(run)
+    return run(t, z)
+
+
+def _block(t: Any, m: Any) -> Any:
+    """The block of two rows and columns that ends in row `m`."""
+    return dynamic_slice(t, (m - 1, m - 1), (2, 2))
+
+
+def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
+    """Each block on the diagonal is made triangular by a rotation that uses one of its eigenvalues."""
+    size = t.shape[-1]
+    eps = float(dtypes.finfo(t.dtype).eps)
+    places = arange(size)
+
+    def rotate(m, t, z):
+        block = _block(t, m)
+        shifts = lax_linalg.eig(
+            block, compute_left_eigenvectors=False, compute_right_eigenvectors=False
+        )[0]
+        mu, below = shifts[0] - block[1, 1], block[1, 0]
+        length = ufuncs.sqrt(ufuncs.real(mu * ufuncs.conj(mu) + below * ufuncs.conj(below)))
+        c, s = mu / length, below / length
+        g = stack([stack([ufuncs.conj(c), s]), stack([-s, c])])
+        rows = dynamic_slice_in_dim(t, m - 1, 2, 0)
+        rows = choose_where(expanded(places >= m - 1, (0,)), g @ rows, rows)
+        t = dynamic_update_slice_in_dim(t, rows, m - 1, 0)
+        h = adjoint(g)
+        columns = dynamic_slice_in_dim(t, m - 1, 2, 1)
+        columns = choose_where(expanded(places <= m, (1,)), columns @ h, columns)
+        t = dynamic_update_slice_in_dim(t, columns, m - 1, 1)
+        turned = dynamic_slice_in_dim(z, m - 1, 2, 1) @ h
+        return t, dynamic_update_slice_in_dim(z, turned, m - 1, 1)
+
+    def step(i, carry):
+        t, z = carry
+        m = size - 1 - i
+        block = _block(t, m)
+        scale = ufuncs.abs(block[0, 0]) + ufuncs.abs(block[1, 1])
+        is_block = ufuncs.abs(block[1, 0]) > eps * scale
+        t, z = cond(is_block, rotate, lambda m, t, z: (t, z), m, t, z)
+        gone = (expanded(places, (1,)) == m) & (expanded(places, (0,)) == m - 1)
+        return choose_where(gone, np.zeros((), t.dtype)[()], t), z
+
+    return fori_loop(0, max(size - 1, 0), step, (t, z))
+
+
+@library(static=("calc_q", "overwrite_a", "check_finite"))
+def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
+    """The upper Hessenberg form `h` of `a = q @ h @ q^H`, and `q` with `calc_q`.
+
+    Source: scipy.linalg.hessenberg.
+    """
+    size = np.shape(a)[-1]
+    if not size:
+        a = to_array("hessenberg", a)
+        return (a, a) if calc_q else a
+    reduced, taus = lax_linalg.hessenberg(a)
+    h = triu(reduced, -1)
+    if not calc_q:
+        return h
+    lead = reduced.shape[:-2]
+    one = broadcast_to_shape(np.ones((), h.dtype)[()], (*lead, 1, 1))
+    if size == 1:
+        return h, one
+    inner = lax_linalg.householder_product(reduced[..., 1:, :-1], taus)
+    config = (*((0, 0, 0),) * len(lead), (1, 0, 0), (1, 0, 0))
+    inner = pad_p.bind(inner, np.zeros((), h.dtype)[()], padding_config=config)
+    return h, inner + eye(size, dtype=h.dtype) * (arange(size) == 0)
+
+
+# -- polar ------------------------------------------------------------------------------------------------
+
+
+@library(static=("side", "method", "eps", "max_iterations"))
+def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
+    """The factors `u` (orthonormal) and `p` (positive semidefinite) of `a = u @ p`, or of `p @ u`
+    with `side="left"`.
+
+    `method`: "qdwh", for at least as many rows as columns (fewer, with "left"), or "svd". Source:
+    scipy.linalg.polar.
+    """
+    a = asarray(a)
+    if a.ndim < 2:
+        raise ValueError("The input `a` must be at least a 2-D array.")
+    if side not in ("right", "left"):
+        raise ValueError("The argument `side` must be either 'right' or 'left'.")
+    rows, columns = a.shape[-2:]
+    right = side == "right"
+    if method == "svd":
+        u, s, vh = lax_linalg.svd(inexact(a), full_matrices=False)
+        s = converted(expanded(s, (s.ndim - 1,)), u.dtype)
+        return u @ vh, (adjoint(vh) * s @ vh if right else u * s @ adjoint(u))
+    if method != "qdwh":
+        raise ValueError(f"Unknown polar decomposition method {method}.")
+    if (rows < columns) == right:
+        raise NotImplementedError(
+            "method='qdwh' only supports mxn matrices with m >= n where side='right' and m < n "
+            f"where side='left', got {(rows, columns)} with side={side!r}: give method='svd'."
+        )
+    run = lambda x: lax_linalg.qdwh(x, max_iterations=max_iterations, eps=eps)[:2]
+    for _ in range(a.ndim - 2):
+        run = vmap(run)
+    u, p = run(a if right else adjoint(a))
+    return (u, p) if right else (adjoint(u), adjoint(p))

@@ -1,0 +1,244 @@
+"""Gamma, beta and zeta functions. May import the floors below, `numpy` and `special.entropies`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import check_arraylike, promote_inexact
+from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.library import library
+
+__all__ = [
+    "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
+    "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+
+def _broadcast(name: str, *args: Any) -> list[Any]:
+    """The arguments as floats of one dtype and shape."""
+    args = promote_inexact(name, *args)
+    shape = jnp.broadcast_shapes(*[np.shape(x) for x in args])
+    return [jnp.broadcast_to(x, shape) for x in args]
+
+
+def _real(name: str, x: Any) -> Any:
+    (x,) = promote_inexact(name, x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs; got {x.dtype.name}.")
+    return x
+
+
+@library
+def gammaln(x: Any) -> Array:
+    """log(|gamma(x)|). Source: scipy.special.gammaln."""
+    (x,) = promote_inexact("gammaln", x)
+    return lax.lgamma(x)
+
+
+@library
+def loggamma(x: Any) -> Array:
+    """log(gamma(x)) for positive x, nan for others. Source: scipy.special.loggamma."""
+    (x,) = promote_inexact("loggamma", x)
+    return jnp.where(x > 0, lax.lgamma(x), np.asarray(np.nan, x.dtype))
+
+
+@library
+def gammasgn(x: Any) -> Array:
+    """The sign of gamma(x); nan at the poles below zero. Source: scipy.special.gammasgn."""
+    x = _real("gammasgn", x)
+    floor = lax.floor(x)
+    odd = jnp.mod(floor, 2) != 0
+    signs = jnp.where((x < 0) & odd, -1.0, 1.0)
+    pole = (x < 0) & (x == floor)
+    signs = jnp.where(pole | jnp.isnan(x) | (x == -np.inf), np.nan, signs)
+    signs = jnp.where(x == 0, jnp.copysign(1.0, x), signs)
+    return signs.astype(x.dtype)
+
+
+@library
+def gamma(x: Any) -> Array:
+    """The gamma function. Source: scipy.special.gamma."""
+    (x,) = promote_inexact("gamma", x)
+    return gammasgn(x) * lax.exp(lax.lgamma(x))
+
+
+@library
+def betaln(a: Any, b: Any) -> Array:
+    """log(|beta(a, b)|), accurate where one is large. Source: scipy.special.betaln, DLMF 5.11."""
+    a, b = _broadcast("betaln", a, b)
+    a, b = jnp.minimum(a, b), jnp.maximum(a, b)
+    small = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
+    return jnp.where(b < 8, small, _betaln_of_large(a, jnp.where(b < 8, 8, b)))
+
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+
+
+def _stirling_rest(x: Any) -> Any:
+    """What Stirling's formula (DLMF 5.11.1) leaves of log(gamma(x))."""
+    inverse = 1 / x
+    square, out = inverse * inverse, 0.0
+    for term in reversed(_STIRLING):
+        out = out * square + term
+    return out * inverse
+
+
+def _betaln_of_large(a: Any, b: Any) -> Any:
+    total = a + b
+    rest = _stirling_rest(b) - _stirling_rest(total)
+    log_ratio = -(b - 0.5) * jnp.log1p(a / b)
+    return lax.lgamma(a) + rest + log_ratio + a - a * jnp.log(total)
+
+
+@library
+def beta(a: Any, b: Any) -> Array:
+    """gamma(a) gamma(b) / gamma(a + b). Source: scipy.special.beta."""
+    a, b = _broadcast("beta", a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * lax.exp(betaln(a, b))
+
+
+@library
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """The regularized incomplete beta function. Source: scipy.special.betainc."""
+    return lax.betainc(*_broadcast("betainc", a, b, x))
+
+
+@library
+def digamma(x: Any) -> Array:
+    """The derivative of log(gamma(x)). Source: scipy.special.digamma."""
+    (x,) = promote_inexact("digamma", x)
+    return lax.digamma(x)
+
+
+@library
+def gammainc(a: Any, x: Any) -> Array:
+    """The regularized lower incomplete gamma function. Source: scipy.special.gammainc."""
+    return lax.igamma(*_broadcast("gammainc", a, x))
+
+
+@library
+def gammaincc(a: Any, x: Any) -> Array:
+    """The regularized upper incomplete gamma function. Source: scipy.special.gammaincc."""
+    return lax.igammac(*_broadcast("gammaincc", a, x))
+
+
+@library
+def polygamma(n: Any, x: Any) -> Array:
+    """The derivative number n of digamma(x). Source: scipy.special.polygamma.
+
+    ValueError unless n is of an integer dtype.
+    """
+    check_arraylike("polygamma", n, x)
+    if not dtypes.issubdtype(jnp.asarray(n).dtype, np.integer):
+        raise ValueError(
+            "Argument `n` to polygamma must be of integer type. Got dtype "
+            f"{jnp.asarray(n).dtype.name}."
+        )
+    return lax.polygamma(*_broadcast("polygamma", n, x))
+
+
+def zeta(x: Any, q: Any = None) -> Array:
+    """The Hurwitz zeta function, the sum of (k + q)**-x; Riemann's with q = 1. Source:
+    scipy.special.zeta. NotImplementedError without `q`, as upstream.
+    """
+    if q is None:
+        raise NotImplementedError(
+            "Riemann zeta function not implemented yet: give q=1, for which zeta(x, q) is it."
+        )
+    return _zeta(x, q)
+
+
+@library
+def _zeta(x, q):
+    s, q = _broadcast("zeta", x, q)
+    k = np.arange(_ZETA_TERMS, dtype=np.float64).astype(s.dtype)
+    head = jnp.sum((q[..., None] + k) ** -s[..., None], axis=-1)
+    end = q + np.asarray(_ZETA_TERMS, s.dtype)
+    first = end ** (1 - s) / (s - 1)
+    total, factor = head + first + 0.5 * end**-s, s / end
+    power = end**-s
+    for j, ratio in enumerate(_BERNOULLI_OVER_FACTORIAL):
+        total = total + np.asarray(ratio, s.dtype) * factor * power
+        factor = factor * ((s + (2 * j + 1)) / end) * ((s + (2 * j + 2)) / end)
+    return total
+
+
+# Euler and Maclaurin's formula (DLMF 25.11.28), which can be differentiated: how many terms are
+# summed, and B_2j / (2j)! of the rest.
+_ZETA_TERMS = 16
+_BERNOULLI_OVER_FACTORIAL = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000,
+)  # fmt: skip
+
+
+def multigammaln(a: Any, d: Any) -> Array:
+    """The logarithm of the gamma function of d dimensions, d a known integer. Source:
+    scipy.special.multigammaln.
+    """
+    return _multigammaln(a, operator.index(d))
+
+
+@library(static=("d",))
+def _multigammaln(a, d):
+    (a,) = promote_inexact("multigammaln", a)
+    constant = np.asarray(0.25 * d * (d - 1) * np.log(np.pi), a.dtype)
+    halves = np.arange(d, dtype=np.float64).astype(a.dtype) / np.asarray(2, a.dtype)
+    return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
+
+
+def factorial(n: Any, exact: bool = False) -> Array:
+    """n!, 0 for negative n. NotImplementedError for `exact`. Source: scipy.special.factorial."""
+    if exact:
+        raise NotImplementedError(
+            "factorial with exact=True is not supported: integers here have a fixed width. Use "
+            "math.factorial."
+        )
+    return _factorial(n)
+
+
+@library
+def _factorial(n):
+    (n,) = promote_inexact("factorial", n)
+    return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+    """How many sets of k can be chosen of N; with repetition, multisets. Source:
+    scipy.special.comb.
+    """
+    return _comb(N, k, repetition=bool(repetition))
+
+
+@library(static=("repetition",))
+def _comb(N, k, *, repetition):
+    N, k = _broadcast("comb", N, k)
+    if repetition:
+        N = N + k - 1
+    possible = (k <= N) & (N >= 0) & (k >= 0)
+    n, m = jnp.where(possible, N, 1), jnp.where(possible, k, 0)
+    count = lax.exp(lax.lgamma(n + 1) - lax.lgamma(m + 1) - lax.lgamma(n - m + 1))
+    return jnp.where(possible, count, 0)
+
+
+@custom_jvp
+@library
+def poch(z: Any, m: Any) -> Array:
+    """gamma(z + m) / gamma(z). Source: scipy.special.poch."""
+    z, m = _broadcast("poch", z, m)
+    return jnp.where(m == 0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
+
+
+@poch.defjvp
+def _(primals, tangents):
+    (z, m), (z_dot, m_dot) = primals, tangents
+    out = poch(z, m)
+    top = digamma(z + m)
+    return out, (out * ((top - digamma(z)) * z_dot + top * m_dot)).astype(out.dtype)

@@ -1,0 +1,45 @@
+"""The left-skewed Gumbel distribution. Source: scipy.stats.gumbel_l."""
+
+from minijax import numpy as jnp
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+@located("log density")
+def logpdf(z):
+    """The logarithm of the density."""
+    return z - jnp.exp(z)
+
+
+@located("probability")
+def logsf(z):
+    """The logarithm of 1 - cdf."""
+    return -jnp.exp(z)
+
+
+@located("probability")
+def sf(z):
+    """1 - cdf."""
+    return jnp.exp(-jnp.exp(z))
+
+
+@located("probability")
+def logcdf(z):
+    """The logarithm of the distribution function."""
+    return jnp.log(-jnp.expm1(-jnp.exp(z)))
+
+
+@located("probability")
+def cdf(z):
+    """The distribution function."""
+    return -jnp.expm1(-jnp.exp(z))
+
+
+@located("quantile", argument="p")
+def ppf(p):
+    """The inverse of the distribution function."""
+    return jnp.log(-jnp.log1p(-p))
+
+
+pdf = exponential(logpdf, "The density.")

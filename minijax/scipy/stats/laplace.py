@@ -1,0 +1,23 @@
+"""The Laplace distribution. Source: scipy.stats.laplace."""
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+@located("log density")
+def logpdf(z):
+    """The logarithm of the density."""
+    return -jnp.abs(z) - np.log(2)
+
+
+@located("probability")
+def cdf(z):
+    """The distribution function."""
+    return jnp.where(z <= 0, 0.5 * jnp.exp(z), 1 - 0.5 * jnp.exp(-z))
+
+
+pdf = exponential(logpdf, "The density.")

@@ -1,0 +1,41 @@
+"""The logistic distribution. Source: scipy.stats.logistic."""
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.scipy import special
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
+
+
+@located("log density")
+def logpdf(z):
+    """The logarithm of the density."""
+    return -z - 2 * jnp.logaddexp(0, -z)
+
+
+@located("probability")
+def cdf(z):
+    """The distribution function."""
+    return lax.logistic(z)
+
+
+@located("probability")
+def sf(z):
+    """1 - cdf."""
+    return lax.logistic(-z)
+
+
+@located("quantile")
+def ppf(x):
+    """The inverse of the distribution function."""
+    return special.logit(x)
+
+
+@located("quantile")
+def isf(x):
+    """The inverse of 1 - cdf."""
+    return -special.logit(x)
+
+
+pdf = exponential(logpdf, "The density.")

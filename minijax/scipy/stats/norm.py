@@ -1,0 +1,54 @@
+"""The normal distribution. Source: scipy.stats.norm."""
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.scipy import special
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+@located("log density")
+def logpdf(z):
+    """The logarithm of the density."""
+    return -0.5 * (np.log(2 * np.pi) + jnp.square(z))
+
+
+@located("probability")
+def cdf(z):
+    """The distribution function."""
+    return special.ndtr(z)
+
+
+@located("probability")
+def logcdf(z):
+    """The logarithm of the distribution function."""
+    return special.log_ndtr(z)
+
+
+@located("probability")
+def sf(z):
+    """1 - cdf."""
+    return special.ndtr(-z)
+
+
+@located("probability")
+def logsf(z):
+    """The logarithm of 1 - cdf."""
+    return special.log_ndtr(-z)
+
+
+@located("quantile", argument="q")
+def ppf(q):
+    """The inverse of the distribution function."""
+    return special.ndtri(q)
+
+
+@located("quantile", argument="q")
+def isf(q):
+    """The inverse of 1 - cdf."""
+    return -special.ndtri(q)
+
+
+pdf = exponential(logpdf, "The density.")

@@ -1,0 +1,47 @@
+"""The Pareto distribution. Source: scipy.stats.pareto."""
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+@located("log density", "b")
+def logpdf(z, b):
+    """The logarithm of the density."""
+    return jnp.where(z < 1, -np.inf, jnp.log(b) - (b + 1) * jnp.log(z))
+
+
+@located("probability", "b")
+def logsf(z, b):
+    """The logarithm of 1 - cdf."""
+    return jnp.where(z < 1, 0, -b * jnp.log(z))
+
+
+@located("probability", "b")
+def sf(z, b):
+    """1 - cdf."""
+    return jnp.where(z < 1, 1, z ** (-b))
+
+
+@located("probability", "b")
+def cdf(z, b):
+    """The distribution function."""
+    return jnp.where(z < 1, 0, 1 - z ** (-b))
+
+
+@located("probability", "b")
+def logcdf(z, b):
+    """The logarithm of the distribution function."""
+    return jnp.where(z < 1, -np.inf, jnp.log1p(-(z ** (-b))))
+
+
+@located("quantile", "b", argument="q")
+def ppf(q, b):
+    """The inverse of the distribution function."""
+    return jnp.where(jnp.isnan(q) | (q < 0) | (q > 1), np.nan, (1 - q) ** (-1 / b))
+
+
+pdf = exponential(logpdf, "The density.")

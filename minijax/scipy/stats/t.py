@@ -1,0 +1,20 @@
+"""Student's t distribution. Source: scipy.stats.t."""
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.scipy import special
+from minijax.scipy.stats.making import exponential, located
+
+__all__ = ["logpdf", "pdf"]
+
+
+@located("log density", "df")
+def logpdf(z, df):
+    """The logarithm of the density."""
+    half = (df + 1) / 2
+    norm = special.gammaln(half) - special.gammaln(df / 2) - 0.5 * jnp.log(df * np.pi)
+    return norm - half * jnp.log1p(z * z / df)
+
+
+pdf = exponential(logpdf, "The density.")

@@ -25,6 +25,9 @@ from minijax.core.avals import typeof
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
+from minijax.lax.pmap import pmap
+from minijax.lax.shard_map import shard_map
+from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
 from minijax.runtime.mesh import (
     make_mesh,
@@ -42,6 +45,12 @@ from minijax.runtime.platforms import (
     process_index,
     process_indices,
 )
+from minijax.transforms.assembling import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    reshard,
+)
 from minijax.transforms.caches import clear_caches, live_arrays
 from minijax.transforms.checkpoint import checkpoint, remat
 from minijax.transforms.closures import closure_convert, custom_gradient
@@ -56,7 +65,6 @@ from minijax.transforms.grad import (
     vjp,
 )
 from minijax.transforms.jit import jit
-from minijax.transforms.pmap import pmap
 from minijax.transforms.policies import checkpoint_policies
 from minijax.transforms.staging import (
     ShapeDtypeStruct,
@@ -109,9 +117,14 @@ _LIBRARIES = frozenset(
     ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
      "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "sharding", "stages",
      "test_util", "typing",
-     "debug", "image", "nn", "random", "scipy")
+     "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip
-_FUNCTIONS = {"pure_callback": "minijax.lax.callbacks"}
+_FUNCTIONS = {
+    "fwd_and_bwd": "minijax.transforms.fwd_and_bwd",
+    "print_environment_info": "minijax.environment",
+    "pure_callback": "minijax.lax.callbacks",
+    **dict.fromkeys(("host_count", "host_id", "host_ids"), "minijax.environment"),
+}
 
 
 def __getattr__(name):

@@ -1,7 +1,4 @@
-"""`minijax.sharding`: where the parts of an array lie. Only re-exports.
-
-Meshes and named shardings are data here: a mesh of one device works throughout.
-"""
+"""`minijax.sharding`: where the parts of an array lie. Only re-exports."""
 
 from minijax.runtime.mesh import (
     AbstractDevice,
@@ -16,11 +13,12 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named import NamedSharding
 from minijax.runtime.sharding import Sharding, SingleDeviceSharding
+from minijax.transforms.assembling import reshard
 
 make_single_device_sharding = SingleDeviceSharding
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
     "Sharding", "SingleDeviceSharding", "get_abstract_mesh", "get_mesh",
-    "make_single_device_sharding", "set_mesh", "use_abstract_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import errors
+from minijax import errors, monitoring
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.placement import place
 from minijax.config import local
@@ -62,6 +62,7 @@ def lower_program(
     platform: str | None = None,
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures."""
+    began = time.time()
     lowered = Lowered()
     lowered.place = where = place(
         closed.jaxpr,
@@ -112,6 +113,7 @@ def lower_program(
     lowered.effects = observable(jaxpr.effects)
     lowered.name = name
     lowered.options = options
+    monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
     return lowered
 
 
@@ -153,7 +155,7 @@ def _donations(lowered: Lowered, jaxpr: Jaxpr, hidden: int) -> list[str]:
 
 def compile_lowered(lowered: Lowered) -> Program:
     settings = local.context.settings
-    start = time.perf_counter()
+    began, start = time.time(), time.perf_counter()
     executable = executables.compile_module(
         # jaxlib takes callbacks with a module in memory only.
         parse(lowered.text) if lowered.callbacks else lowered.text,
@@ -163,6 +165,7 @@ def compile_lowered(lowered: Lowered) -> Program:
         cached=not lowered.keepalives,
         callbacks=lowered.callbacks,
     )
+    monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     if settings.log_compiles:
         took = time.perf_counter() - start
         _log.warning("Finished XLA compilation of jit(%s) in %.6f sec", lowered.name, took)

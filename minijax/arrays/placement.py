@@ -48,10 +48,18 @@ class Placement:
         if any(where is None for where in found):
             hlos = executables.result_shardings(executable)
             found = [
-                named_of_hlo(hlo, self.mesh, ndim) or self.default if where is None else where
+                self._by_name(hlo, ndim) if where is None else where
                 for where, hlo, ndim in zip(found, hlos, ndims, strict=True)
             ]
         return found
+
+    def _by_name(self, hlo: Any, ndim: int) -> Any:
+        """What the user would call a layout that XLA chose: as an argument that has it, if one."""
+        for where in dict.fromkeys(self.args):
+            if isinstance(where, NamedSharding) and len(where.spec) <= ndim and where.spec:
+                if where._to_xla_hlo_sharding(ndim) == hlo:
+                    return where
+        return named_of_hlo(hlo, self.mesh, ndim) or self.default
 
 
 def place(

@@ -136,6 +136,7 @@ from minijax.lax.convert import (
     convert_element_type,
     convert_element_type_p,
     copy_p,
+    dtype,
     reduce_precision,
     reduce_precision_p,
     stage,
@@ -236,6 +237,7 @@ from minijax.lax.parallel import (
     axis_index_p,
     axis_size,
     pbroadcast,
+    pcast,
     pmax,
     pmax_p,
     pmean,
@@ -248,6 +250,7 @@ from minijax.lax.parallel import (
     psum_p,
     psum_scatter,
     pswapaxes,
+    pvary,
 )
 from minijax.lax.precision import (
     DotAlgorithm,
@@ -425,6 +428,7 @@ from minijax.lax.windows import (
     reduce_window_p,
     reduce_window_sum_p,
 )
+from minijax.transforms.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.transforms.transfer import (
     device_put_p,
 )
@@ -452,6 +456,8 @@ __all__ = [
     "acosh_p",
     "add",
     "add_p",
+    "after_all",
+    "after_all_p",
     "all_gather",
     "all_gather_p",
     "all_to_all",
@@ -508,6 +514,8 @@ __all__ = [
     "collapse",
     "complex",
     "complex_p",
+    "composite",
+    "composite_p",
     "concatenate",
     "concatenate_p",
     "cond",
@@ -533,6 +541,8 @@ __all__ = [
     "cos_p",
     "cosh",
     "cosh_p",
+    "create_token",
+    "create_token_p",
     "cumlogsumexp",
     "cumlogsumexp_p",
     "cummax",
@@ -545,6 +555,8 @@ __all__ = [
     "cumsum_p",
     "custom_linear_solve",
     "custom_root",
+    "dce_sink",
+    "dce_sink_p",
     "device_put_p",
     "digamma",
     "digamma_p",
@@ -553,6 +565,7 @@ __all__ = [
     "dot",
     "dot_general",
     "dot_general_p",
+    "dtype",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -646,6 +659,7 @@ __all__ = [
     "pad_p",
     "padtype_to_pads",
     "pbroadcast",
+    "pcast",
     "platform_dependent",
     "pmax",
     "pmax_p",
@@ -665,6 +679,7 @@ __all__ = [
     "psum_p",
     "psum_scatter",
     "pswapaxes",
+    "pvary",
     "ragged_dot",
     "ragged_dot_general",
     "random_bits_p",
@@ -737,6 +752,7 @@ __all__ = [
     "select_n",
     "select_n_p",
     "shape_as_value",
+    "sharding_constraint_p",
     "shift_left",
     "shift_left_p",
     "shift_right_arithmetic",
@@ -787,13 +803,26 @@ __all__ = [
     "unstack_p",
     "while_loop",
     "while_p",
+    "with_sharding_constraint",
     "xor_p",
     "zeta",
     "zeta_p",
 ]
 
 
+_LATER = {
+    **dict.fromkeys(("composite", "composite_p"), "minijax.lax.composite"),
+    **dict.fromkeys(
+        ("after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p"),
+        "minijax.lax.ordering",
+    ),
+}
+
+
 def __getattr__(name):
-    if name != "linalg":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _importlib.import_module("minijax.lax.linalg")
+    if name == "linalg":
+        return _importlib.import_module("minijax.lax.linalg")
+    if name in _LATER:
+        value = globals()[name] = getattr(_importlib.import_module(_LATER[name]), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -472,6 +472,8 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs) -> tuple:
         closed = trace_to_jaxpr(flat, parts, debug_info("shard_map", f, in_tree))
     closed, consts = close_over(closed, lambda c: True)
     (out_tree,) = trees
+    if callable(out_specs):  # pmap knows them once the function has been traced
+        out_specs = out_specs()
     outs = _flat_specs("out_specs", out_specs, out_tree)
     for aval, spec in zip(closed.out_avals, outs, strict=True):
         NamedSharding(mesh, spec)

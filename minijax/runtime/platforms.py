@@ -114,40 +114,43 @@ def clear_backends() -> None:
         _defaults.clear()
 
 
-def devices(backend_name: str | Any | None = None) -> list:
+_client = backend  # by a name that the parameters below do not hide
+
+
+def devices(backend: str | Any | None = None) -> list:
     """All devices of a platform, over all processes."""
-    return backend(backend_name).devices()
+    return _client(backend).devices()
 
 
-def local_devices(process_index: int | None = None, backend_name=None, host_id=None) -> list:
+def local_devices(process_index: int | None = None, backend=None, host_id=None) -> list:
     """The devices of one process, this one by default."""
     index = host_id if process_index is None else process_index
-    client = backend(backend_name)
+    client = _client(backend)
     if index is None:
         index = client.process_index()
-    if index not in process_indices(backend_name):
-        raise ValueError(f"Unknown process_index {index}: there are {process_count(backend_name)}")
+    if index not in process_indices(backend):
+        raise ValueError(f"Unknown process_index {index}: there are {process_count(backend)}")
     return [device for device in client.devices() if device.process_index == index]
 
 
-def device_count(backend_name=None) -> int:
-    return backend(backend_name).device_count()
+def device_count(backend=None) -> int:
+    return _client(backend).device_count()
 
 
-def local_device_count(backend_name=None) -> int:
-    return backend(backend_name).local_device_count()
+def local_device_count(backend=None) -> int:
+    return _client(backend).local_device_count()
 
 
-def process_index(backend_name=None) -> int:
-    return backend(backend_name).process_index()
+def process_index(backend=None) -> int:
+    return _client(backend).process_index()
 
 
-def process_indices(backend_name=None) -> list[int]:
-    return sorted({device.process_index for device in devices(backend_name)})
+def process_indices(backend=None) -> list[int]:
+    return sorted({device.process_index for device in devices(backend)})
 
 
-def process_count(backend_name=None) -> int:
-    return max(device.process_index for device in devices(backend_name)) + 1
+def process_count(backend=None) -> int:
+    return max(device.process_index for device in devices(backend)) + 1
 
 
 def default_backend() -> str:

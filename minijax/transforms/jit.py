@@ -8,12 +8,13 @@ program; each interpreter transforms the program once and calls the result. `Jit
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from typing import Any
 
-from minijax import tree_util
+from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import Program, check_deleted, concrete, is_large_constant, program_for
 from minijax.config import Context, local
@@ -494,7 +495,9 @@ class JitFunction:
                 outs = list(map(constrained, outs, self._out_places(out_tree)))
             return outs
 
+        began = time.time()
         closed = trace_to_jaxpr(flat, avals, debug_info("jit", fun, in_tree))
+        monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 

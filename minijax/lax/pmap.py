@@ -1,0 +1,199 @@
+"""`pmap`: a function mapped over an axis of its arguments, one element a device.
+
+May import the floors below and `lax.shard_map`, over which it is a thin layer: a mesh of one axis,
+whose parts have one element along the mapped dimension.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import tree_util
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.trace import Tracer, eval_trace
+from minijax.core.tracebacks import boundary
+from minijax.lax.shapes import expand_dims, squeeze
+from minijax.lax.shard_map import shard_map
+from minijax.runtime import platforms
+from minijax.runtime.mesh import Mesh, PartitionSpec
+from minijax.runtime.named import NamedSharding
+from minijax.transforms.arguments import as_ints, fun_name
+from minijax.transforms.grad import check_callable
+from minijax.transforms.jit import jit
+from minijax.transforms.transfer import put_array
+from minijax.transforms.vmap import flat_axes, mapped_size
+
+__all__ = ["pmap"]
+
+
+class _Call:
+    """A mapped call for arguments of one structure: the compiled function and how arguments lie."""
+
+    __slots__ = ("compiled", "mesh", "places", "specs")
+
+
+def pmap(
+    fun: Callable,
+    axis_name: Hashable | None = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Callable:
+    """`fun` mapped in parallel over an axis of its arguments, one element on each device.
+
+    - `axis_name`: what collectives (`lax.psum`, ...) within `fun` call the axis
+    - `in_axes`, `out_axes`: the mapped dimensions, as for `vmap`; None for what is not mapped
+    - `static_broadcasted_argnums`: arguments that are compile-time constants, the same for all
+    - `devices`: those to run on, in this order; by default the first of `backend`
+    - `donate_argnums`: arguments whose memory the results may take over
+
+    The results are spread over the devices along `out_axes`. ValueError where the mapped sizes
+    differ, or are more than there are devices.
+    """
+    check_callable(fun)
+    static = frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums))
+    donated = frozenset(as_ints("donate_argnums", donate_argnums))
+    name = "_internal_pmap_axis_name" if axis_name is None else axis_name
+    calls: dict[tuple, _Call] = {}
+
+    def prepare(args, kwargs):
+        places = {n % len(args) for n in static} if args else set()
+        dynamic = tuple([x for n, x in enumerate(args) if n not in places])
+        fixed = tuple([(n, args[n]) for n in sorted(places)])
+        axes = in_axes
+        if isinstance(axes, (tuple, list)):
+            if len(axes) != len(args):
+                raise ValueError(
+                    f"pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                    f"positional arguments passed to the function, but got len(in_axes)={len(axes)}, "
+                    f"len(args)={len(args)}"
+                )
+            axes = tuple([axis for n, axis in enumerate(axes) if n not in places])
+        leaves, tree = tree_util.flatten((dynamic, kwargs))
+        avals = tuple([get_aval(x) for x in leaves])
+        key = (tree, fixed, tuple([(a.shape, a.ndim) for a in avals]), local.context.key)
+        try:
+            call = calls.get(key)
+        except TypeError:
+            raise ValueError(
+                f"Non-hashable static arguments are used in a pmapped function: "
+                f"{[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
+                "static_broadcasted_argnums."
+            ) from None
+        if call is None:
+            dims = flat_axes("pmap in_axes", tree, (axes, 0))
+            size = mapped_size("pmap", fun, tree, leaves, dims, axis_size)
+            dims = [d if d is None else d % a.ndim for d, a in zip(dims, avals, strict=True)]
+            call = calls[key] = _prepared(
+                fun, name, size, dims, out_axes, tree, fixed, _devices(size, devices, backend),
+                donated,
+            )  # fmt: skip
+        return call, leaves
+
+    @boundary
+    def parallel(*args, **kwargs):
+        call, leaves = prepare(args, kwargs)
+        if local.context.trace is eval_trace and not any(isinstance(x, Tracer) for x in leaves):
+            leaves = [put_array(x, place) for x, place in zip(leaves, call.places, strict=True)]
+        return call.compiled(*leaves)
+
+    def lower(*args, **kwargs):
+        call, leaves = prepare(args, kwargs)
+        return call.compiled.lower(*leaves)
+
+    try:
+        parallel = functools.wraps(fun)(parallel)
+    except Exception:
+        pass
+    parallel.lower = lower
+    return parallel
+
+
+def _devices(size: int, devices: Sequence[Any] | None, backend: str | None) -> list[Any]:
+    found = list(devices) if devices is not None else platforms.local_devices(backend=backend)
+    if size > len(found):
+        raise ValueError(
+            f"compiling computation that requires {size} logical devices, but only {len(found)} "
+            f"XLA devices are available (num_replicas={size}): map a shorter axis, or make more "
+            "with XLA_FLAGS=--xla_force_host_platform_device_count."
+        )
+    if devices is not None and len(found) != size:
+        raise ValueError(
+            f"Leading axis size of input to pmapped function must equal the number of local devices "
+            f"passed to pmap. Got axis_size={size}, num_local_devices={len(found)}."
+        )
+    return found[:size]
+
+
+def _checked(dim: int, ndim: int, fun: Callable) -> int:
+    if not -ndim <= dim < ndim:
+        raise ValueError(
+            f"pmap out_axes has {dim}, which is out of bounds for a result of {fun_name(fun)} that "
+            f"has {ndim} dimensions, the mapped one included."
+        )
+    return dim % ndim
+
+
+def _along(name: Hashable, dim: int | None) -> PartitionSpec:
+    return PartitionSpec() if dim is None else PartitionSpec(*[None] * dim, name)
+
+
+def _prepared(fun, name, size, dims, out_axes, tree, fixed, devices, donated) -> _Call:
+    out_trees, out_dims = [], []
+
+    def part(*leaves):
+        """The function on the one element of each mapped argument that a device has."""
+        leaves = [
+            x if dim is None else squeeze(x, (dim,)) for x, dim in zip(leaves, dims, strict=True)
+        ]
+        dynamic, kwargs = tree.unflatten(leaves)
+        args = list(dynamic)
+        for number, value in fixed:
+            args.insert(number, value)
+        outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
+        wanted = flat_axes("pmap out_axes", out_tree, out_axes)
+        ndims = [get_aval(x).ndim + 1 for x in outs]
+        places = [
+            d if d is None else _checked(d, n, fun) for d, n in zip(wanted, ndims, strict=True)
+        ]
+        out_trees.append(out_tree)
+        out_dims.append(places)
+        return [
+            x if dim is None else expand_dims(x, (dim,))
+            for x, dim in zip(outs, places, strict=True)
+        ]
+
+    call = _Call()
+    call.mesh = Mesh(np.array(devices), (name,))
+    call.specs = [_along(name, dim) for dim in dims]
+    call.places = [NamedSharding(call.mesh, spec) for spec in call.specs]
+
+    def whole(*leaves):
+        mapped = shard_map(
+            part,
+            mesh=call.mesh,
+            in_specs=tuple(call.specs),
+            out_specs=lambda: [_along(name, dim) for dim in out_dims[-1]],
+            check_vma=False,
+        )
+        results = mapped(*leaves)
+        return out_trees[-1].unflatten(results)
+
+    numbers, first = [], 0
+    (children, _) = tree.children()
+    for n, child in enumerate(children.children()):
+        if n in donated:
+            numbers += range(first, first + child.num_leaves)
+        first += child.num_leaves
+    call.compiled = jit(functools.wraps(fun)(whole), donate_argnums=tuple(numbers))
+    return call

@@ -1,0 +1,129 @@
+"""Arrays over several devices, made of their parts. May import the floors below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import ArrayImpl, Signature
+from minijax.arrays.dispatch import concrete
+from minijax.core.avals import ShapedArray
+from minijax.lowering.types import physical
+from minijax.runtime import buffers
+from minijax.runtime import sharding as shardings
+from minijax.transforms.constraints import sharding_of
+from minijax.transforms.transfer import device_put
+
+__all__ = [
+    "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "reshard",
+]  # fmt: skip
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> ArrayImpl:
+    """An array of this shape whose parts are `arrays`, one on each device of this process.
+
+    They must be where `sharding` has parts, and have the shape of a part. ValueError otherwise.
+    """
+    shape = tuple(shape)
+    parts = {}
+    for part in arrays:
+        part = concrete(part)
+        (device,) = part.devices()
+        parts[device] = part
+    mine = [d for d in sharding._device_assignment if d in sharding.addressable_devices]
+    if set(parts) != set(mine) or len(arrays) != len(mine):
+        raise ValueError(
+            "make_array_from_single_device_arrays needs one array on each addressable device of the "
+            f"sharding: they are {sorted(map(str, mine))}, and the arrays are on "
+            f"{sorted(map(str, parts))}."
+        )
+    if not parts and dtype is None:
+        raise ValueError("This process has no part of the array: give its dtype.")
+    first = next(iter(parts.values())).aval if parts else None
+    found = dtypes.check_user_dtype_supported(dtype) if first is None else first.dtype
+    aval = ShapedArray(shape, found)
+    wanted = sharding.shard_shape(shape)
+    for device, part in parts.items():
+        if part.shape != wanted or part.dtype != aval.dtype:
+            raise ValueError(
+                f"The part on {device} is {part.aval.str_short()}; an array of shape {shape} over "
+                f"{sharding} has parts of {ShapedArray(wanted, aval.dtype).str_short()}."
+            )
+    raw = [parts[device]._buffer for device in mine]
+    return ArrayImpl(
+        buffers.joined(raw, physical(aval), sharding, True), Signature(aval, sharding, True)
+    )
+
+
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Any, data_callback: Callable, dtype: Any = None
+) -> ArrayImpl:
+    """An array of this shape whose part on each device is `data_callback(index)`.
+
+    `index` is the tuple of slices of the part; it is asked for once, however many devices have it.
+    """
+    shape = tuple(shape)
+    indices = sharding.addressable_devices_indices_map(shape)
+    known: dict[tuple, Any] = {}
+    arrays = []
+    for device, index in indices.items():
+        key = tuple([(part.start, part.stop) for part in index])
+        if key not in known:
+            value = data_callback(index)
+            known[key] = value if dtype is None else np.asarray(value, dtype)
+        arrays.append(device_put(known[key], shardings.single_device(device)))
+    return make_array_from_single_device_arrays(shape, sharding, arrays, dtype=dtype)
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+) -> ArrayImpl:
+    """An array of which each process gives the part that its devices hold.
+
+    `global_shape` is inferred where each dimension is either whole in every process or split
+    evenly among them.
+    """
+    local_data = np.asarray(local_data)
+    if global_shape is None:
+        global_shape = _global_shape(sharding, local_data.shape)
+    shape = tuple(
+        size if size is not None else own
+        for size, own in zip(global_shape, local_data.shape, strict=True)
+    )
+    starts = [0] * len(shape)
+    if local_data.shape != shape:
+        indices = sharding.addressable_devices_indices_map(shape).values()
+        starts = [min(index[axis].start or 0 for index in indices) for axis in range(len(shape))]
+
+    def part(index):
+        moved = [
+            slice((s.start or 0) - start, (size if s.stop is None else s.stop) - start)
+            for s, start, size in zip(index, starts, shape, strict=True)
+        ]
+        return local_data[tuple(moved)]
+
+    return make_array_from_callback(shape, sharding, part)
+
+
+def _global_shape(sharding: Any, local: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the whole, from the dimensions that this process has a part of."""
+    ndim = len(local)
+    pieces = sharding._pieces(ndim)
+    probe = tuple(pieces)
+    indices = list(sharding.addressable_devices_indices_map(probe).values())
+    shape = []
+    for axis, (own, count) in enumerate(zip(local, pieces, strict=True)):
+        mine = len({index[axis].start or 0 for index in indices})
+        shape.append(own * count // mine)
+    return tuple(shape)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """A tree of arrays laid out as shardings, or PartitionSpecs over the mesh in force, say."""
+    return device_put(xs, sharding_of(out_shardings, "reshard"))

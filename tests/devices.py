@@ -1,0 +1,296 @@
+"""Programs over eight CPU devices, in both libraries: run by `test_devices` in a process of its own.
+
+Each program is given the library, its `sharding` module and a mesh of 4 x 2 devices. Values, shapes
+and shardings of the results must be upstream's. Prints a line of JSON for each program.
+"""
+
+import json
+import os
+import re
+import sys
+import traceback
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import jax
+import numpy as np
+
+import minijax
+import minijax.sharding
+
+X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
+W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+PROGRAMS = {}
+
+
+def programs(table):
+    PROGRAMS.update(table)
+
+
+class Setting:
+    """A library with a mesh, and short names for what programs use."""
+
+    def __init__(self, m, sharding):
+        self.m, self.jnp, self.lax = m, m.numpy, m.lax
+        self.P, self.Mesh = sharding.PartitionSpec, sharding.Mesh
+        self.mesh = sharding.Mesh(np.array(m.devices()).reshape(4, 2), ("x", "y"))
+        self.sharding = sharding
+
+    def named(self, *spec):
+        return self.sharding.NamedSharding(self.mesh, self.P(*spec))
+
+    def put(self, *spec, value=X):
+        return self.m.device_put(value, self.named(*spec))
+
+    def mapped(self, f, ins, outs, **options):
+        return self.m.shard_map(f, mesh=self.mesh, in_specs=ins, out_specs=outs, **options)
+
+
+# -- arrays and jit ------------------------------------------------------------------------------
+
+SPECS = [(), ("x",), ("x", None), (None, "y"), ("x", "y"), (("x", "y"),), (("y", "x"),), ("y", "x")]
+FUNCTIONS = {
+    "twice": lambda t, a: a * 2,
+    "matmul": lambda t, a: t.jnp.sin(a) @ a.T,
+    "sum": lambda t, a: a.sum(),
+    "mean of rows": lambda t, a: a.mean(axis=0),
+    "transpose": lambda t, a: a.T,
+    "sort": lambda t, a: t.jnp.sort(a, axis=0),
+    "slice": lambda t, a: a[2:4],
+    "grad": lambda t, a: t.m.grad(lambda v: t.jnp.sum(t.jnp.tanh(v) ** 2))(a),
+    "vmap": lambda t, a: t.m.vmap(lambda r: t.jnp.cumsum(r))(a),
+}
+for _spec in SPECS:
+    PROGRAMS[f"put {_spec}"] = lambda t, s=_spec: t.put(*s)
+    for _name in ("twice", "matmul", "sum", "grad"):
+        f = FUNCTIONS[_name]
+        PROGRAMS[f"jit {_name} {_spec}"] = lambda t, s=_spec, f=f: t.m.jit(lambda a: f(t, a))(
+            t.put(*s)
+        )
+for _name, f in FUNCTIONS.items():
+    PROGRAMS[f"eager {_name}"] = lambda t, f=f: f(t, t.put("x"))
+
+programs({
+    "reshard": lambda t: t.m.device_put(t.put("x"), t.named(None, "y")),
+    "to one device": lambda t: t.m.device_put(t.put("x"), t.m.devices()[3]),
+    "from one device": lambda t: t.m.device_put(t.m.device_put(X, t.m.devices()[3]), t.named("x")),
+    "in_shardings": lambda t: t.m.jit(lambda a: a + 1, in_shardings=t.named("x"))(X),
+    "out_shardings": lambda t: t.m.jit(lambda a: a + 1, out_shardings=t.named(None, "y"))(X),
+    "both": lambda t: t.m.jit(
+        lambda a, b: (a @ b, b), in_shardings=(t.named("x"), None),
+        out_shardings=(t.named("y"), t.named()))(X, W),
+    "constraint": lambda t: t.m.jit(
+        lambda a: t.lax.with_sharding_constraint(t.jnp.sin(a), t.named("x", "y")))(X),
+    "constraint in grad": lambda t: t.m.jit(t.m.grad(lambda a: t.jnp.sum(
+        t.lax.with_sharding_constraint(t.jnp.sin(a), t.named("x", "y")) ** 2)))(t.put("x")),
+    "eager constraint": lambda t: t.lax.with_sharding_constraint(X, t.named("x")),
+    "set_mesh": lambda t: _with_mesh(t),
+    "donated": lambda t: t.m.jit(lambda a: a * 2, donate_argnums=0)(t.put("x")),
+    "nested jit": lambda t: t.m.jit(lambda a: t.m.jit(lambda b: b * 3)(a) + 1)(t.put("x", "y")),
+    "scan": lambda t: t.m.jit(lambda a: t.lax.scan(lambda c, r: (c + r, c * r), a[0], a))(
+        t.put(None, "y")),
+    "ahead of time": lambda t: t.m.jit(lambda a: a * 2).lower(t.put("x")).compile()(t.put("x")),
+    "uncommitted beside committed": lambda t: t.put("x") + t.jnp.ones(4),
+    "keys": lambda t: t.m.random.normal(t.m.random.key(0), (8, 4)) + t.put("x"),
+    "from a callback": lambda t: t.m.make_array_from_callback((8, 4), t.named("x", "y"), lambda i: X[i]),
+    "from parts": lambda t: t.m.make_array_from_single_device_arrays((8, 4), t.named("x"), [
+        t.m.device_put(X[2 * (n // 2) : 2 * (n // 2) + 2], d) for n, d in enumerate(t.m.devices())]),
+    "from local data": lambda t: t.m.make_array_from_process_local_data(t.named("x"), X),
+    "from too few parts": lambda t: t.m.make_array_from_single_device_arrays(
+        (8, 4), t.named("x"), [t.m.device_put(X[:2], t.m.devices()[0])]),
+    "different devices": lambda t: t.put("x") + t.m.device_put(X, t.m.devices()[1]),
+    "does not divide": lambda t: t.put("x", value=X[:3]),
+    "too many dimensions": lambda t: t.put("x", None, "y"),
+    "unknown axis": lambda t: t.named("z"),
+    "axis twice": lambda t: t.named("x", "x"),
+    "mismatch": lambda t: t.m.jit(lambda a: a, in_shardings=t.named("x"))(t.put("y")),
+})  # fmt: skip
+
+
+def _with_mesh(t):
+    with t.m.set_mesh(t.mesh):
+        return t.m.jit(lambda a: t.lax.with_sharding_constraint(a * 2, t.P("x", "y")))(X)
+
+
+# -- shard_map -------------------------------------------------------------------------------------
+
+
+def _loss(t, check=True):
+    def part(w, a):
+        return t.lax.pmean(t.jnp.mean(t.jnp.tanh(a @ w) ** 2), "x")
+
+    return lambda w: t.mapped(part, (t.P(), t.P("x")), t.P(), check_vma=check)(w, X)
+
+
+COLLECTIVES = {
+    "psum": (lambda t, a: t.lax.psum(a, "x"), (None, "y")),
+    "psum both": (lambda t, a: t.lax.psum(a, ("x", "y")), ()),
+    "pmean": (lambda t, a: t.lax.pmean(a, "y"), ("x",)),
+    "pmax": (lambda t, a: t.lax.pmax(a, "x"), (None, "y")),
+    "pmin": (lambda t, a: t.lax.pmin(a, "x"), (None, "y")),
+    "all_gather": (lambda t, a: t.lax.all_gather(a, "x"), ("x", None, "y")),
+    "all_gather tiled": (lambda t, a: t.lax.all_gather(a, "x", axis=1, tiled=True), ("x", "y")),
+    "psum_scatter": (
+        lambda t, a: t.lax.psum_scatter(t.jnp.tile(a, (2, 1)), "x", tiled=True), ("x", "y")),
+    "ppermute": (
+        lambda t, a: t.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]), ("x", "y")),
+    "pshuffle": (lambda t, a: t.lax.pshuffle(a, "x", [3, 0, 1, 2]), ("x", "y")),
+    "all_to_all": (
+        lambda t, a: t.lax.all_to_all(a, "y", 0, 1, tiled=True), ("x", "y")),
+    "axis_index": (
+        lambda t, a: a + 10 * t.lax.axis_index("x") + t.lax.axis_index("y"), ("x", "y")),
+    "axis_size": (lambda t, a: a * t.lax.axis_size("x") + t.lax.psum(1, "y"), ("x", "y")),
+}  # fmt: skip
+for _name, (f, _out) in COLLECTIVES.items():
+    PROGRAMS[f"shard_map {_name}"] = lambda t, f=f, o=_out: t.m.jit(
+        t.mapped(lambda a: f(t, a), t.P("x", "y"), t.P(*o))
+    )(X)
+    PROGRAMS[f"grad of shard_map {_name}"] = lambda t, f=f, o=_out: t.m.jit(
+        t.m.grad(
+            lambda v: t.jnp.sum(t.jnp.sin(t.mapped(lambda a: f(t, a), t.P("x", "y"), t.P(*o))(v)))
+        )
+    )(X)
+
+programs({
+    "shard_map eager": lambda t: t.mapped(lambda a: a * 2, t.P("x"), t.P("x"))(X),
+    "shard_map tree": lambda t: t.mapped(
+        lambda d: (d["a"], t.lax.psum(d["b"], "x")), ({"a": t.P("x"), "b": t.P("x")},),
+        (t.P("x"), t.P()))({"a": X, "b": X}),
+    "data parallel": lambda t: t.m.jit(t.m.value_and_grad(_loss(t)))(W),
+    "data parallel eager": lambda t: t.m.value_and_grad(_loss(t))(W),
+    "data parallel unchecked": lambda t: t.m.jit(t.m.value_and_grad(_loss(t, False)))(W),
+    "gradient inside": lambda t: t.m.jit(t.mapped(
+        lambda w, a: t.m.grad(lambda w: t.jnp.mean(t.jnp.tanh(a @ w) ** 2))(w),
+        (t.P(), t.P("x")), t.P()))(W, X),
+    "shard_map jvp": lambda t: t.m.jvp(_loss(t), (W,), (W,)),
+    "shard_map linearize": lambda t: t.m.linearize(_loss(t), W)[1](W),
+    "shard_map hessian": lambda t: t.m.hessian(_loss(t))(W),
+    "shard_map vmap": lambda t: t.m.vmap(
+        t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P()))(np.stack([X, X + 1])),
+    "shard_map checkpoint": lambda t: t.m.grad(lambda v: t.jnp.sum(t.mapped(
+        t.m.checkpoint(lambda a: t.jnp.sin(t.lax.psum(a, "x")) * a), t.P("x"), t.P("x"))(v)))(X),
+    "shard_map closes over": lambda t: t.m.grad(lambda c: t.mapped(
+        lambda a: (a * c).sum()[None], t.P("x"), t.P("x"))(X).sum())(np.float32(2)),
+    "shard_map groups": lambda t: t.mapped(
+        lambda a: t.lax.psum(a, "x", axis_index_groups=[[0, 1], [2, 3]]), t.P("x"), t.P("x"),
+        check_vma=False)(X),
+    "shard_map partly manual": lambda t: t.m.jit(t.mapped(
+        lambda a: t.lax.psum(a, "x"), t.P("x"), t.P(), axis_names={"x"}))(t.put("x")),
+    "shard_map cond": lambda t: t.m.jit(t.mapped(
+        lambda a: t.lax.cond(t.lax.axis_index("x") > 1, lambda v: v * 2, lambda v: v, a),
+        t.P("x"), t.P("x")))(X),
+    "shard_map not replicated": lambda t: t.mapped(lambda a: a, t.P("x"), t.P())(X),
+    "shard_map uneven": lambda t: t.mapped(lambda a: a, t.P("x"), t.P("x"))(X[:3]),
+    "shard_map rank": lambda t: t.mapped(lambda a: a, t.P(None, None, "x"), t.P("x"))(X),
+})  # fmt: skip
+
+# -- pmap ------------------------------------------------------------------------------------------
+
+programs({
+    "pmap": lambda t: t.m.pmap(lambda a: a * 2)(X),
+    "pmap psum": lambda t: t.m.pmap(lambda a: t.lax.psum(a, "i"), axis_name="i")(X),
+    "pmap of fewer": lambda t: t.m.pmap(lambda a, b: a + b, in_axes=(0, None))(X[:4], 1.0),
+    "pmap axes": lambda t: t.m.pmap(lambda a: a, in_axes=1, out_axes=1)(X),
+    "pmap out_axes None": lambda t: t.m.pmap(lambda a: t.lax.psum(a, "i"), "i", out_axes=None)(X),
+    "pmap static": lambda t: t.m.pmap(lambda n, a: a * n, static_broadcasted_argnums=0)(3, X),
+    "pmap tree": lambda t: t.m.pmap(
+        lambda d: {"b": d["a"].sum(), "c": t.lax.axis_index("i")}, "i")({"a": X}),
+    "grad of pmap": lambda t: t.m.grad(
+        lambda v: t.m.pmap(lambda a: t.jnp.sin(a).sum())(v).sum())(X),
+    "pmap of grad": lambda t: t.m.pmap(lambda a: t.lax.pmean(
+        t.m.grad(lambda w: t.jnp.sum(t.jnp.tanh(w * a)))(2.0), "i"), "i")(X),
+    "jit of pmap": lambda t: t.m.jit(lambda v: t.m.pmap(lambda a: a + 1)(v).sum())(X),
+    "pmap of vmap": lambda t: t.m.pmap(t.m.vmap(lambda a: a * t.lax.psum(1, "i")), "i")(X),
+    "pmap devices": lambda t: t.m.pmap(lambda a: a, devices=t.m.devices()[:2])(X[:2]),
+    "pmap random": lambda t: t.m.pmap(lambda k: t.m.random.normal(k, (3,)))(
+        t.m.random.split(t.m.random.key(0), 8)),
+    "pmap donates": lambda t: t.m.pmap(lambda a: a + 1, donate_argnums=0)(t.jnp.asarray(X)),
+    "pmap twice": lambda t: t.m.pmap(lambda a: a + 1)(t.m.pmap(lambda a: a * 2)(X)),
+    "pmap ppermute": lambda t: t.m.pmap(
+        lambda a: t.lax.ppermute(a, "i", [(0, 1), (1, 0)]), "i")(X),
+    "pmap too many": lambda t: t.m.pmap(lambda a: a)(np.ones(9)),
+    "pmap sizes": lambda t: t.m.pmap(lambda a, b: a)(np.ones(8), np.ones(4)),
+})  # fmt: skip
+
+# -- collectives that XLA runs ---------------------------------------------------------------------
+
+_KINDS = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
+COMPILED = {
+    "matmul": lambda t: t.m.jit(lambda a: a @ a.T).lower(t.put("x", "y")),
+    "sum": lambda t: t.m.jit(lambda a: a.sum()).lower(t.put("x", "y")),
+    "data parallel": lambda t: t.m.jit(t.m.value_and_grad(_loss(t))).lower(W),
+    "gradient": lambda t: t.m.jit(t.m.grad(lambda w: t.jnp.mean((t.put("x") @ w) ** 2))).lower(W),
+    "gathered": lambda t: t.m.jit(lambda a: a * 2, out_shardings=t.named()).lower(t.put("x")),
+    "psum": lambda t: t.m.jit(
+        t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P())).lower(t.put("x")),
+}  # fmt: skip
+
+
+def collectives(lowered):
+    text = lowered.compile().as_text()
+    return {kind: len(re.findall(rf" {kind}(?:-start)?\(", text)) for kind in _KINDS}
+
+
+def outcome(program, t):
+    try:
+        return program(t), None
+    except Exception as error:
+        return None, error
+
+
+def shown(where):
+    """A sharding as text; trailing dimensions that are not split may be left out of a spec."""
+    spec = getattr(where, "spec", None)
+    if spec is None:
+        return str(where)
+    parts = list(spec)
+    while parts and parts[-1] is None:
+        parts.pop()
+    return f"{where.mesh} {parts} {where.memory_kind}"
+
+
+def compare(program):
+    ours, error = outcome(program, Setting(minijax, minijax.sharding))
+    theirs, expected = outcome(program, Setting(jax, jax.sharding))
+    if expected is not None:
+        names = [kind.__name__ for kind in type(error).__mro__]
+        wanted = [kind.__name__ for kind in type(expected).__mro__ if kind is not object]
+        assert set(names) & set(wanted[:-2]), f"upstream raises {expected!r}, minijax {error!r}"
+        return
+    if error is not None:
+        raise error
+    mine, yours = minijax.tree_util.tree_leaves(ours), jax.tree_util.tree_leaves(theirs)
+    assert len(mine) == len(yours)
+    for a, b in zip(mine, yours, strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, atol=1e-5)
+        assert shown(a.sharding) == shown(b.sharding), (a.sharding, b.sharding)
+        assert a.committed == b.committed
+        parts = [(s.device.id, s.index, s.replica_id, s.data.shape) for s in a.addressable_shards]
+        assert parts == [
+            (s.device.id, s.index, s.replica_id, s.data.shape) for s in b.addressable_shards
+        ]
+
+
+def fewer(program):
+    ours = collectives(program(Setting(minijax, minijax.sharding)))
+    theirs = collectives(program(Setting(jax, jax.sharding)))
+    assert all(ours[kind] <= theirs[kind] for kind in _KINDS), (ours, theirs)
+
+
+def main(chosen):
+    for kind, table, check in (("", PROGRAMS, compare), ("collectives of ", COMPILED, fewer)):
+        for name, program in table.items():
+            if chosen not in name:
+                continue
+            try:
+                check(program)
+                problem = None
+            except Exception:
+                problem = traceback.format_exc(limit=3)
+            print(json.dumps({"program": kind + name, "problem": problem}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -6,7 +6,7 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo demo-distributed test lint bench clean
 
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ $(VENV)/examples: pyproject.toml
 
 demo: $(VENV)/examples
 	$(BIN)/python examples/quickstart.py
+
+demo-distributed: $(VENV)/examples
+	$(BIN)/python examples/distributed.py
 
 test: $(VENV)/test lint
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS) $(TESTS)

@@ -114,7 +114,7 @@ for _name, _default in _SETTINGS.items():
     globals()[_name] = _setting_context(_name, *(() if _default is None else (_default,)))
 
 _LIBRARIES = frozenset(
-    ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "dlpack", "dtypes",
+    ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
      "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "sharding", "stages",
      "test_util", "typing",
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")

@@ -92,6 +92,9 @@ programs({
         t.put(None, "y")),
     "ahead of time": lambda t: t.m.jit(lambda a: a * 2).lower(t.put("x")).compile()(t.put("x")),
     "uncommitted beside committed": lambda t: t.put("x") + t.jnp.ones(4),
+    "closes over an array": lambda t: (lambda x: t.m.jit(lambda a: a @ x.T)(X))(t.put("x")),
+    "closes over a large one": lambda t: (lambda x: t.m.jit(lambda a: a * x.sum())(X))(
+        t.put("x", value=np.ones((512, 64), np.float32))),
     "keys": lambda t: t.m.random.normal(t.m.random.key(0), (8, 4)) + t.put("x"),
     "from a callback": lambda t: t.m.make_array_from_callback((8, 4), t.named("x", "y"), lambda i: X[i]),
     "from parts": lambda t: t.m.make_array_from_single_device_arrays((8, 4), t.named("x"), [

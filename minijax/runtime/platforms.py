@@ -33,10 +33,13 @@ _ALIASES = {"gpu": ("cuda", "rocm", "gpu")}
 Device = xla_client.Device
 
 
+client_options: dict[str, Any] = {}  # of the CPU's, when there are several processes
+
+
 def _make_cpu_client():
     settings = local.context.settings
     count = settings.num_cpu_devices
-    options = {} if count < 0 else {"num_devices": count}
+    options = dict(client_options) if count < 0 else {"num_devices": count, **client_options}
     return xla_client.make_cpu_client(asynchronous=settings.cpu_enable_async_dispatch, **options)
 
 
@@ -104,6 +107,11 @@ def backend(platform: str | Any | None = None) -> Any:
                 clients[name] = _factories[name]()
             return clients[name]
     raise RuntimeError(_unknown_platform(platform))
+
+
+def started() -> bool:
+    """Whether any platform has been started."""
+    return bool(_clients)
 
 
 def clear_backends() -> None:

@@ -1,0 +1,5 @@
+"""`minijax.distributed`: programs of several processes. Only re-exports."""
+
+from minijax.runtime.distributed import initialize, is_initialized, shutdown
+
+__all__ = ["initialize", "is_initialized", "shutdown"]

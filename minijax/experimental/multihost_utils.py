@@ -1,0 +1,137 @@
+"""What programs of several processes share. May import the floors below.
+
+A value of every process becomes an array over a mesh of one device from each process and the
+others' beside it; collectives of XLA bring it to all.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from minijax import tree_util
+from minijax.arrays.array import ArrayImpl
+from minijax.runtime import platforms
+from minijax.runtime.distributed import state
+from minijax.runtime.mesh import Mesh, PartitionSpec
+from minijax.runtime.named import NamedSharding, replicated
+from minijax.transforms.assembling import make_array_from_process_local_data
+from minijax.transforms.jit import jit
+
+__all__ = [
+    "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
+    "host_local_array_to_global_array", "live_devices", "process_allgather",
+    "reached_preemption_sync_point", "sync_global_devices",
+]  # fmt: skip
+
+
+def _by_process() -> Mesh:
+    """All devices, a row for each process."""
+    devices = sorted(platforms.devices(), key=lambda device: (device.process_index, device.id))
+    rows = np.array(devices, dtype=object).reshape(platforms.process_count(), -1)
+    return Mesh(rows, ("processes", "local_devices"))
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The values of every process, as NumPy arrays: stacked, or concatenated if `tiled`.
+
+    Arrays that span processes are gathered whole.
+    """
+    mesh = _by_process()
+
+    def gather(x):
+        if isinstance(x, ArrayImpl) and not x.is_fully_addressable:
+            whole = jit(lambda a: a, out_shardings=replicated(x.sharding.mesh))(x)
+            return np.asarray(whole)
+        x = np.asarray(x)
+        if platforms.process_count() == 1:
+            return x if tiled else x[None]
+        rows = x if tiled and x.ndim else x[None]
+        spread = NamedSharding(mesh, PartitionSpec("processes"))
+        whole = make_array_from_process_local_data(spread, rows)
+        return np.asarray(jit(lambda a: a, out_shardings=replicated(mesh))(whole))
+
+    return tree_util.tree_map(gather, in_tree)
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The values of one process, process 0 unless another says that it is the source, in all."""
+    if platforms.process_count() == 1:
+        return tree_util.tree_map(np.asarray, in_tree)
+    if is_source is None:
+        is_source = platforms.process_index() == 0
+
+    def choose(x):
+        x = np.asarray(x)
+        kept = x if is_source else np.zeros_like(x)
+        return process_allgather(kept).sum(axis=0, dtype=x.dtype)
+
+    return tree_util.tree_map(choose, in_tree)
+
+
+def sync_global_devices(name: str) -> None:
+    """Wait until every process has come to this call with the same name."""
+    if platforms.process_count() > 1:
+        number = np.uint32(zlib.crc32(name.encode()))
+        assert_equal(number, f"sync_global_devices name mismatch ('{name}')")
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """AssertionError unless the values are the same in every process."""
+    for rows in tree_util.tree_leaves(process_allgather(in_tree)):
+        if not all(np.array_equal(rows[0], row) for row in rows):
+            raise AssertionError(f"{fail_message} Expected equal values; got {rows.tolist()}.")
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """Each process's part of arrays as arrays over a mesh of all."""
+    specs = _specs(pspecs, local_inputs)
+    leaves, tree = tree_util.flatten(local_inputs)
+    return tree.unflatten([
+        make_array_from_process_local_data(NamedSharding(global_mesh, spec), leaf)
+        for leaf, spec in zip(leaves, specs, strict=True)
+    ])  # fmt: skip
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+    """The part of arrays over a mesh that this process has, as NumPy arrays."""
+
+    def part(x):
+        shards = {tuple([(s.start or 0) for s in p.index]): p for p in x.addressable_shards}
+        starts = sorted(shards)
+        low = [min(start[axis] for start in starts) for axis in range(x.ndim)]
+        high = [
+            max(start[axis] + shards[start].data.shape[axis] for start in starts)
+            for axis in range(x.ndim)
+        ]
+        out = np.empty([h - s for h, s in zip(high, low, strict=True)], x.dtype)
+        for start, shard in shards.items():
+            place = tuple([
+                slice(at - begin, at - begin + size)
+                for at, begin, size in zip(start, low, shard.data.shape, strict=True)
+            ])  # fmt: skip
+            out[place] = np.asarray(shard.data)
+        return out
+
+    return tree_util.tree_map(part, global_inputs)
+
+
+def _specs(pspecs: Any, tree: Any) -> list[PartitionSpec]:
+    is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
+    found = tree_util.broadcast_prefix(pspecs, tree, is_leaf=is_spec)
+    return [PartitionSpec() if spec is None else spec for spec in found]
+
+
+def live_devices(devices: list[Any]) -> list[Any]:
+    """Those of these devices whose processes are alive."""
+    if state.client is None:
+        return list(devices)
+    alive = state.client.get_live_nodes(sorted({device.process_index for device in devices}))
+    return [device for device in devices if device.process_index in alive]
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether the cluster's scheduler announced an end: no notice is listened for here."""
+    return False

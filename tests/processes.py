@@ -1,0 +1,133 @@
+"""One process of several, in tests and by hand: `python -m tests.processes NAME COUNT NUMBER PORT`.
+
+Each program runs in every process at once and raises where something is not as it should be.
+"""
+
+import os
+import sys
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax.experimental import multihost_utils
+from minijax.sharding import Mesh, NamedSharding
+from minijax.sharding import PartitionSpec as P
+
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def mesh():
+    return Mesh(np.array(minijax.devices()), ("d",))
+
+
+@program
+def training(count, number):
+    """Data-parallel training gives what one process computes with all of the data."""
+    rng = np.random.RandomState(0)
+    data = rng.randn(4 * count, 3).astype(np.float32)
+    target = data @ np.array([1.0, -2.0, 0.5], np.float32)
+    whole = NamedSharding(mesh(), P("d"))
+    mine = slice(4 * number, 4 * number + 4)
+    x = minijax.make_array_from_process_local_data(whole, data[mine])
+    y = minijax.make_array_from_process_local_data(whole, target[mine])
+
+    def loss(w, x, y):
+        return jnp.mean((x @ w - y) ** 2)
+
+    step = minijax.jit(lambda w, x, y: w - 0.1 * minijax.grad(loss)(w, x, y))
+    w, alone = jnp.zeros(3), np.zeros(3, np.float32)
+    for _ in range(5):
+        w = step(w, x, y).block_until_ready()  # collectives of two steps must not meet
+        alone = alone - 0.1 * 2 / len(data) * data.T @ (data @ alone - target)
+    np.testing.assert_allclose(np.asarray(w), alone, rtol=1e-4)
+
+
+@program
+def resharding(count, number):
+    size = 2 * count
+    x = minijax.make_array_from_callback(
+        (size, size),
+        NamedSharding(mesh(), P("d")),
+        lambda index: np.arange(size * size, dtype=np.float32).reshape(size, size)[index],
+    )
+    y = minijax.jit(lambda a: a, out_shardings=NamedSharding(mesh(), P(None, "d")))(x)
+    for shard in y.addressable_shards:
+        whole = np.arange(size * size, dtype=np.float32).reshape(size, size)
+        np.testing.assert_array_equal(np.asarray(shard.data), whole[shard.index])
+    gathered = multihost_utils.process_allgather(y, tiled=True)
+    np.testing.assert_array_equal(gathered, whole)
+
+
+@program
+def collectives(count, number):
+    size = 2 * count
+    x = np.arange(float(size * size), dtype=np.float32).reshape(size, size)
+    where = mesh()
+
+    def run(f, out=P("d")):
+        mapped = minijax.shard_map(f, mesh=where, in_specs=P("d"), out_specs=out)
+        whole = minijax.make_array_from_callback(
+            x.shape, NamedSharding(where, P("d")), lambda i: x[i]
+        )
+        return multihost_utils.process_allgather(minijax.jit(mapped)(whole), tiled=True)
+
+    lax = minijax.lax
+    np.testing.assert_allclose(run(lambda a: lax.psum(a, "d"), P()), x.sum(0, keepdims=True))
+    np.testing.assert_allclose(run(lambda a: lax.pmax(a, "d"), P()), x.max(0, keepdims=True))
+    np.testing.assert_allclose(run(lambda a: lax.all_gather(a, "d", tiled=True))[:size], x)
+    ring = [(i, (i + 1) % size) for i in range(size)]
+    np.testing.assert_allclose(run(lambda a: lax.ppermute(a, "d", ring)), np.roll(x, 1, 0))
+    np.testing.assert_allclose(
+        run(lambda a: lax.all_to_all(a, "d", 1, 1, tiled=True)).shape, x.shape
+    )
+    parts = run(lambda a: lax.psum_scatter(a, "d", scatter_dimension=1, tiled=True))
+    np.testing.assert_allclose(parts[:, 0], x.sum(0))
+
+
+@program
+def helpers(count, number):
+    multihost_utils.sync_global_devices("start")
+    assert minijax.process_count() == count and minijax.process_index() == number
+    assert len(minijax.devices()) == 2 * count and len(minijax.local_devices()) == 2
+    np.testing.assert_array_equal(
+        multihost_utils.process_allgather(np.int32(number)), np.arange(count)
+    )
+    np.testing.assert_array_equal(
+        multihost_utils.broadcast_one_to_all(np.arange(3) + number), np.arange(3)
+    )
+    x = minijax.make_array_from_process_local_data(NamedSharding(mesh(), P("d")), np.ones(2))
+    with pytest.raises(RuntimeError, match="process_allgather"):
+        np.asarray(x)
+
+
+@program
+def killed(count, number):
+    """The last process ends without a word; the others must end too."""
+    multihost_utils.sync_global_devices("start")
+    if number == count - 1:
+        os._exit(17)
+    multihost_utils.sync_global_devices("never")
+
+
+def main(name, count, number, port):
+    options = {"initialization_timeout": 60}
+    if name == "killed":
+        options["heartbeat_timeout_seconds"] = 10
+    minijax.distributed.initialize(f"127.0.0.1:{port}", count, number, **options)
+    PROGRAMS[name](count, number)
+    minijax.distributed.shutdown()
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:5]))

@@ -54,7 +54,7 @@ class TypePromotionError(ValueError):
     """Two dtypes have no common type under the promotion rules in force."""
 
 
-class KeyReuseError(RuntimeError):
+class KeyReuseError(JAXTypeError):
     """One random key was consumed twice."""
 
 

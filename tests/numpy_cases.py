@@ -3,6 +3,7 @@
 `jnp` is the library under test, `np` is NumPy; the other names are the arrays of `INPUTS`.
 """
 
+import jax
 import numpy as np
 
 _rng = np.random.RandomState(0)
@@ -519,6 +520,11 @@ jnp.round(i, 2)
 jnp.round(h * 100, -1)
 jnp.around(c)
 jnp.power(f, 2)
+jnp.pow(f, 2)
+jnp.spacing(f)
+jnp.spacing(h)
+jnp.spacing(jnp.array([0.0, -0.0, 1e-30, -1.0, jnp.inf, jnp.nan, 3e38]))
+jnp.spacing(jnp.array([0.0, -0.0, -1.0, -jnp.inf], jnp.bfloat16))
 jnp.power(p, 0.5)
 jnp.power(g, i)
 jnp.power(i, 3)
@@ -544,6 +550,7 @@ jnp.array_equiv(f, m)
 jnp.nan_to_num(nan)
 jnp.nan_to_num(nan, nan=7.0, posinf=1.0)
 jnp.frexp(f)
+jnp.frexp(jnp.array([0.0, jnp.inf, jnp.nan, 1e-40, -3.0]))
 jnp.modf(f)
 jnp.ldexp(f, i)
 jnp.logaddexp(f, m)
@@ -627,6 +634,10 @@ jnp.polydiv(p, f[:2], trim_leading_zeros=True)
 m.nonzero(), f[b], i[b], m[bm]
 f.item(0), i.tolist(), f.tobytes(), complex(s), int(n), float(s), bool(n)
 jnp.einsum_path("ij,jk", m, m2)[0]
+jnp.array_repr(f), jnp.array_repr(c), jnp.array_repr(e0), jnp.array_repr(h)
+jnp.from_dlpack(f), jnp.from_dlpack(np.arange(3.0, dtype=np.float32))
+isinstance(jnp.add, jnp.ufunc), isinstance(f, jnp.ndarray), jnp.ComplexWarning.__name__
+jnp.get_printoptions()["precision"], jnp.set_printoptions(), type(jnp.printoptions()).__name__
 """
 
 # What raises, and must raise the same class of error.
@@ -767,6 +778,9 @@ jnp.vectorize(jnp.dot, signature="bad")(m, m2)
 jnp.negative.reduce(f)
 jnp.add.at(f, 0, 1.0)
 jnp.fromfile("x")
+jnp.load("/nowhere")
+jnp.save(object(), f)
+jnp.savez(object(), f)
 jnp.fromiter([1])
 f.__setitem__(0, 1.0)
 hash(f)
@@ -843,5 +857,16 @@ jnp.expand_dims(f, 1) * jnp.squeeze(m[None])[0]
 """
 
 
+# Upstream 0.12 gives tuples for lists, refuses cross products of vectors of 2, gives `tri` another
+# dtype, and flushes numbers below the normal ones; minijax does what 0.10 does.
+OLD = tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12)
+_CHANGED = (
+    "jnp.meshgrid(f", "jnp.atleast_2d(s, f)", "jnp.broadcast_arrays(f, m", "jnp.cross(f[:2]",
+    "jnp.tri(3, 4", "jnp.frexp(jnp.array(",
+)  # fmt: skip
+
+
 def lines(text):
-    return [line for line in text.strip().splitlines() if line and not line.startswith("#")]
+    """The rows of a table, but for those in which a newer upstream differs on purpose."""
+    rows = [line for line in text.strip().splitlines() if line and not line.startswith("#")]
+    return [row for row in rows if OLD or not row.startswith(_CHANGED)]

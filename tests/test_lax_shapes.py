@@ -70,10 +70,14 @@ CASES = {
 }  # fmt: skip
 
 
+# Since then upstream takes a vector of starts apart with another primitive.
+OLD = tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_transforms(name):
     function, *args = CASES[name]
-    check(function, *args)
+    check(function, *args, jaxpr=OLD or name != "dynamic_slice of a vector")
 
 
 def test_indices_of_one_row():

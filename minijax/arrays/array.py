@@ -256,8 +256,8 @@ class ArrayImpl(Array):
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._stored}"
         weak = ", weak_type=True" if self.aval.weak_type else ""
         suffix = f"dtype={self.dtype.name}{weak})"
-        if self.aval.size == 0 and self.aval.ndim > 1:
-            body = f"[], shape={self.shape}".replace(" ", " ")
+        if self.aval.size == 0:
+            body = f"[], shape={self.shape}"
         else:
             body = np.array2string(self._value, separator=", ", prefix="Array(", suffix=",")
         last = body.rfind("\n") + 1

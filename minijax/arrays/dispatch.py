@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -177,8 +177,12 @@ class Program:
 
     __slots__ = (
         "checked", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
-        "lowered", "name", "out_signatures", "simple", "targets",
+        "lowered", "name", "out_signatures", "simple", "targets", "watch",
     )  # fmt: skip
+
+    # Set by `lax.key_reuse`: from a jaxpr, a function to call with the arguments before a run, which
+    # gives one to call with the results; or None.
+    watching: Callable[[ClosedJaxpr], Callable | None] | None = None
 
     def __init__(self, lowered: Lowered, executable: Any):
         where = lowered.place
@@ -202,13 +206,17 @@ class Program:
             for aval, out in zip(stored, outs, strict=True)
         ]
         self.simple = False
+        self.watch: Callable | None = None
         settings = local.context.settings
         self.checked = settings.debug_nans or settings.debug_infs
 
-    def specialize(self, signatures: Sequence[Signature]) -> None:
-        """Note that calls with these signatures need no selection, move or check."""
+    def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
+        """Note whether calls with these signatures need no selection, move or check."""
+        if local.context.settings.debug_key_reuse and Program.watching is not None:
+            self.watch = Program.watching(closed)
         self.simple = (
-            self.kept == list(range(len(signatures)))
+            self.watch is None
+            and self.kept == list(range(len(signatures)))
             and not self.hidden
             and not self.checked
             and not self.effects
@@ -217,6 +225,7 @@ class Program:
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
         operands = [a._buffer for a in args] if self.simple else self.prepare(args)
+        watched = None if self.watch is None else self.watch(args)
         try:
             if self.effects:
                 results = _pending.run(self, operands)
@@ -228,6 +237,8 @@ class Program:
         outs = list(map(ArrayImpl, results, self.out_signatures))
         if self.checked:
             check_finite(outs, self.name)
+        if watched is not None:
+            watched(outs)
         return outs
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
@@ -349,7 +360,7 @@ def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **opt
     except KeyError:
         pass
     program = compile_lowered(lower_program(closed, name, signatures, **_thawed(options)))
-    program.specialize(signatures)
+    program.specialize(signatures, closed)
     closed.memo[key] = program
     return program
 
@@ -413,7 +424,7 @@ def _compile_primitive(primitive, signatures, params) -> Program:
     eqn = JaxprEqn(in_vars, out_vars, primitive, params, primitive.effects_of(params))
     closed = ClosedJaxpr(Jaxpr([], in_vars, out_vars, [eqn]))
     program = compile_lowered(lower_program(closed, primitive.name, signatures, keep_unused=True))
-    program.specialize(signatures)
+    program.specialize(signatures, closed)
     return program
 
 

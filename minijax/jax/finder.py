@@ -26,17 +26,15 @@ class Face(types.ModuleType):
     """`jax`: the names of `minijax`, less the rooms that upstream has not."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in names.PRIVATE_ROOMS:
-            if f"jax.{name}" in names.BORROWED:
-                return importlib.import_module(f"jax.{name}")
-            try:
-                return getattr(minijax, name)
-            except AttributeError:
-                pass
+        if f"jax.{name}" in names.BORROWED:
+            return importlib.import_module(f"jax.{name}")
+        value = getattr(minijax, name, None)  # no public name stands for None
+        if value is not None and not is_private_room(value):
+            return value
         raise AttributeError(missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
-        shown = {name for name in dir(minijax) if name not in names.PRIVATE_ROOMS}
+        shown = {name for name in dir(minijax) if not is_private_room(vars(minijax).get(name))}
         return sorted({*shown, *self.__dict__})
 
     def __repr__(self) -> str:
@@ -62,6 +60,12 @@ class Borrowed(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*names.BORROWED[self.__name__], *self.__dict__})
+
+
+def is_private_room(value: Any) -> bool:
+    """Whether it is a module that upstream has no public one for."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else ""
+    return name.removeprefix("minijax.") in names.PRIVATE_ROOMS
 
 
 def missing(name: str) -> str:

@@ -23,7 +23,7 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
 __all__ = [
     "bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type",
-    "convert_element_type_p", "copy_p", "reduce_precision", "reduce_precision_p", "stage",
+    "convert_element_type_p", "copy_p", "dtype", "reduce_precision", "reduce_precision_p", "stage",
     "stage_p", "stop_gradient", "stop_gradient_p",
 ]  # fmt: skip
 
@@ -285,3 +285,11 @@ def _(trace, args, params):
 def stage(x: Any, /) -> Any:
     """Lift a number or NumPy array into the trace at work; outside of any, an array."""
     return stage_p.bind(x)
+
+
+def dtype(x: Any) -> Any:
+    """The dtype that a value, a dtype or a Python type has in the current mode.
+
+    ValueError for None; TypeError for what has no dtype, or one that no array can have.
+    """
+    return dtypes.dtype(x, canonicalize=True)

@@ -142,7 +142,7 @@ def full_like(
             f"full_like takes a scalar fill_value, got one of shape {np.shape(fill_value)}."
         )
     if isinstance(dtype, dtypes.ExtendedDType) and not isinstance(fill_value, Array):
-        return dtype.zeros(ShapedArray(shape, dtype))
+        return dtype.full(ShapedArray(shape, dtype), fill_value)
     fill_value = _scalar(fill_value, dtype)
     if weak and not isinstance(fill_value, Array):
         fill_value = fill_value.item()

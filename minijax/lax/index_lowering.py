@@ -13,7 +13,8 @@ from minijax import dtypes
 from minijax.core.avals import ShapedArray
 from minijax.lax.index_numbers import GatherScatterMode, window_sizes
 from minijax.lax.shapes import trailing
-from minijax.lowering.module import i64_array
+from minijax.lowering.module import Value, i64_array
+from minijax.lowering.types import physical
 
 __all__ = ["lower_gather", "lower_scatter"]
 
@@ -96,8 +97,10 @@ def lower_gather(
         return gathered
     rows = [d for d in range(out.ndim) if d not in numbers.offset_dims]
     inside = _within(b, operand, indices, numbers.start_index_map, slice_sizes)
-    inside = b.broadcast(inside, out.shape, rows)
-    return b.op("stablehlo.select", (inside, gathered, b.full(fill_value, out)), out)
+    stored = physical(out)
+    inside = b.broadcast(inside, stored.shape, rows)
+    operands = (inside, Value(gathered.name, stored), b.full(fill_value, stored))
+    return Value(b.op("stablehlo.select", operands, stored).name, out)
 
 
 def lower_scatter(

@@ -136,6 +136,8 @@ def _default_fill(dtype: Any) -> Any:
         return int(dtypes.iinfo(dtype).max)
     if dtype == np.bool_:
         return True
+    if dtypes.is_extended(dtype):
+        return 2**32 - 1  # of each word of a random key
     raise ValueError(f"gather: there is no fill value for dtype {dtype.name}: give fill_value.")
 
 

@@ -8,7 +8,7 @@ hold the implementations that there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -209,18 +209,28 @@ def _keeps_leading_axes(p: Primitive) -> None:
 _traced: dict[tuple, ClosedJaxpr] = {}
 
 
-def mapped_over_keys(fun: Callable, operands: tuple, depth: int) -> Any:
-    """`fun` of one key, mapped over `depth` leading axes that all operands share."""
-    if depth == 0:
+def mapped_over_keys(fun: Callable, operands: Sequence[Any], depth: int | Sequence[int]) -> Any:
+    """`fun` of one key, mapped over leading axes: `depth` of each operand, or a number for all.
+
+    An operand with fewer of them than the others is the same for all of their elements.
+    """
+    depths = [depth] * len(operands) if isinstance(depth, int) else list(depth)
+    most = max(depths)
+    if most == 0:
         return fun(*operands)
-    axis = AxisData(None, operands[0].shape[0])
-    outs, dims = batch_flat(
-        lambda *xs: [mapped_over_keys(fun, xs, depth - 1)], axis, operands, [0] * len(operands)
+    dims = [0 if one == most else None for one in depths]
+    size = next(x.shape[0] for x, dim in zip(operands, dims, strict=True) if dim == 0)
+    inner = [one - (dim == 0) for one, dim in zip(depths, dims, strict=True)]
+    axis = AxisData(None, size)
+    outs, out_dims = batch_flat(
+        lambda *xs: [mapped_over_keys(fun, xs, inner)], axis, operands, dims
     )
-    return to_front(outs[0], dims[0], axis.size)
+    return to_front(outs[0], out_dims[0], size)
 
 
-def _lower_with(b, impl: PRNGImpl, which: str, operands: list[Value], depth: int, *extra) -> Value:
+def _lower_with(
+    b, impl: PRNGImpl, which: str, operands: Sequence[Value], depth: int | tuple[int, ...], *extra
+) -> Value:
     """Call the function that one of the four makes, traced on words and mapped over keys."""
     out = b.out
     words = [Value(x.name, physical(x.aval)) for x in operands]
@@ -282,7 +292,7 @@ def _(keys, *, shape):
 
 def _checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if any(size < 0 for size in shape):
-        raise ValueError(f"{name}: the shape {shape} has a negative size: give sizes of 0 or more.")
+        raise TypeError(f"{name}: the shape {shape} has a negative size: give sizes of 0 or more.")
     return shape
 
 
@@ -330,13 +340,14 @@ def _with_rank(x: Any, rank: int) -> Any:
 
 @random_fold_in_p.lower
 def _(b, keys, msgs):
+    # What is one number stays one: a generator may make other bits of it for each key otherwise.
     impl, shape, out = keys.dtype._impl, b.out.shape, b.out
     full = [
-        x if x.shape == shape else b.broadcast(x, shape, range(len(shape)) if x.shape else ())
+        x if x.shape in (shape, ()) else b.broadcast(x, shape, range(len(shape)))
         for x in (keys, msgs)
     ]
     b.out = out
-    return _lower_with(b, impl, "fold_in", full, len(shape))
+    return _lower_with(b, impl, "fold_in", full, tuple([len(x.shape) for x in full]))
 
 
 random_bits_p = Primitive("random_bits")

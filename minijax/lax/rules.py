@@ -117,13 +117,20 @@ _scalars: dict[tuple, np.generic] = {}
 
 
 def scalar_like(value: complex, x: Any) -> np.generic:
-    """A number as a scalar of the dtype of an array or number."""
-    key = (value, get_aval(x).dtype)
+    """A number as a scalar of the dtype of an array or number; weak where that is."""
+    aval = get_aval(x)
+    dtype = aval.dtype
+    key = (value, dtype, aval.weak_type)
     try:
-        return _scalars[key]
+        scalar = _scalars[key]
     except KeyError:
-        scalar = _scalars[key] = np.asarray(value, key[1])[()]
-        return scalar
+        scalar = np.asarray(value, dtype)[()]
+        if aval.weak_type:
+            scalar = scalar.item()
+        _scalars[key] = scalar
+    if aval.weak_type and get_aval(scalar).dtype != dtype:
+        return dtype.type(scalar)  # Python's numbers are not of this dtype in this mode
+    return scalar
 
 
 # -- primitives that work on elements -------------------------------------------------------------

@@ -137,9 +137,17 @@ def _lower_pow(b, x, y):
     return b.op("stablehlo.power", (x, b.convert(y, x.dtype)), b.out)
 
 
+def _strong(x: Any) -> Any:
+    aval = get_aval(x)
+    if not aval.weak_type:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False, sharding=None)
+
+
 def _pow_dx(t, out, x, y):
     dtype = get_aval(x).dtype
     if get_aval(y).dtype == dtype:
+        x, y = _strong(x), _strong(y)
         slope = mul_p.bind(y, pow_p.bind(x, sub_p.bind(y, _one(y))))
     else:
         # A whole power: its slope is zero where the exponent is, even at 0 and at infinity.

@@ -16,7 +16,8 @@ _ELEMENT_TYPES = {
     "int2": "i2", "int4": "i4", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint2": "ui2", "uint4": "ui4", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
     "uint64": "ui64",
-    "float4_e2m1fn": "f4E2M1FN", "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3",
+    "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN",
+    "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3",
     "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU",
@@ -29,7 +30,13 @@ def element_type(dtype: np.dtype) -> str:
     """The StableHLO element type of a dtype. float0 is stored as booleans."""
     if dtype == dtypes.float0:
         return "i1"
-    return _ELEMENT_TYPES[dtype.name]
+    try:
+        return _ELEMENT_TYPES[dtype.name]
+    except KeyError:
+        raise NotImplementedError(
+            f"StableHLO has no element type for {dtype.name}, so that no program can compute with "
+            "it: convert to a wider dtype, such as int2 or int8, before it becomes an array."
+        ) from None
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

@@ -95,14 +95,28 @@ def nextafter(x, y, /):
 
 @library
 def spacing(x, /):
-    """The distance from x to the next number away from zero. Source: numpy.spacing."""
+    """The distance from x to the next number away from zero, with the sign of x.
+
+    For float16 to the next larger number, as in NumPy. ValueError for complex,
+    NotImplementedError for numbers of 8 bits. Source: numpy.spacing.
+    """
     check_arraylike("spacing", x)
     x = promote_one_inexact("spacing", x)
     if _is_complex(x):
         raise ValueError("jnp.spacing is not defined for complex inputs: take the real part.")
-    x = converted(x, x.aval.dtype)
-    towards = copysign(converted(np.inf, x.aval.dtype), x)
-    return sub_p.bind(arithmetic.nextafter(x, towards), x)
+    dtype = x.aval.dtype
+    x = converted(x, dtype)
+    if dtype == np.float16:
+        return sub_p.bind(arithmetic.nextafter(x, number_like(x, np.inf)), x)
+    if dtype.itemsize < 2:
+        raise NotImplementedError(
+            f"jnp.spacing only supports 16, 32, and 64-bit types; got {dtype.name}: convert first."
+        )
+    towards = copysign(converted(np.inf, dtype), x)
+    distance = sub_p.bind(arithmetic.nextafter(x, towards), x)
+    # XLA may flush the smallest number to zero in the subtraction.
+    least = copysign(number_like(x, float(dtypes.finfo(dtype).smallest_subnormal)), x)
+    return where(compare.eq_p.bind(distance, number_like(x, 0)), least, distance)
 
 
 @library
@@ -255,7 +269,11 @@ def frexp(x, /):
     x = promote_one_inexact("frexp", x)
     if _is_complex(x):
         raise TypeError("frexp does not support complex-valued inputs: take the real part.")
-    x = converted(x, x.aval.dtype)
+    return _frexp(converted(x, x.aval.dtype))
+
+
+@custom_jvp
+def _frexp(x):
     dtype = x.aval.dtype
     fraction, width = _LAYOUT[dtype]
     integer = np.dtype(f"int{dtype.itemsize * 8}")
@@ -270,10 +288,17 @@ def frexp(x, /):
     kept = and_p.bind(bits, ~integer.type(int(mask) << fraction))
     mantissa = or_p.bind(kept, integer.type((bias - 1) << fraction))
     special = or_p.bind(compare.eq_p.bind(x, number_like(x, 0)), not_p.bind(isfinite(x)))
-    return (
-        where(special, x, bitcast_convert_type(mantissa, dtype)),
-        where(special, np.int32(0), exponent),
-    )
+    exponent = where(special, np.int32(0), exponent)
+    mantissa = where(special, x, bitcast_convert_type(mantissa, dtype))
+    return mantissa, exponent
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals, tangents):
+    mantissa, exponent = _frexp(*primals)
+    scale = transcendental.exp2(converted(arithmetic.neg(exponent), mantissa.aval.dtype))
+    nothing = np.zeros(exponent.aval.shape, dtypes.float0)
+    return (mantissa, exponent), (multiply(tangents[0], scale), nothing)
 
 
 @library

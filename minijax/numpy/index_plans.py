@@ -31,7 +31,7 @@ from minijax.lax.index_numbers import (
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import broadcast_shapes, expand_dims, rev_p, squeeze_p
 from minijax.lax.slicing import slice_p
-from minijax.numpy.index_terms import ARRAY, INT, NEW, SLICE, Terms
+from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms
 from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval
 
 __all__ = [
@@ -204,7 +204,7 @@ def _read_by_dynamic_slice(x: Any, index: Terms, places: list[tuple], wrap: bool
 
 
 def _is_known(term: tuple) -> bool:
-    return term[0] is SLICE or term[2]
+    return term[4] is not OPEN if term[0] is SLICE else term[2]
 
 
 def _start(term: tuple, size: int, dtype: np.dtype, wrap: bool) -> Any:
@@ -332,7 +332,7 @@ class _Planner:
 
     def add_slice(self, axis: int, start: Any, count: int, step: int) -> None:
         if step == 1:
-            if count != self.index.shape[axis]:
+            if count != self.index.shape[axis] or isinstance(start, Array):
                 self.columns.append((start, ()))
                 self.map.append(axis)
                 self.sizes[axis] = count
@@ -346,7 +346,7 @@ class _Planner:
         self.shape.append(count)
         self.depth += 1
 
-    def steps(self, start: int, count: int, step: int) -> Any:
+    def steps(self, start: Any, count: int, step: int) -> Any:
         """The places of a slice with gaps, in the order of memory."""
         kind = self.dtype.type
         places = iota_p.bind(dtype=self.dtype, shape=(count,), dimension=0, sharding=None)
@@ -354,7 +354,8 @@ class _Planner:
             first = start + (count - 1) * -step
             places = add_p.bind(kind(first), mul_p.bind(kind(step), places))
             return rev_p.bind(places, dimensions=(0,))
-        return add_p.bind(kind(start), mul_p.bind(kind(step), places))
+        first = _as_place(start, self.dtype)
+        return add_p.bind(first, mul_p.bind(kind(step), places))
 
     def vectors(self) -> Any:
         if not self.columns:

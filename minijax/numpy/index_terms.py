@@ -9,6 +9,9 @@ May import the floors below. A term is a tuple that begins with its kind:
   the last in the order of memory, even if `step` runs against it
 - `(ARRAY, value, known)`: places given by an array
 
+A `Slice` whose start is traced, or that ends outside, has an array for `start` and `OPEN` for
+`limit`.
+
 The ellipsis is written out, and boolean masks have become the places where they hold.
 """
 
@@ -25,10 +28,12 @@ from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.lax.joining import stack
+from minijax.numpy.dynamic_slices import Slice
 
-__all__ = ["ARRAY", "INT", "NEW", "SLICE", "Terms", "parse"]
+__all__ = ["ARRAY", "INT", "NEW", "OPEN", "SLICE", "Terms", "parse"]
 
 NEW, INT, SLICE, ARRAY = "new", "int", "slice", "array"
+OPEN = "open"
 
 
 class Terms:
@@ -80,6 +85,9 @@ def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
         elif kind is slice:
             terms.append(_slice(item, sizes[axis], position))
             axis += 1
+        elif kind is Slice:
+            terms.append(_computed_slice(item, sizes[axis], position))
+            axis += 1
         elif kind is int:
             terms.append(_int(item, sizes[axis], axis, wrap))
             axis += 1
@@ -125,7 +133,7 @@ def _sequence(idx: Sequence) -> tuple:
 def _item(item: Any, position: int) -> Any:
     """None, Ellipsis, a slice, an int, or an array of integers or booleans."""
     kind = type(item)
-    if kind is int or kind is slice or item is None or item is Ellipsis:
+    if kind is int or kind is slice or kind is Slice or item is None or item is Ellipsis:
         return item
     if kind is ArrayImpl and item.aval.dtype in _INTEGERS:
         return item
@@ -216,6 +224,33 @@ def _slice(item: slice, size: int, position: int) -> tuple:
     if step < 0:
         return SLICE, start + (count - 1) * step, count, step, start + 1
     return SLICE, start, count, step, stop
+
+
+def _computed_slice(item: Slice, size: int, position: int) -> tuple:
+    """A window of a given size; one that is not known to lie within the array stays open."""
+    start, step = item.start, item.stride
+    if isinstance(item.size, Tracer):
+        raise IndexError(
+            f"the size of a slice must be static; got the traced {item.size!r} at position "
+            f"{position}: pass it as a Python integer."
+        )
+    count = as_index(item.size)
+    if count < 0 or (count > size and step == 1):
+        raise TypeError(
+            f"the size of a slice must be from 0 to {size}, the size of its axis; got {count} at "
+            f"position {position}."
+        )
+    if isinstance(start, Array):
+        if start.ndim or not dtypes.issubdtype(start.dtype, np.integer):
+            raise TypeError(
+                "the start of a slice must be an integer scalar; got "
+                f"{start.aval.str_short()} at position {position}."
+            )
+        return SLICE, start, count, step, OPEN
+    start = as_index(start)
+    if start >= 0 and start + max(count - 1, 0) * step < size:
+        return SLICE, start, count, step, start + max(count - 1, 0) * step + (count > 0)
+    return SLICE, as_array(np.int32(start)), count, step, OPEN
 
 
 def _int(place: int, size: int, axis: int, wrap: bool) -> tuple:

@@ -34,7 +34,7 @@ from minijax.numpy.index_plans import (
     write,
     write_window,
 )
-from minijax.numpy.index_terms import ARRAY, INT, NEW, SLICE, Terms, parse
+from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, parse
 from minijax.numpy.promotion import filled_like
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.runtime.sharding import SingleDeviceSharding
@@ -51,6 +51,7 @@ _programs = program_table()
 # -- an index in two parts: what is static, and operands -----------------------------------------
 
 _WITHIN, _OUTSIDE, _SCALAR, _WINDOW, _KNOWN = "within", "outside", "scalar", "window", "known"
+_OPEN_WINDOW = "open window"
 
 
 def _split(index: Terms, clamp: bool) -> tuple[tuple, list[ArrayImpl], bool]:
@@ -71,8 +72,12 @@ def _split(index: Terms, clamp: bool) -> tuple[tuple, list[ArrayImpl], bool]:
         size = index.shape[axis]
         axis += 1
         if kind is SLICE:
-            _, start, count, step, _ = term
-            if step != 1 or count == size:
+            _, start, count, step, limit = term
+            if limit is OPEN:
+                key += (_OPEN_WINDOW, count, step)
+                operands.append(concrete(start))
+                window = False
+            elif step != 1 or count == size:
                 key.append(term)
             else:
                 key.append(_WINDOW)
@@ -104,6 +109,8 @@ def _joined(key: tuple, shape: tuple[int, ...], operands: tuple) -> Terms:
             terms.append(part)
         elif part is _WINDOW:
             terms.append((SLICE, next(rest), next(parts), 1, None))
+        elif part is _OPEN_WINDOW:
+            terms.append((SLICE, next(rest), next(parts), next(parts), OPEN))
         else:
             value = next(rest)
             known = part is not _SCALAR and part is not ARRAY

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 
 __all__ = [
@@ -23,23 +22,7 @@ printoptions = np.printoptions
 can_cast = np.can_cast
 save = np.save
 savez = np.savez
-
-
-def array_repr(
-    arr: Any,
-    max_line_width: int | None = None,
-    precision: int | None = None,
-    suppress_small: bool | None = None,
-) -> str:
-    """The text of an array with its type. Source: numpy.array_repr."""
-    if not isinstance(arr, ArrayImpl):
-        return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
-    value = np.asarray(arr)
-    suffix = f", dtype={arr.dtype.name})"
-    body = np.array2string(
-        value, max_line_width, precision, suppress_small, ", ", prefix="ArrayImpl(", suffix=suffix
-    )
-    return f"ArrayImpl({body}{suffix}"
+array_repr = np.array_repr
 
 
 def array_str(

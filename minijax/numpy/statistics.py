@@ -101,6 +101,8 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         raise NotImplementedError(
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
         )
+    if weights is not None:
+        a, weights = promote_dtypes_inexact(a, to_array(name, weights, 2))
     a, q = promote_one_inexact(name, a), promote_one_inexact(name, q)
     if a.aval.dtype.kind == "c":
         raise ValueError(
@@ -113,7 +115,9 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     keep = [i for i in range(a.aval.ndim) if i not in axes]
     rows = _rows_last(a, axes, keep)
     if weights is not None:
-        weights = _rows_last(_weights_like(name, a, weights, axis, axes), axes, keep)
+        if weights.aval.shape != a.aval.shape:
+            weights = _spread_weights(a, weights, axis, axes)
+        weights = _rows_last(weights, axes, keep)
         found = _weighted(rows, q, weights, skip_nan)
     else:
         found = _of_sorted(rows, q, method, skip_nan)
@@ -128,13 +132,6 @@ def _rows_last(a: Any, axes: tuple[int, ...], keep: list[int]) -> Any:
     a = transpose_p.bind(a, permutation=(*keep, *axes)) if a.aval.ndim > 1 else a
     length = int(np.prod([a.aval.shape[i] for i in range(len(keep), a.aval.ndim)], dtype=np.int64))
     return reshaped(a, (*a.aval.shape[: len(keep)], length))
-
-
-def _weights_like(name: str, a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any:
-    weights = promote_one_inexact(name, weights)
-    if weights.aval.shape == a.aval.shape:
-        return weights
-    return _spread_weights(a, weights, axis, axes)
 
 
 def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
@@ -205,7 +202,7 @@ def _weighted(rows: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
     order = argsort(rows, axis=-1)
     values = take_along_axis(rows, order, axis=-1)
     share = cumsum(take_along_axis(weights, order, axis=-1), axis=-1)
-    share = divide(share, share[..., -1:])
+    share, q = promote_dtypes_inexact(divide(share, share[..., -1:]), q)
     lead, length = values.aval.shape[:-1], values.aval.shape[-1]
     count = int(np.prod(lead, dtype=np.int64))
     qs = ravel(q)

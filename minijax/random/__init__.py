@@ -5,6 +5,7 @@ the same key gives the same numbers on every device and in every program. The sa
 with uint32 words (`PRNGKey`) as well.
 """
 
+from minijax.lax.random_gamma import random_gamma_p
 from minijax.random.choosing import categorical, choice, permutation
 from minijax.random.continuous import (
     cauchy,
@@ -23,6 +24,18 @@ from minijax.random.continuous import (
     wald,
     weibull_min,
 )
+from minijax.random.counts import binomial, geometric, multinomial, poisson
+from minijax.random.gammas import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    t,
+)
 from minijax.random.keys import (
     PRNGKey,
     bits,
@@ -35,11 +48,15 @@ from minijax.random.keys import (
     split,
     wrap_key_data,
 )
+from minijax.random.matrices import multivariate_normal, orthogonal
 from minijax.random.uniforms import bernoulli, rademacher, randint, uniform
 
 __all__ = [
-    "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone", "double_sided_maxwell", "exponential",
-    "fold_in", "gumbel", "key", "key_data", "key_dtype", "key_impl", "laplace", "logistic",
-    "lognormal", "maxwell", "normal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split",
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare",
+    "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma",
+    "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype", "key_impl",
+    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
+    "normal", "orthogonal", "pareto",
+    "permutation", "poisson", "rademacher", "randint", "random_gamma_p", "rayleigh", "split", "t",
     "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip

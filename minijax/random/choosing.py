@@ -16,6 +16,7 @@ from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.lax.prng import random_bits_p
+from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.numpy.promotion import axis_of, check_arraylike
 from minijax.random.continuous import gumbel_mode, gumbel_of
 from minijax.random.keys import single_key
@@ -24,8 +25,6 @@ from minijax.random.uniforms import (
     float_dtype,
     integers_between,
     sample_shape,
-    two_keys,
-    unit_uniform,
 )
 from minijax.transforms.library import library
 
@@ -39,21 +38,30 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     exponent = 3  # the chance of a tie in every round is then below size ** -exponent
     rounds = math.ceil(exponent * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
-        key, subkey = two_keys(key)
+        key, subkey = keys_from(key, 2)
         words = random_bits_p.bind(subkey, bit_width=32, shape=x.shape)
         _, x = lax.sort_key_val(words, x, dimension=axis)
     return x
 
 
-def _shuffled_range(key: Any, count: int) -> Any:
-    return _shuffled(key, lax.iota(dtypes.int_(), max(count, 0)), 0)
+@library(static=("name", "count"))
+def _shuffled_range(name: str, key: Any, count: int) -> Any:
+    return _shuffled(single_key(name, key), lax.iota(dtypes.int_(), max(count, 0)), 0)
 
 
 def _taken(x: Any, places: Any, axis: int) -> Any:
     return jnp.take(x, places, axis=axis, mode="clip")  # they are all within bounds
 
 
-@library(static=("x", "axis", "independent", "out_sharding"))
+@library(static=("axis", "independent"))
+def _shuffled_array(key: Any, x: Any, axis: int, independent: bool) -> Any:
+    keys = single_key("permutation", key)
+    x = jnp.asarray(x)
+    if independent or (x.ndim == 1 and not dtypes.is_extended(x.dtype)):
+        return _shuffled(keys, x, axis)
+    return _taken(x, _shuffled_range("permutation", keys, x.shape[axis]), axis)
+
+
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
@@ -62,26 +70,20 @@ def permutation(
     With `independent`, each vector along the axis is shuffled by itself. TypeError for a number that
     is no integer.
     """
-    keys = single_key("permutation", key)
     check_arraylike("permutation", x)
-    if not np.ndim(x):
-        if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
-            raise TypeError(
-                "permutation: x must be an integer or at least 1-dimensional; got "
-                f"{get_aval(x).str_short()}."
-            )
-        return _shuffled_range(keys, int(x))
-    axis = axis_of(axis, np.ndim(x))
-    x = jnp.asarray(x)
-    if independent or (x.ndim == 1 and not dtypes.is_extended(x.dtype)):
-        return _shuffled(keys, x, axis)
-    return _taken(x, _shuffled_range(keys, x.shape[axis]), axis)
+    if np.ndim(x):
+        return _shuffled_array(key, x, axis_of(axis, np.ndim(x)), bool(independent))
+    if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
+        raise TypeError(
+            "permutation: x must be an integer or at least 1-dimensional; got "
+            f"{get_aval(x).str_short()}."
+        )
+    return _shuffled_range("permutation", key, int(x))
 
 
 # -- choice ---------------------------------------------------------------------------------------------
 
 
-@library(static=("a", "shape", "replace", "axis", "mode"))
 def choice(
     key: Any,
     a: Any,
@@ -98,14 +100,13 @@ def choice(
     """
     if not isinstance(shape, Sequence):
         raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
-    keys = single_key("choice", key)
     check_arraylike("choice", a, *(() if p is None else (p,)))
     shape = sample_shape("choice", shape)
     if np.ndim(a):
-        axis = axis_of(axis, np.ndim(a))
+        axis, items = axis_of(axis, np.ndim(a)), a
         count = np.shape(a)[axis]
     else:
-        count = int(a)
+        count, items = int(a), None
     wanted = math.prod(shape)
     if count <= 0 and wanted:
         raise ValueError(f"choice: a must be greater than 0 unless no samples are taken; got {a!r}")
@@ -119,19 +120,35 @@ def choice(
             "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has "
             f"shape {np.shape(p)} and a.shape[axis] is {count}."
         )
-    if p is None and not replace and np.ndim(a) == 1:
-        return lax.reshape(_shuffled(keys, jnp.asarray(a), 0)[:wanted], shape)
+    return _chosen(key, items, p, count, shape, bool(replace), axis, mode)
+
+
+@library(static=("count", "shape", "replace", "axis", "mode"))
+def _chosen(
+    key: Any,
+    items: Any,
+    p: Any,
+    count: int,
+    shape: tuple[int, ...],
+    replace: bool,
+    axis: int,
+    mode: str | None,
+) -> Any:
+    keys = single_key("choice", key)
+    if p is None and not replace and np.ndim(items) == 1:
+        shuffled = _shuffled(keys, jnp.asarray(items), 0)
+        return lax.reshape(shuffled[: math.prod(shape)], shape)
     if p is None:
         places = _equal_places(keys, count, shape, replace)
     else:
         places = _places(keys, jnp.asarray(p), shape, replace, mode)
-    return _taken(jnp.asarray(a), places, axis) if np.ndim(a) else places
+    return places if items is None else _taken(jnp.asarray(items), places, axis)
 
 
 def _equal_places(key: Any, count: int, shape: tuple[int, ...], replace: bool) -> Any:
     if replace:
         return integers_between(key, shape, dtypes.int_(), 0, count)
-    return lax.reshape(_shuffled_range(key, count)[: math.prod(shape)], shape)
+    return lax.reshape(_shuffled_range("choice", key, count)[: math.prod(shape)], shape)
 
 
 def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str | None) -> Any:

@@ -8,13 +8,17 @@ them from where the inverse is infinite.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.lax.random_floats import exponential_of, keys_from, unit_uniform
+from minijax.lax.random_floats import normal_of as real_normal_of
 from minijax.lax.shapes import canonical_shape
 from minijax.random.keys import single_key
 from minijax.random.uniforms import (
@@ -24,10 +28,10 @@ from minijax.random.uniforms import (
     sample_shape,
     signs,
     spread,
-    two_keys,
+    sum_last,
     uniform_between,
-    unit_uniform,
 )
+from minijax.transforms.jit import jit
 from minijax.transforms.library import library
 
 __all__ = [
@@ -38,26 +42,24 @@ __all__ = [
 
 _STATIC = ("shape", "dtype", "out_sharding")
 
+# A boundary within the traced program. XLA simplifies by rearranging what it knows of constants; of
+# a parameter of a function it knows nothing, so that samples are the same bits for a parameter that
+# is a constant of the program as for one that is an argument of it.
+_own_function = partial(jit, static_argnames=("shape", "dtype"))
+
 # -- the normal distribution and its kin --------------------------------------------------------------
-
-
-def _after(x: float, towards: float, dtype: np.dtype) -> Any:
-    """The float next to `x`."""
-    return np.nextafter(dtype.type(x), dtype.type(towards), dtype=dtype)
 
 
 def normal_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Standard normal samples; complex ones have a variance of one in all."""
     if dtypes.issubdtype(dtype, np.complexfloating):
-        real_key, imag_key = two_keys(key)
+        real_key, imag_key = keys_from(key, 2)
         part = dtypes.to_real_dtype(dtype)
         real = converted(normal_of(real_key, shape, part), dtype)
         imag = converted(normal_of(imag_key, shape, part), dtype)
         root = dtype.type(part.type(np.sqrt(2)))
         return lax.div(lax.add(real, lax.mul(dtype.type(1j), imag)), root)
-    low = _after(-1.0, 0.0, dtype)
-    u = uniform_between(key, shape, dtype, low, dtype.type(1))
-    return lax.mul(dtype.type(np.sqrt(2)), lax.erf_inv(u))
+    return real_normal_of(key, shape, dtype)
 
 
 @library(static=_STATIC)
@@ -85,9 +87,12 @@ def lognormal(
     keys = single_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype, complex_too=True)
     shape = sample_shape("lognormal", shape, sigma)
-    return lax.exp(
-        lax.mul(normal_of(keys, shape, dtype), parameter("lognormal", sigma, dtype, shape))
-    )
+    return _lognormal(keys, parameter("lognormal", sigma, dtype, shape), shape, dtype)
+
+
+@_own_function
+def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    return lax.exp(lax.mul(normal_of(key, shape, dtype), sigma))
 
 
 @library(static=_STATIC)
@@ -104,16 +109,21 @@ def truncated_normal(
     keys = single_key("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     shape = sample_shape("truncated_normal", shape, lower, upper)
-    lower, upper = (parameter("truncated_normal", x, dtype, shape) for x in (lower, upper))
+    lower, upper = (converted(x, dtype) for x in (lower, upper))
+    return _truncated_normal(keys, lower, upper, shape, dtype)
+
+
+@_own_function
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) -> Any:
     root = dtype.type(np.sqrt(2))
     low, high = (lax.erf(lax.div(x, root)) for x in (lower, upper))
-    out = lax.mul(root, lax.erf_inv(uniform_between(keys, shape, dtype, low, high)))
+    out = lax.mul(root, lax.erf_inv(uniform_between(key, shape, dtype, low, high)))
     # Rounding must not carry a sample out of the open interval.
-    inner = (
+    least, most = (
         lax.nextafter(lax.stop_gradient(x), _like(towards, x))
         for x, towards in ((lower, np.inf), (upper, -np.inf))
     )
-    least, most = inner
+    least, most = (spread(x, shape) if x.ndim else x for x in (least, most))
     return lax.min(most, lax.max(least, out))
 
 
@@ -125,15 +135,6 @@ def _like(value: float, x: Any) -> Any:
 def maxwell_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     parts = normal_of(key, (*shape, 3), dtype)
     return lax.sqrt(sum_last(lax.mul(parts, parts)))
-
-
-def sum_last(x: Any) -> Any:
-    """The sum over the last axis; short floats are added up in float32."""
-    dtype = get_aval(x).dtype
-    axis = (np.ndim(x) - 1,)
-    if dtypes.bit_width(dtype) < 32:
-        return converted(lax.reduce_sum(converted(x, dtypes.float32), axis), dtype)
-    return lax.reduce_sum(x, axis)
 
 
 @library(static=_STATIC)
@@ -151,16 +152,17 @@ def double_sided_maxwell(
 ) -> Array:
     """Maxwell samples with a random sign, scaled and shifted.
 
-    Their shape is `shape` (or, without one, that of the parameters), then that of the parameters.
+    Their shape is `shape` (or, without one, that of the parameters), then that of the parameters,
+    which promote with the samples.
     """
     keys = single_key("double_sided_maxwell", key)
     dtype = float_dtype("double_sided_maxwell", dtype)
     params = sample_shape("double_sided_maxwell", None, loc, scale)
     shape = (*(canonical_shape(shape) or params), *params)
-    loc, scale = (parameter("double_sided_maxwell", x, dtype, shape) for x in (loc, scale))
-    size_key, sign_key = two_keys(keys)
+    size_key, sign_key = keys_from(keys, 2)
     size = maxwell_of(size_key, shape, dtype)
-    return lax.add(lax.mul(lax.mul(signs(sign_key, shape, dtype), size), scale), loc)
+    size = lax.mul(signs(sign_key, shape, dtype), size)
+    return jnp.add(jnp.multiply(size, jnp.asarray(scale)), jnp.asarray(loc))
 
 
 @library(static=_STATIC)
@@ -180,8 +182,13 @@ def wald(
     keys = single_key("wald", key)
     dtype = float_dtype("wald", dtype)
     shape = sample_shape("wald", shape, mean)
-    mean = spread(parameter("wald", mean, dtype, shape), shape)
-    normal_key, uniform_key = two_keys(keys)
+    return _wald(keys, parameter("wald", mean, dtype, shape), shape, dtype)
+
+
+@_own_function
+def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    mean = spread(mean, shape)
+    normal_key, uniform_key = keys_from(key, 2)
     v = normal_of(normal_key, shape, dtype)
     u = unit_uniform(uniform_key, shape, dtype)
     two, four = dtype.type(2), dtype.type(4)
@@ -193,10 +200,6 @@ def wald(
 
 
 # -- inverses of cumulative distribution functions --------------------------------------------------
-
-
-def exponential_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    return lax.neg(lax.log1p(lax.neg(unit_uniform(key, shape, dtype))))
 
 
 @library(static=_STATIC)
@@ -325,18 +328,14 @@ def weibull_min(
 ) -> Array:
     """Samples of the Weibull distribution: cumulative 1 - exp(-(x / scale)**concentration).
 
-    The parameters broadcast against `shape`, and may add to it.
+    The parameters broadcast against `shape`, and may add to it; they promote with the samples.
     """
     keys = single_key("weibull_min", key)
     dtype = float_dtype("weibull_min", dtype)
     shape = canonical_shape(shape)
     e = exponential_of(keys, shape, dtype)
-    full = np.broadcast_shapes(shape, np.shape(scale), np.shape(concentration))
-    scale, concentration = (
-        parameter("weibull_min", x, dtype, full) for x in (scale, concentration)
-    )
-    power = lax.pow(spread(e, full), spread(lax.div(dtype.type(1), concentration), full))
-    return lax.mul(power, scale)
+    power = jnp.divide(1, jnp.asarray(concentration))
+    return jnp.multiply(jnp.power(e, power), jnp.asarray(scale))
 
 
 @library(static=_STATIC)

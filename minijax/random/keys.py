@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import minijax.lax.key_reuse  # noqa: F401  (the check that a setting turns on)
 from minijax import dtypes, lax
 from minijax.config import local
 from minijax.core.array import Array

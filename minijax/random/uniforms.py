@@ -1,4 +1,5 @@
-"""Uniform numbers, integers and coins. May import the floors below and `random.keys`.
+"""Uniform numbers, integers and coins. May import the floors below, `numpy.promotion` and
+`random.keys`.
 
 A uniform float has random bits for its mantissa and the exponent of one: it lies in [1, 2), evenly
 spaced. An integer from a span is the remainder of a number of twice the bits, made of two.
@@ -14,8 +15,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.lax.prng import random_bits_p, random_split_p
+from minijax.lax.prng import random_bits_p
+from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.lax.shapes import broadcast_shapes, canonical_shape
+from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
 from minijax.transforms.library import library
 
@@ -63,18 +66,22 @@ def converted(x: Any, dtype: np.dtype) -> Any:
 def parameter(name: str, x: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
     """A parameter of a distribution in the dtype of its samples: a number, or of their shape.
 
-    TypePromotionError for a complex one where samples are real.
+    TypePromotionError for one of a dtype that does not fit in that of the samples.
     """
-    found = get_aval(x).dtype
-    if dtypes.issubdtype(found, np.complexfloating) and not dtypes.issubdtype(
-        dtype, np.complexfloating
-    ):
+    x = safely_converted(name, x, dtype)
+    return spread(x, shape) if np.ndim(x) else x
+
+
+def safely_converted(name: str, x: Any, dtype: np.dtype) -> Any:
+    """A parameter in the dtype of the samples. TypePromotionError where that may lose digits."""
+    check_arraylike(name, x)
+    if dtypes.lattice_result_type(x, dtype)[0] != dtype:
+        found = get_aval(x).dtype
         raise dtypes.TypePromotionError(
             f"In arguments to {name}, cannot safely cast argument of type {found.name} to "
-            f"{dtype.name}: give its real part."
+            f"{dtype.name}: convert it, or ask for samples of a wider dtype."
         )
-    x = converted(x, dtype)
-    return spread(x, shape) if np.ndim(x) else x
+    return converted(x, dtype)
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
@@ -86,37 +93,16 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     return lax.broadcast_in_dim(x, shape, dims)
 
 
-def two_keys(key: Any) -> tuple[Any, Any]:
-    """Two new keys."""
-    return tuple(keys_from(key, 2))
-
-
-def keys_from(key: Any, count: int) -> list[Any]:
-    return list(lax.unstack(random_split_p.bind(key, shape=(count,))))
+def sum_last(x: Any) -> Any:
+    """The sum over the last axis; short floats are added up in float32."""
+    dtype = get_aval(x).dtype
+    axis = (np.ndim(x) - 1,)
+    if dtypes.bit_width(dtype) < 32:
+        return converted(lax.reduce_sum(converted(x, dtypes.float32), axis), dtype)
+    return lax.reduce_sum(x, axis)
 
 
 # -- uniform ------------------------------------------------------------------------------------------
-
-
-def unit_uniform(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Samples of [0, 1)."""
-    info = dtypes.finfo(dtype)
-    if info.bits not in (8, 16, 32, 64):
-        raise TypeError(
-            f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}: convert the "
-            "samples of a wider one."
-        )
-    word = np.dtype(f"uint{info.bits}")
-    width = 8 if info.nmant < 8 else info.bits  # a short mantissa needs no more
-    bits = random_bits_p.bind(key, bit_width=width, shape=shape)
-    if width != info.bits:
-        bits = lax.convert_element_type(bits, word)
-    mantissa = lax.shift_right_logical(bits, word.type(width - info.nmant))
-    one = dtype.type(1)
-    floats = lax.bitcast_convert_type(
-        lax.bitwise_or(mantissa, np.asarray(one).view(word)[()]), dtype
-    )
-    return lax.sub(floats, one)
 
 
 def uniform_between(
@@ -227,7 +213,7 @@ def integers_between(
         low, span, factor, every = _plan_for_numbers(minval, maxval, dtype, word)
     else:
         low, span, factor, every = _plan(*_with_ranks(minval, maxval, len(shape)), dtype, word)
-    upper_key, lower_key = two_keys(key)
+    upper_key, lower_key = keys_from(key, 2)
     upper = random_bits_p.bind(upper_key, bit_width=info.bits, shape=shape)
     lower = random_bits_p.bind(lower_key, bit_width=info.bits, shape=shape)
     upper = lax.mul(lax.rem(upper, span), factor)

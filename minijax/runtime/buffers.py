@@ -116,7 +116,8 @@ class _Wide:
 
 
 _NARROW = {"int4": ("i4", "i8"), "uint4": ("ui4", "ui8"), "int2": ("i2", "i8"),
-           "uint2": ("ui2", "ui8"), "float4_e2m1fn": ("f4E2M1FN", "f32")}  # fmt: skip
+           "uint2": ("ui2", "ui8"), "float4_e2m1fn": ("f4E2M1FN", "f32"),
+           "float6_e2m3fn": ("f6E2M3FN", "f32"), "float6_e3m2fn": ("f6E3M2FN", "f32")}  # fmt: skip
 _WIDE = {"i8": np.int8, "ui8": np.uint8, "f32": np.float32}
 
 

@@ -3,9 +3,10 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-_MODULES = frozenset(
-    ("fft", "integrate", "linalg", "special", "stats")
-)  # fmt: skip
+_MODULES = frozenset((
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+    "spatial", "special", "stats",
+))  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

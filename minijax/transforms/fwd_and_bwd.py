@@ -6,7 +6,6 @@ May import the floors below and the interpreters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from minijax.transforms.arguments import as_ints
 from minijax.transforms.grad import check_callable, vjp

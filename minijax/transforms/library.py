@@ -163,6 +163,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                 out_tree is None
                 and program.simple
                 and len(arrays) == len(args)
+                and all([type(x) is ArrayImpl for x in args])
                 and _SIGNED.isdisjoint(kinds)
             ):
                 found = (program.execute, program.handlers, program.out_signatures[0])

@@ -16,6 +16,7 @@ from minijax.lax import (
     cond,
     dynamic_slice,
     dynamic_slice_in_dim,
+    dynamic_update_slice,
     dynamic_update_slice_in_dim,
     fori_loop,
 )
@@ -413,7 +414,7 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
     inner = lax_linalg.householder_product(reduced[..., 1:, :-1], taus)
     config = (*((0, 0, 0),) * len(lead), (1, 0, 0), (1, 0, 0))
     inner = pad_p.bind(inner, np.zeros((), h.dtype)[()], padding_config=config)
-    return h, inner + eye(size, dtype=h.dtype) * (arange(size) == 0)
+    return h, dynamic_update_slice(inner, one, (0,) * inner.ndim)
 
 
 # -- polar ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.lax import cond, fori_loop, switch
+from minijax.lax import cond, custom_linear_solve, fori_loop, stop_gradient, switch
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
 from minijax.numpy.creation import asarray
@@ -270,7 +270,21 @@ def solve(
             "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; "
             f"got a={a.shape} and b={b.shape}"
         )
-    return cho_solve(cho_factor(a, lower=lower), b)
+    vector = b.ndim == a.ndim - 1
+    x = _solve_definite(a, expanded(b, (b.ndim,)) if vector else b, lower)
+    return x[..., 0] if vector else x
+
+
+def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
+    """The solution for Hermitian positive definite matrices; derivatives are the equation's."""
+    factor = cho_factor(stop_gradient(a), lower=lower)
+
+    def backward(_, y):  # the transpose of a Hermitian matrix is its conjugate
+        return ufuncs.conj(cho_solve(factor, ufuncs.conj(y)))
+
+    return custom_linear_solve(
+        lambda x: a @ x, b, solve=lambda _, y: cho_solve(factor, y), transpose_solve=backward
+    )
 
 
 @library(static=("method", "tol"))

@@ -23,6 +23,8 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
+from minijax.numpy.ranges import arange
+from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, expanded, flip
 from minijax.transforms.library import library
 
@@ -132,16 +134,18 @@ def companion(a):
         raise ValueError(
             f"The length of `a` along the last axis must be at least 2; got shape {a.shape}."
         )
-    size = a.shape[-1] - 1
     first = -a[..., 1:] / a[..., :1]
-    return _rows(first, np.eye(size - 1, size, dtype=a.dtype))
+    return _first_row_and_subdiagonal(first, np.ones((1, 1), a.dtype))
 
 
-def _rows(first: Any, rest: Any) -> Any:
-    """Matrices from their first rows and the others."""
-    lead, size = first.shape[:-1], first.shape[-1]
-    rest = broadcast_to_shape(rest, (*lead, *rest.shape[-2:]))
-    return concatenate([first.reshape(*lead, 1, size), rest], axis=-2)
+def _first_row_and_subdiagonal(first: Any, below: Any) -> Any:
+    """Matrices that are zero but for their first row and the diagonal below the main one."""
+    size = first.shape[-1]
+    lead = broadcast_shapes(first.shape[:-1], below.shape[:-2])
+    i, j = expanded(arange(size), (1,)), expanded(arange(size), (0,))
+    rest = choose_where(i == j + 1, below, np.zeros((), first.dtype)[()])
+    out = choose_where(i == 0, expanded(first, (first.ndim - 1,)), rest)
+    return broadcast_to_shape(out, (*lead, size, size))
 
 
 @library
@@ -207,9 +211,8 @@ def leslie(f, s):
             "Incorrect lengths for f and s. The length of s along the last axis must be one less "
             f"than the length of f; got f shape {f.shape} and s shape {s.shape}."
         )
-    lead = broadcast_shapes(f.shape[:-1], s.shape[:-1])
-    f, s = broadcast_to_shape(f, (*lead, size)), broadcast_to_shape(s, (*lead, size - 1))
-    return _rows(f, expanded(s, (s.ndim,)) * np.eye(size - 1, size, dtype=s.dtype))
+    below = expanded(concatenate([s[..., :1], s], axis=-1), (s.ndim,))
+    return _first_row_and_subdiagonal(f, below)
 
 
 @library
@@ -331,20 +334,26 @@ def invhilbert(n: int) -> Array:
 _KINDS = (None, "symmetric", "lower", "upper")
 
 
-def _pascal(name: str, n: Any, kind: str | None, lower: Any, symmetric: Any) -> Array:
+def _pascal(name: str, n: Any, kind: str | None, lower: Any, symmetric: Any) -> np.ndarray:
     if kind not in _KINDS:
         raise ValueError(
             f"Expected kind to be one of: ['symmetric', 'lower', 'upper']; {name} got {kind}"
         )
     size = _size(name, n)
     table = symmetric(size) if kind in (None, "symmetric") else _table(size, lower)
-    table = table.T if kind == "upper" else table
-    return _floats(table.astype(np.float64))
+    return (table.T if kind == "upper" else table).astype(np.float64)
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's triangle as a matrix: "symmetric", "lower" or "upper". Source: scipy.linalg.pascal."""
-    return _pascal("pascal", n, kind, comb, lambda size: _table(size, lambda i, j: comb(i + j, i)))
+    """Pascal's triangle as a matrix: "symmetric", "lower" or "upper"; float32 always.
+
+    Source: scipy.linalg.pascal.
+    """
+
+    def symmetric(size):
+        return _table(size, lambda i, j: comb(i + j, i))
+
+    return asarray(_pascal("pascal", n, kind, comb, symmetric), dtype=np.float32)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
@@ -357,4 +366,4 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         factor = _table(size, lower)
         return factor.T @ factor if size else factor
 
-    return _pascal("invpascal", n, kind, lower, symmetric)
+    return _floats(_pascal("invpascal", n, kind, lower, symmetric))

@@ -14,6 +14,16 @@ from minijax.scipy.special.entropies import (
     xlog1py,
     xlogy,
 )
+from minijax.scipy.special.errors import dawsn, erfcx, fresnel, owens_t, wofz
+from minijax.scipy.special.exponentials import exp1, expi, expn, sici
+from minijax.scipy.special.families import (
+    bernoulli,
+    bessel_jn,
+    hyp1f1,
+    hyp2f1,
+    spence,
+    sph_harm_y,
+)
 from minijax.scipy.special.gammas import (
     beta,
     betainc,
@@ -46,9 +56,11 @@ from minijax.scipy.special.normals import (
 )
 
 __all__ = [
-    "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc",
-    "erfinv", "expit", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0",
-    "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp",
-    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy",
-    "zeta",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb",
+    "dawsn", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit",
+    "expn", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn",
+    "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax",
+    "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py",
+    "xlogy", "zeta",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from minijax.scipy.stats import (
     binom,
     cauchy,
     chi2,
+    dirichlet,
     expon,
     gamma,
     gennorm,
@@ -18,6 +19,8 @@ from minijax.scipy.stats import (
     gumbel_r,
     laplace,
     logistic,
+    multinomial,
+    multivariate_normal,
     nbinom,
     norm,
     pareto,
@@ -28,9 +31,12 @@ from minijax.scipy.stats import (
     vonmises,
     wrapcauchy,
 )
+from minijax.scipy.stats.kde import gaussian_kde
+from minijax.scipy.stats.ranking import mode, rankdata, sem
 
 __all__ = [
-    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "expon", "gamma", "gennorm", "geom",
-    "gumbel_l", "gumbel_r", "laplace", "logistic", "nbinom", "norm", "pareto", "poisson", "t",
-    "truncnorm", "uniform", "vonmises", "wrapcauchy",
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
+    "gaussian_kde", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode",
+    "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata",
+    "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip

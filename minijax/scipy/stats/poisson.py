@@ -2,11 +2,14 @@
 
 import numpy as np
 
+from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
+from minijax.transforms.library import library
 
-__all__ = ["cdf", "logpmf", "pmf"]
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
 @discrete("mu")
@@ -25,3 +28,29 @@ def cdf(k, mu):
 
 
 pmf = exponential(logpmf, "The probability of k.")
+
+
+@library
+def entropy(mu, loc=0):
+    """The entropy: by its sum, or for large mu by its expansion in 1 / mu (Evans and Boersma, 1988)."""
+    mu, loc = promote_inexact("poisson.entropy", mu, loc)
+    dtype = mu.dtype
+    if dtype.kind == "c":
+        raise TypeError(f"poisson.entropy takes real arguments; got dtype {dtype.name}.")
+    mu = mu.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
+    is_large = mu >= _LARGE
+    small = jnp.where(is_large | ~(mu > 0), 1, mu)[..., None]
+    k = np.arange(_TERMS, dtype=np.float64)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
+    k, logs = k.astype(mu.dtype), logs.astype(mu.dtype)
+    log_p = k * jnp.log(small) - small - logs
+    total = -jnp.sum(jnp.exp(log_p) * log_p, axis=-1)
+    large = jnp.where(is_large, mu, _LARGE)
+    rest = jnp.polyval(np.asarray(_EXPANSION[::-1], mu.dtype), 1 / large, unroll=8)
+    out = jnp.where(is_large, 0.5 * jnp.log(2 * np.pi * np.e * large) + rest / large, total)
+    out = jnp.where(mu == 0, 0, out)
+    return (jnp.where(mu >= 0, out, np.nan) + 0 * loc).astype(dtype)
+
+
+_LARGE, _TERMS = 60, 140
+_EXPANSION = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1375 / 1008, -33953 / 5040)

@@ -1,0 +1,364 @@
+"""What the files of `lax.linalg` share: matrices in the last two axes, calls of LAPACK, batching.
+
+May import the floors below and the files of `lax` on elements, shapes and products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.arithmetic import add_p, conj_p, div_p
+from minijax.lax.compare import eq_p, ge_p, or_p, select_n_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.dot import dot_general_p
+from minijax.lax.filling import iota_p
+from minijax.lax.precision import Precision
+from minijax.lax.rules import INEXACT, check_dtype, same_dtypes, scalar_like
+from minijax.lax.shapes import reshape_p
+from minijax.lax.slicing import pad_p, slice_p
+from minijax.runtime.lapack import prepare_lapack
+from minijax.transforms.batching import to_front
+from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.tangents import zero_tangent
+
+__all__ = [
+    "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
+    "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "lapack", "matmul", "mT",
+    "masked", "part", "reshaped", "row", "spread", "succeeded", "symmetrized", "take_lower",
+    "take_upper", "to_dtype", "widen", "zero_tangents",
+]  # fmt: skip
+
+INT32 = np.dtype(np.int32)
+_HIGHEST = (Precision.HIGHEST, Precision.HIGHEST)
+
+# -- avals ------------------------------------------------------------------------------------
+
+
+def check_operands(
+    name: str, avals: Sequence[ShapedArray], ranks: Sequence[int], accepted: Any = INEXACT
+) -> tuple[int, ...]:
+    """The leading axes of operands that have `ranks` axes for each element of a batch.
+
+    TypeError for a wrong dtype, too few axes, or different numbers of leading axes; ValueError if
+    these differ in size.
+    """
+    for position, (x, rank) in enumerate(zip(avals, ranks, strict=True)):
+        check_dtype(name, x, accepted, position)
+        if x.ndim < rank:
+            raise TypeError(
+                f"Input {position} to {name} must have rank at least {rank}, but got shape="
+                f"{x.shape}: matrices stand in the last two axes, vectors in the last one."
+            )
+    same_dtypes(name, avals)
+    leads = [x.shape[: x.ndim - rank] for x, rank in zip(avals, ranks, strict=True)]
+    counts = [len(lead) for lead in leads]
+    if len(set(counts)) > 1:
+        raise TypeError(
+            f"All inputs to {name} must have the same number of batch dimensions, but got "
+            f"{counts} batch dimensions for the inputs: broadcast them first."
+        )
+    if len(set(leads)) > 1:
+        raise ValueError(
+            f"The batch dimensions of the inputs to {name} must be equal, but got {leads}: "
+            "broadcast them first."
+        )
+    return leads[0]
+
+
+def check_square(name: str, x: ShapedArray, what: str = "The input") -> None:
+    """ValueError unless the matrices are square."""
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{what} to {name} must be a square matrix. Got shape {x.shape}.")
+
+
+def each_matrix(x: ShapedArray, *dims: int, dtype: Any = None) -> ShapedArray:
+    """The aval that has for each matrix of `x` an array of shape `dims`."""
+    return x.update(shape=(*x.shape[:-2], *dims), dtype=x.dtype if dtype is None else dtype)
+
+
+def is_complex(x: Any) -> bool:
+    return get_aval(x).dtype.kind == "c"
+
+
+# -- matrices ---------------------------------------------------------------------------------
+
+
+def matmul(x: Any, y: Any, precision: Any = _HIGHEST) -> Any:
+    """The products of matrices in the last two axes; leading axes are equal."""
+    ndim = x.ndim
+    lead = tuple(range(ndim - 2))
+    return dot_general_p.bind(
+        x,
+        y,
+        dimension_numbers=(((ndim - 1,), (ndim - 2,)), (lead, lead)),
+        precision=precision,
+        preferred_element_type=x.dtype,
+        out_sharding=None,
+    )
+
+
+def mT(x: Any) -> Any:
+    """The last two axes transposed."""
+    ndim = x.ndim
+    order = (*range(ndim - 2), ndim - 1, ndim - 2)
+    if x.shape[-1:] == x.shape[-2:-1] == (1,):
+        return x
+    return transpose_p.bind(x, permutation=order)
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    x = mT(x)
+    return conj_p.bind(x, input_dtype=x.dtype) if is_complex(x) else x
+
+
+def symmetrized(x: Any) -> Any:
+    """The mean of matrices and their adjoints, in a floating or complex dtype."""
+    shape = x.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise TypeError(
+            f"Decompositions of Hermitian matrices take shapes [..., n, n]; got {shape}: slice the "
+            "matrix, or decompose x @ x^H."
+        )
+    is_bool = get_aval(x).dtype == np.bool_
+    total = (or_p if is_bool else add_p).bind(x, adjoint(x))
+    aval = get_aval(total)
+    if aval.dtype.kind not in "fcV":
+        dtype = dtypes.to_inexact_dtype(aval.dtype)
+        weak = aval.weak_type or is_bool
+        total = convert_element_type_p.bind(total, new_dtype=dtype, weak_type=weak, sharding=None)
+    return div_p.bind(total, scalar_like(2, total))
+
+
+def to_dtype(x: Any, dtype: Any) -> Any:
+    if get_aval(x).dtype == dtype:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False, sharding=None)
+
+
+def as_complex(x: Any) -> Any:
+    return to_dtype(x, dtypes.to_complex_dtype(get_aval(x).dtype))
+
+
+def _row_and_column(rows: int, columns: int, offset: int) -> tuple[Any, Any]:
+    shape = (rows, columns)
+    i = iota_p.bind(dtype=INT32, shape=shape, dimension=0, sharding=None)
+    j = iota_p.bind(dtype=INT32, shape=shape, dimension=1, sharding=None)
+    return (add_p.bind(i, np.int32(offset)) if offset else i), j
+
+
+def spread(x: Any, lead: Sequence[int]) -> Any:
+    """An array repeated along new leading axes."""
+    if not lead:
+        return x
+    count = len(lead)
+    dims = tuple(range(count, count + x.ndim))
+    shape = (*lead, *x.shape)
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+
+
+def _zeros_like(x: Any) -> Any:
+    return broadcast_in_dim_p.bind(
+        scalar_like(0, x), shape=x.shape, broadcast_dimensions=(), sharding=None
+    )
+
+
+def masked(x: Any, keep: Any) -> Any:
+    """The elements of matrices where the matrix `keep` is true, and zero elsewhere."""
+    return select_n_p.bind(spread(keep, x.shape[:-2]), _zeros_like(x), x)
+
+
+def take_lower(x: Any, offset: int = 0) -> Any:
+    """Zero above the diagonal that is `offset` above the main one."""
+    return masked(x, ge_p.bind(*_row_and_column(*x.shape[-2:], offset)))
+
+
+def take_upper(x: Any, offset: int = 0) -> Any:
+    """Zero below the diagonal that is `offset` above the main one."""
+    i, j = _row_and_column(*x.shape[-2:], offset)
+    return masked(x, ge_p.bind(j, i))
+
+
+def eye(rows: int, dtype: Any, columns: int | None = None) -> Any:
+    """Ones on the diagonal of one matrix."""
+    i, j = _row_and_column(rows, rows if columns is None else columns, 0)
+    return to_dtype(eq_p.bind(i, j), dtype)
+
+
+def diagonal_of(x: Any) -> Any:
+    """The diagonals of square matrices: a strided slice of the flattened ones."""
+    from_flat = x.shape[-1]
+    lead = x.shape[:-2]
+    flat = reshaped(x, (*lead, from_flat * from_flat))
+    if not from_flat:
+        return flat
+    return slice_p.bind(
+        flat,
+        start_indices=(0,) * len(lead) + (0,),
+        limit_indices=(*lead, from_flat * from_flat),
+        strides=(*(1,) * len(lead), from_flat + 1),
+    )
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
+
+
+def _expanded(x: Any, axis: int) -> Any:
+    shape = list(x.shape)
+    shape.insert(axis, 1)
+    dims = tuple([d for d in range(len(shape)) if d != axis])
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
+
+
+def row(x: Any) -> Any:
+    """Vectors as matrices of one row."""
+    return _expanded(x, x.ndim - 1)
+
+
+def column(x: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return _expanded(x, x.ndim)
+
+
+def part(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+    """A block of each matrix."""
+    lead = x.shape[:-2]
+    starts, limits = (0,) * len(lead), lead
+    if (rows, columns) == ((0, x.shape[-2]), (0, x.shape[-1])):
+        return x
+    return slice_p.bind(
+        x,
+        start_indices=(*starts, rows[0], columns[0]),
+        limit_indices=(*limits, rows[1], columns[1]),
+        strides=None,
+    )
+
+
+def widen(x: Any, rows: int, columns: int, before: int = 0) -> Any:
+    """Matrices made larger with zeros: after them, and `before` of both axes in front."""
+    pad = (rows - before - x.shape[-2], columns - before - x.shape[-1])
+    if not any((*pad, before)):
+        return x
+    config = (*((0, 0, 0),) * (x.ndim - 2), (before, pad[0], 0), (before, pad[1], 0))
+    return pad_p.bind(x, scalar_like(0, x), padding_config=config)
+
+
+# -- lowering ---------------------------------------------------------------------------------
+
+_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+def _layout(ndim: int, matrix: bool) -> str:
+    """Column-major for matrices, row-major for the axes in front of them, and for vectors."""
+    order = list(range(ndim))[::-1]
+    if matrix and ndim >= 2:
+        order[0], order[1] = order[1], order[0]
+    values = "[" + ", ".join(map(str, order)) + "]" if order else ""
+    return f"dense<{values}> : tensor<{ndim}xindex>"
+
+
+def _flag(value: Any) -> str:
+    """An attribute of the typed FFI: letters are bytes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{ord(value)} : ui8" if isinstance(value, str) else f"{value} : i32"
+
+
+def lapack(
+    b: Any,
+    routine: str | tuple[str, str],
+    operands: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    lead: int,
+    *,
+    aliased: Sequence[int] = (),
+    dtype: Any = None,
+    **flags: Any,
+) -> list[Any]:
+    """A call of a LAPACK kernel for each matrix of a batch with `lead` axes.
+
+    - `routine`: its name, without the letter for the dtype; or one for reals and one for complex;
+      a name with `_ffi` is that of the kernel itself
+    - `aliased`: the operands whose memory results take, the first result that of the first one
+    - `flags`: what it is told: letters, numbers and booleans
+    """
+    dtype = np.dtype(operands[0].dtype if dtype is None else dtype)
+    if b.platform != "cpu":
+        raise NotImplementedError(
+            f"The LAPACK routine {routine!r} has no kernel on platform {b.platform!r} yet: compute "
+            "it on CPU, with minijax.device_put(x, minijax.devices('cpu')[0])."
+        )
+    if dtype.name not in _PREFIX:
+        raise NotImplementedError(
+            f"Unsupported dtype {dtype.name}: linear algebra on CPU takes "
+            f"{', '.join(_PREFIX)}; convert with .astype(...)."
+        )
+    prepare_lapack()
+    if isinstance(routine, tuple):
+        routine = routine[dtype.kind == "c"]
+    target = routine
+    if not routine.endswith("_ffi"):
+        target = f"lapack_{_PREFIX[dtype.name]}{routine}_ffi"
+    aliases = [
+        "#stablehlo.output_operand_alias<output_tuple_indices = "
+        f"[{place if len(outs) > 1 else ''}], operand_index = {index}, operand_tuple_indices = []>"
+        for place, index in enumerate(aliased)
+    ]
+    extra = [
+        f"{name} = [{', '.join([_layout(x.ndim, x.ndim - lead == 2) for x in avals])}]"
+        for name, avals in (
+            ("operand_layouts", [x.aval for x in operands]),
+            ("result_layouts", outs),
+        )
+    ]
+    if aliases:
+        extra.append(f"output_operand_aliases = [{', '.join(aliases)}]")
+    config = ", ".join([f"{name} = {_flag(value)}" for name, value in flags.items()])
+    return b.custom_call(target, operands, outs, config=f"{{{config}}}", extra=", ".join(extra))
+
+
+def failed_is_nan(b: Any, ok: Any, x: Any) -> Any:
+    """`x`, with NaN in each matrix or vector of the batch whose computation failed."""
+    lead = ok.shape
+    mask = b.broadcast(ok, x.shape, range(len(lead)))
+    return b.op("stablehlo.select", (mask, x, b.full(_nan(x.dtype), x.aval)), x.aval)
+
+
+def succeeded(b: Any, info: Any, direction: str = "EQ") -> Any:
+    """Where a routine says that it worked: `info` is zero; or not below zero, with GE."""
+    return b.compare(info, b.full(0, info.aval), direction)
+
+
+def _nan(dtype: Any) -> Any:
+    return complex(np.nan, np.nan) if np.dtype(dtype).kind == "c" else np.nan
+
+
+# -- batching ---------------------------------------------------------------------------------
+
+
+def batch_in_front(p: Primitive) -> Callable:
+    """The batching rule of an operation that takes any number of leading axes, alike in all."""
+
+    def rule(args, dims, **params):
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        outs = p.bind(*args, **params)
+        return outs, [0] * len(outs) if p.multiple_results else 0
+
+    p.rule_batch = rule
+    return rule
+
+
+# -- derivatives ------------------------------------------------------------------------------
+
+
+def zero_tangents(outs: Sequence[Any]) -> list[Any]:
+    """A tangent of zero for each result."""
+    return [zero_tangent(get_aval(out)) for out in outs]

@@ -1,0 +1,236 @@
+"""`cholesky`, its rank-1 update, and symmetric products.
+
+May import the floors below, the files of `lax` on elements and shapes, and those of `linalg` on
+triangular matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.arithmetic import abs_p, add_p, div_p, max_p, mul_p, neg_p, sqrt_p, sub_p
+from minijax.lax.compare import eq_p, select_n_p
+from minijax.lax.control_flow.loops import fori_loop
+from minijax.lax.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from minijax.lax.linalg.common import (
+    batch_in_front,
+    check_operands,
+    check_square,
+    eye,
+    failed_is_nan,
+    lapack,
+    matmul,
+    mT,
+    spread,
+    succeeded,
+    symmetrized,
+    take_lower,
+)
+from minijax.lax.linalg.triangular import triangular_solve_p
+from minijax.lax.rules import FLOAT, check_dtype, scalar_like
+from minijax.lax.shapes import as_value
+from minijax.lowering.module import lower_by
+from minijax.transforms.library import library
+from minijax.transforms.tangents import Zero, zero_like
+from minijax.transforms.vmap import vmap
+
+__all__ = [
+    "cholesky", "cholesky_p", "cholesky_update", "cholesky_update_p", "symmetric_product",
+    "symmetric_product_p",
+]  # fmt: skip
+
+# -- cholesky ---------------------------------------------------------------------------------
+
+cholesky_p = Primitive("cholesky")
+
+
+@cholesky_p.shape_rule
+def _(x):
+    check_operands("cholesky", (x,), (2,))
+    check_square("cholesky", x)
+    return x
+
+
+@cholesky_p.jvp
+def _(primals, tangents):
+    # With l the factor and dl its tangent, l^-1 dx l^-H = l^-1 dl + (l^-1 dl)^H: the first of them
+    # is the lower triangle, with half of the diagonal.
+    (x,), (t,) = primals, tangents
+    factor = take_lower(cholesky_p.bind(x))
+    if type(t) is Zero:
+        return factor, zero_like(factor)
+
+    def solve(y, left_side, transpose_a):
+        return triangular_solve_p.bind(
+            factor,
+            y,
+            left_side=left_side,
+            lower=True,
+            transpose_a=transpose_a,
+            conjugate_a=transpose_a and factor.dtype.kind == "c",
+            unit_diagonal=False,
+        )
+
+    inner = take_lower(solve(solve(t, False, True), True, False))
+    halves = add_p.bind(scalar_like(1, inner), eye(x.shape[-1], inner.dtype))
+    return factor, matmul(factor, div_p.bind(inner, spread(halves, inner.shape[:-2])))
+
+
+cholesky_p.rule_transpose = no_rule("it is not linear in its operand")
+batch_in_front(cholesky_p)
+
+
+@cholesky_p.lower
+def _(b, x):
+    if 0 in x.shape:
+        return b.full(0, b.out)
+    if b.platform != "cpu":
+        return b.op("stablehlo.cholesky", (x,), b.out, "lower = true")
+    lead = x.shape[:-2]
+    outs = [b.out, ShapedArray(lead, np.int32)]
+    factor, info = lapack(b, "potrf", (x,), outs, len(lead), aliased=(0,), uplo="L")
+    return failed_is_nan(b, succeeded(b, info), factor)
+
+
+@library(static=("symmetrize_input",))
+def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular `l` with `l @ l^H = x`, of Hermitian positive definite matrices.
+
+    - `symmetrize_input`: factor `(x + x^H) / 2`, so that derivatives are symmetric too; else only
+      the lower triangle is read
+
+    NaN where a matrix is not positive definite. LAPACK: `potrf`; StableHLO: `cholesky`.
+    """
+    if symmetrize_input:
+        x = symmetrized(x)
+    return take_lower(cholesky_p.bind(as_value(x)))
+
+
+# -- the update of a factor ---------------------------------------------------------------------
+
+cholesky_update_p = Primitive("cholesky_update")
+
+
+@cholesky_update_p.shape_rule
+def _(r, w):
+    check_operands("cholesky_update", (r, w), (2, 1), FLOAT)
+    if r.ndim != 2:
+        raise TypeError(
+            f"Input 0 to cholesky_update must have a rank of exactly 2, but got shape={r.shape}: "
+            "use minijax.vmap for a batch."
+        )
+    if r.shape != (w.shape[0], w.shape[0]):
+        raise ValueError(
+            "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the "
+            f"same size as input. Got shapes {r.shape} and {w.shape} instead."
+        )
+    return ShapedArray(r.shape, r.dtype, r.weak_type and w.weak_type, vma=r.vma | w.vma)
+
+
+def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
+    """The cosine and sine of the Givens rotation that makes `y` zero against `x`."""
+    one, zero = scalar_like(1, x), scalar_like(0, x)
+    largest = max_p.bind(abs_p.bind(x), abs_p.bind(y))
+    x, y = div_p.bind(x, largest), div_p.bind(y, largest)
+    length = sqrt_p.bind(add_p.bind(mul_p.bind(x, x), mul_p.bind(y, y)))
+    scale = div_p.bind(one, length)
+    nothing = eq_p.bind(y, zero)
+    cosine = select_n_p.bind(nothing, mul_p.bind(x, scale), one)
+    return cosine, select_n_p.bind(nothing, mul_p.bind(neg_p.bind(y), scale), zero)
+
+
+def _update(r, w):
+    """Row by row, a rotation of the row and the vector clears an element of the vector."""
+
+    def step(k, carry):
+        r, w = carry
+        line = dynamic_index_in_dim(r, k, 0, keepdims=False)
+        x = dynamic_index_in_dim(line, k, 0, keepdims=False)
+        y = dynamic_index_in_dim(w, k, 0, keepdims=False)
+        c, s = _rotation(x, y)
+        turned = sub_p.bind(mul_p.bind(c, line), mul_p.bind(s, w))
+        w = add_p.bind(mul_p.bind(s, line), mul_p.bind(c, w))
+        return dynamic_update_index_in_dim(r, turned, k, 0), w
+
+    return fori_loop(0, w.shape[0], step, (r, w))[0]
+
+
+cholesky_update_p.rule_jvp = no_rule(
+    "Differentiation rule for 'cholesky_update' not implemented: differentiate `cholesky` of the "
+    "updated matrix."
+)
+cholesky_update_p.rule_transpose = no_rule("it is not linear in its operands")
+cholesky_update_p.lower(lower_by(_update))
+
+
+@cholesky_update_p.batch_axis
+def _(axis, args, dims):
+    check_dtype("cholesky_update", get_aval(args[0]), FLOAT, 0)
+    out = vmap(_update, in_axes=tuple(dims), axis_size=axis.size)(*args)
+    return out, 0
+
+
+@library
+def cholesky_update(r_matrix: Array, w_vector: Array) -> Array:
+    """The upper triangular factor of `r^T @ r + w w^T`, from `r` and `w`, in O(n^2).
+
+    Source: Givens rotations (Golub and Van Loan, Matrix Computations, 6.5.4). Real dtypes only.
+    """
+    return cholesky_update_p.bind(as_value(r_matrix), as_value(w_vector))
+
+
+# -- symmetric products -------------------------------------------------------------------------
+
+symmetric_product_p = Primitive("symmetric_product")
+
+
+@symmetric_product_p.shape_rule
+def _(a, c, *, alpha, beta):
+    check_operands("symmetric_product", (a, c), (2, 2), FLOAT)
+    rows = a.shape[-2]
+    if c.shape[-2:] != (rows, rows):
+        raise ValueError(
+            "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
+            f"shape (m, m). Got shapes {a.shape} and {c.shape}."
+        )
+    return ShapedArray(c.shape, c.dtype, a.weak_type and c.weak_type, vma=a.vma | c.vma)
+
+
+def _product(a, c, *, alpha, beta):
+    product = matmul(a, mT(a))
+    scaled = mul_p.bind(scalar_like(alpha, product), product)
+    return add_p.bind(scaled, mul_p.bind(scalar_like(beta, c), c))
+
+
+symmetric_product_p.rule_jvp = no_rule(
+    "Differentiation rule for 'symmetric_product' not implemented: write it as "
+    "alpha * a @ a.mT + beta * c."
+)
+symmetric_product_p.rule_transpose = no_rule("it is not linear in its operands")
+batch_in_front(symmetric_product_p)
+symmetric_product_p.lower(lower_by(_product))
+
+
+@library(static=("alpha", "beta", "symmetrize_output"))
+def symmetric_product(
+    a_matrix: Array,
+    c_matrix: Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Array:
+    """`alpha * a @ a^T + beta * c`, of which the lower triangle is meant. Source: BLAS `syrk`.
+
+    `symmetrize_output` copies the lower triangle over the upper one. Real dtypes only; ValueError
+    if the shapes do not fit.
+    """
+    out = symmetric_product_p.bind(as_value(a_matrix), as_value(c_matrix), alpha=alpha, beta=beta)
+    if symmetrize_output:
+        out = add_p.bind(take_lower(out), mT(take_lower(out, -1)))
+    return out

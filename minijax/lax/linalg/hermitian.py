@@ -1,0 +1,212 @@
+"""`eigh`: eigenvalues and eigenvectors of Hermitian matrices; and `tridiagonal`, its first half.
+
+May import the floors below, the files of `lax` on elements and shapes, and `linalg.common`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray
+from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
+from minijax.lax.linalg.common import (
+    adjoint,
+    as_complex,
+    batch_in_front,
+    check_operands,
+    check_square,
+    column,
+    diagonal_of,
+    each_matrix,
+    eye,
+    failed_is_nan,
+    is_complex,
+    lapack,
+    matmul,
+    row,
+    spread,
+    succeeded,
+    symmetrized,
+    zero_tangents,
+)
+from minijax.lax.rules import scalar_like
+from minijax.lax.shapes import as_value
+from minijax.transforms.library import library
+from minijax.transforms.tangents import Zero
+
+__all__ = [
+    "EighImplementation", "eigh", "eigh_p", "gap_inverses", "tridiagonal", "tridiagonal_p",
+]  # fmt: skip
+
+
+class EighImplementation(enum.Enum):
+    """The algorithms of `eigh`: QR runs everywhere, Jacobi on GPU, QDWH on TPU."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+eigh_p = Primitive("eigh", multiple_results=True)
+
+
+@eigh_p.shape_rule
+def _(x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+    check_operands("eigh", (x,), (2,))
+    check_square("eigh", x)
+    n = x.shape[-1]
+    count = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
+    if count < 0:
+        raise ValueError(
+            f"eigh: subset_by_index must be a pair (start, end) with start <= end; got "
+            f"{subset_by_index}."
+        )
+    return [
+        each_matrix(x, n, count),
+        each_matrix(x, count, dtype=dtypes.to_real_dtype(x.dtype)),
+    ]
+
+
+def gap_inverses(values: Any) -> Any:
+    """`1 / (w[j] - w[i])` off the diagonal, and zero on it; infinite where eigenvalues repeat."""
+    n = values.shape[-1]
+    ones = spread(eye(n, values.dtype), values.shape[:-1])
+    gaps = sub_p.bind(add_p.bind(ones, row(values)), column(values))
+    return sub_p.bind(div_p.bind(scalar_like(1, gaps), gaps), ones)
+
+
+@eigh_p.jvp
+def _(primals, tangents, **params):
+    # With x v = v w: dw is the diagonal of c = v^H dx v, and dv = v (c / gaps).
+    (x,), (t,) = primals, tangents
+    if type(t) is Zero:
+        outs = eigh_p.bind(x, **params)
+        return outs, zero_tangents(outs)
+    v, w = outs = eigh_p.bind(symmetrized(x), **params)
+    if w.shape[-1] != x.shape[-1]:
+        raise NotImplementedError(
+            "Derivatives not defined for partial eigen decomposition: leave subset_by_index out."
+        )
+    gaps = gap_inverses(as_complex(w) if is_complex(v) else w)
+    c = matmul(matmul(adjoint(v), t), v)
+    t_v = matmul(v, mul_p.bind(gaps, c))
+    t_w = diagonal_of(real_p.bind(c) if is_complex(c) else c)
+    return outs, [t_v, t_w]
+
+
+eigh_p.rule_transpose = no_rule("it is not linear in its operand")
+batch_in_front(eigh_p)
+
+
+@eigh_p.lower
+def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+    vectors, values = b.outs
+    if algorithm in (EighImplementation.JACOBI, EighImplementation.QDWH):
+        where = "CPU" if algorithm is EighImplementation.JACOBI else "TPU only"
+        raise NotImplementedError(
+            f"eigh: the {algorithm.name} implementation is not supported on CPU ({where}): leave "
+            "it out, or give QR."
+        )
+    if subset_by_index is not None and subset_by_index != (0, x.shape[-1]):
+        raise NotImplementedError(
+            "subset_by_index not supported on CPU and GPU: take a slice of the results."
+        )
+    if 0 in x.shape:
+        return [b.full(0, vectors), b.full(0, values)]
+    lead = x.shape[:-2]
+    outs = [vectors, values, ShapedArray(lead, np.int32)]
+    uplo = "L" if lower else "U"
+    v, w, info = lapack(
+        b, ("syevd", "heevd"), (x,), outs, len(lead), aliased=(0,), mode="V", uplo=uplo
+    )
+    ok = succeeded(b, info)
+    return [failed_is_nan(b, ok, v), failed_is_nan(b, ok, w)]
+
+
+@library(
+    static=("lower", "symmetrize_input", "sort_eigenvalues", "subset_by_index", "implementation")
+)
+def eigh(
+    x: Array,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Array, Array]:
+    """Eigenvectors `v` and rising eigenvalues `w` of Hermitian matrices: `x @ v = v * w`.
+
+    - `symmetrize_input`: decompose `(x + x^H) / 2`; else only the triangle named by `lower` is read
+    - `sort_eigenvalues` is for accelerators, where not sorting saves time
+    - `subset_by_index`, a range of eigenvalues, is for TPU
+
+    The eigenvectors are the columns of the first result. NaN where LAPACK fails. LAPACK: `syevd`,
+    `heevd`.
+    """
+    if symmetrize_input:
+        x = symmetrized(x)
+    v, w = eigh_p.bind(
+        as_value(x),
+        lower=bool(lower),
+        sort_eigenvalues=bool(sort_eigenvalues),
+        subset_by_index=subset_by_index,
+        algorithm=implementation,
+    )
+    return v, w
+
+
+# -- tridiagonal --------------------------------------------------------------------------------
+
+tridiagonal_p = Primitive("tridiagonal", multiple_results=True)
+
+
+@tridiagonal_p.shape_rule
+def _(x, *, lower):
+    check_operands("tridiagonal", (x,), (2,))
+    check_square("tridiagonal", x)
+    n = x.shape[-1]
+    if not n:
+        raise ValueError(f"tridiagonal takes matrices with at least one row: got shape {x.shape}.")
+    real = dtypes.to_real_dtype(x.dtype)
+    return [
+        x,
+        each_matrix(x, n, dtype=real),
+        each_matrix(x, n - 1, dtype=real),
+        each_matrix(x, n - 1),
+    ]
+
+
+tridiagonal_p.rule_jvp = no_rule(
+    "Differentiation rule for 'tridiagonal' not implemented: differentiate `eigh`."
+)
+tridiagonal_p.rule_transpose = no_rule("it is not linear in its operand")
+batch_in_front(tridiagonal_p)
+
+
+@tridiagonal_p.lower
+def _(b, x, *, lower):
+    if 0 in x.shape:
+        return [b.full(0, out) for out in b.outs]
+    lead = x.shape[:-2]
+    outs = [*b.outs, ShapedArray(lead, np.int32)]
+    uplo = "L" if lower else "U"
+    *found, info = lapack(b, ("sytrd", "hetrd"), (x,), outs, len(lead), aliased=(0,), uplo=uplo)
+    ok = succeeded(b, info)
+    return [failed_is_nan(b, ok, out) for out in found]
+
+
+@library(static=("lower",))
+def tridiagonal(a: Array, *, lower: bool = True) -> list[Array]:
+    """A real tridiagonal matrix similar to a Hermitian one, of which one triangle is read.
+
+    Gives the matrix with the reflectors of the similarity below (`lower`) or above the diagonals, its
+    diagonal, its off-diagonal, and the scalars of the reflectors. LAPACK: `sytrd`, `hetrd`.
+    """
+    return tridiagonal_p.bind(as_value(a), lower=bool(lower))

@@ -1,0 +1,150 @@
+"""Tokens and sinks: `create_token`, `after_all` and `dce_sink`.
+
+May import the floors below. A token is a value without data that says "after this"; a sink keeps
+what it is given in the program. Neither changes what a program computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.avals import abstract_token, get_aval
+from minijax.core.effects import Effect
+from minijax.core.primitive import Primitive, no_rule
+
+__all__ = [
+    "Token", "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
+]  # fmt: skip
+
+
+class Token:
+    """A token outside of a program. What it stands for has happened: operations run in order."""
+
+    __slots__ = ()
+    aval = abstract_token
+
+    def block_until_ready(self) -> None:
+        """Return at once."""
+
+
+create_token_p = Primitive("create_token")
+after_all_p = Primitive("after_all")
+
+_NO_TANGENT = "a token has no tangent: differentiate the function without it"
+for _p in (create_token_p, after_all_p):
+    _p.rule_jvp = no_rule(_NO_TANGENT)
+    _p.rule_transpose = no_rule(_NO_TANGENT)
+    _p.impl(lambda *tokens: Token())
+
+
+@create_token_p.shape_rule
+def _():
+    return abstract_token
+
+
+@create_token_p.lower
+def _(b):
+    return b.op("stablehlo.create_token", (), abstract_token)
+
+
+create_token_p.rule_batch = no_rule("it has no operands, so nothing that it takes is batched")
+
+
+@after_all_p.shape_rule
+def _(*tokens):
+    if any(aval is not abstract_token for aval in tokens):
+        given = ", ".join(aval.str_short() for aval in tokens)
+        raise TypeError(
+            f"Arguments to after_all must be tokens; got {given}: make them with create_token()."
+        )
+    return abstract_token
+
+
+@after_all_p.lower
+def _(b, *tokens):
+    return b.op("stablehlo.after_all", tokens, abstract_token)
+
+
+after_all_p.rule_batch = no_rule("a token has no axis, so nothing that it takes is batched")
+
+
+def create_token(_: Any = None) -> Any:
+    """A token that waits for nothing. The argument is ignored. Source: StableHLO `create_token`."""
+    return create_token_p.bind()
+
+
+def after_all(*operands: Any) -> Any:
+    """A token that comes after all of those given. Source: StableHLO `after_all`.
+
+    TypeError for anything but tokens.
+    """
+    for token in operands:
+        if get_aval(token) is not abstract_token:
+            raise TypeError(
+                "Arguments to after_all must be tokens; got "
+                f"{get_aval(token).str_short()}: make them with create_token()."
+            )
+    return after_all_p.bind(*operands)
+
+
+# -- sinks ----------------------------------------------------------------------------------------
+
+dce_sink_p = Primitive("dce_sink", multiple_results=True)
+
+
+class NoDCEEffect(Effect):
+    """The equation is kept although nothing reads its results."""
+
+    def __repr__(self) -> str:
+        return "NoDCE"
+
+
+_KEPT = frozenset((NoDCEEffect(),))
+
+
+@dce_sink_p.shape_rule
+def _(x, *, prevent_mlir_dce):
+    return []
+
+
+@dce_sink_p.effects_rule
+def _(*, prevent_mlir_dce):
+    return _KEPT
+
+
+@dce_sink_p.impl
+def _(x, *, prevent_mlir_dce):
+    return []
+
+
+@dce_sink_p.jvp
+def _(primals, tangents, **params):
+    dce_sink_p.bind(*primals, **params)
+    return [], []
+
+
+dce_sink_p.rule_transpose = no_rule("it has no results, so no cotangent comes back")
+
+
+@dce_sink_p.batch
+def _(args, dims, **params):
+    return dce_sink_p.bind(*args, **params), []
+
+
+@dce_sink_p.lower
+def _(b, x, *, prevent_mlir_dce):
+    if prevent_mlir_dce:
+        b.custom_call("dce_sink", (x,), (), config='""', api_version=1, side_effect=True)
+    return []
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep the arrays of a tree in the program that is traced, although nothing reads them.
+
+    With `prevent_mlir_dce` also in the module that XLA is given, as operands of a custom call.
+    TypeError for leaves that are not arrays or numbers.
+    """
+    for leaf in tree_util.tree_leaves(val):
+        get_aval(leaf)
+        dce_sink_p.bind(leaf, prevent_mlir_dce=prevent_mlir_dce)

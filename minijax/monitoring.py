@@ -1,0 +1,116 @@
+"""`minijax.monitoring`: events that a program or the library records, and who listens to them.
+
+Imports nothing. The library records how long each trace, lowering and compilation takes, under the
+names that upstream uses; an event that nobody listens to costs a test of an empty list.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",
+    "record_scalar", "register_event_duration_secs_listener", "register_event_listener",
+    "register_event_time_span_listener", "register_scalar_listener",
+    "unregister_event_duration_listener", "unregister_event_listener",
+    "unregister_event_time_span_listener", "unregister_scalar_listener",
+]  # fmt: skip
+
+_events: list[Callable] = []
+_durations: list[Callable] = []
+_spans: list[Callable] = []
+_scalars: list[Callable] = []
+
+TRACED = "/jax/core/compile/jaxpr_trace_duration"
+LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+def _call(listeners: list[Callable], *args: Any, **kwargs: Any) -> None:
+    for listener in tuple(listeners):
+        listener(*args, **kwargs)
+
+
+def _forget(listeners: list[Callable], callback: Callable) -> None:
+    # Upstream raises an AssertionError for a callback that does not listen.
+    assert callback in listeners, f"{callback!r} is not registered"
+    listeners.remove(callback)
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tell those who listen to events that it happened."""
+    _call(_events, event, **kwargs)
+
+
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
+    """Tell those who listen to durations how many seconds it took."""
+    _call(_durations, event, duration, **kwargs)
+
+
+def record_event_time_span(
+    event: str, start_time: float, end_time: float, **kwargs: str | int
+) -> None:
+    """Tell those who listen to time spans when it began and ended, in seconds since the epoch."""
+    _call(_spans, event, start_time, end_time, **kwargs)
+
+
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
+    """Tell those who listen to scalars a value."""
+    _call(_scalars, event, value, **kwargs)
+
+
+def register_event_listener(callback: Callable) -> None:
+    """Call `callback(event, **kwargs)` for each event."""
+    _events.append(callback)
+
+
+def register_event_duration_secs_listener(callback: Callable) -> None:
+    """Call `callback(event, duration, **kwargs)` for each duration."""
+    _durations.append(callback)
+
+
+def register_event_time_span_listener(callback: Callable) -> None:
+    """Call `callback(event, start_time, end_time, **kwargs)` for each time span."""
+    _spans.append(callback)
+
+
+def register_scalar_listener(callback: Callable) -> None:
+    """Call `callback(event, value, **kwargs)` for each scalar."""
+    _scalars.append(callback)
+
+
+def unregister_event_listener(callback: Callable) -> None:
+    """No longer call it for events. AssertionError unless it was registered."""
+    _forget(_events, callback)
+
+
+def unregister_event_duration_listener(callback: Callable) -> None:
+    """No longer call it for durations. AssertionError unless it was registered."""
+    _forget(_durations, callback)
+
+
+def unregister_event_time_span_listener(callback: Callable) -> None:
+    """No longer call it for time spans. AssertionError unless it was registered."""
+    _forget(_spans, callback)
+
+
+def unregister_scalar_listener(callback: Callable) -> None:
+    """No longer call it for scalars. AssertionError unless it was registered."""
+    _forget(_scalars, callback)
+
+
+def clear_event_listeners() -> None:
+    """Forget all listeners."""
+    for listeners in (_events, _durations, _spans, _scalars):
+        listeners.clear()
+
+
+def record_stage(event: str, began: float, fun_name: str) -> None:
+    """What the library says of a stage that began then (`time.time()`) and has just ended."""
+    if _durations or _spans or _scalars:
+        ended = time.time()
+        record_scalar(event, began, fun_name=fun_name)
+        record_event_duration_secs(event, ended - began, fun_name=fun_name)
+        record_event_time_span(event, began, ended, fun_name=fun_name)

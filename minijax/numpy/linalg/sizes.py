@@ -1,0 +1,349 @@
+"""Norms, determinants, ranks. May import the floors below, `numpy` and the rest of `linalg`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core.array import Array
+from minijax.custom_derivatives import custom_jvp
+from minijax.lax import linalg as lax_linalg
+from minijax.lax.linalg.elimination import take_rows
+from minijax.lax.linalg.orthogonal import geqrf_p
+from minijax.numpy import reductions, ufuncs
+from minijax.numpy.linalg.factors import matrix_of, svd, svdvals
+from minijax.numpy.linalg.inverses import inv, solve_matrices
+from minijax.numpy.linear_algebra import diagonal, matvec
+from minijax.numpy.logic import isnan
+from minijax.numpy.promotion import (
+    axis_of,
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    promote_dtypes_inexact,
+    to_array,
+)
+from minijax.numpy.ranges import arange, eye
+from minijax.numpy.selecting import choose_where
+from minijax.numpy.shapes import expand_dims, expanded, moveaxis
+from minijax.transforms.library import library
+
+__all__ = [
+    "SlogdetResult", "cond", "det", "matrix_norm", "matrix_rank", "norm", "slogdet", "vector_norm",
+]  # fmt: skip
+
+
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+# -- norms ----------------------------------------------------------------------------------------
+
+
+def _root_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
+    squares = ufuncs.real(x * ufuncs.conj(x)) if x.dtype.kind == "c" else x * x
+    return ufuncs.sqrt(reductions.sum(squares, axis=axis, keepdims=keepdims))
+
+
+def _vector_norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
+    if order is None or (not isinstance(order, str) and order == 2):
+        return _root_of_squares(x, axis, keepdims)
+    if isinstance(order, str):
+        raise ValueError(f"Invalid order '{order}' for vector norm: give a number, or np.inf.")
+    if order == np.inf:
+        return reductions.max(ufuncs.abs(x), axis=axis, keepdims=keepdims, initial=0)
+    if order == -np.inf:
+        return reductions.min(ufuncs.abs(x), axis=axis, keepdims=keepdims)
+    if order == 0:
+        real = dtypes.to_real_dtype(x.dtype)
+        return reductions.sum(x != 0, axis=axis, dtype=real, keepdims=keepdims)
+    if order == 1:
+        return reductions.sum(ufuncs.abs(x), axis=axis, keepdims=keepdims)
+    sizes = ufuncs.abs(x)
+    order = converted(order, sizes.dtype)
+    total = reductions.sum(sizes**order, axis=axis, keepdims=keepdims)
+    return total ** (1 / order)
+
+
+def _matrix_norm(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    rows, columns = axes
+    if order is None or (isinstance(order, str) and order == "fro"):
+        return _root_of_squares(x, axes, keepdims)
+    if isinstance(order, str) and order == "nuc":
+        return _of_singular_values(x, axes, keepdims, reductions.sum)
+    if isinstance(order, str) or order not in (1, -1, 2, -2, np.inf, -np.inf):
+        raise ValueError(
+            f"Invalid order '{order}' for matrix norm: give 1, -1, 2, -2, np.inf, -np.inf, 'fro' "
+            "or 'nuc'."
+        )
+    if abs(order) == 2:
+        if order > 0:
+            most = lambda s, **options: reductions.max(s, initial=0, **options)
+        else:
+            most = reductions.min
+        return _of_singular_values(x, axes, keepdims, most)
+    summed, kept = (rows, columns) if abs(order) == 1 else (columns, rows)
+    if not keepdims and kept > summed:
+        kept -= 1
+    sums = reductions.sum(ufuncs.abs(x), axis=summed, keepdims=keepdims)
+    if order > 0:
+        return reductions.max(sums, axis=kept, keepdims=keepdims, initial=0)
+    return reductions.min(sums, axis=kept, keepdims=keepdims)
+
+
+def _of_singular_values(x: Any, axes: tuple[int, int], keepdims: bool, reduce: Any) -> Any:
+    s = svd(moveaxis(x, axes, (-2, -1)), full_matrices=False, compute_uv=False)
+    out = reduce(s, axis=-1)
+    return expand_dims(out, axes) if keepdims else out
+
+
+@library(static=("ord", "axis", "keepdims"))
+def norm(x, ord=None, axis=None, keepdims=False):
+    """The norm of vectors (one axis) or matrices (two axes). Source: numpy.linalg.norm.
+
+    `ord` is, for vectors, a number or np.inf; for matrices 'fro', 'nuc', 1, 2, np.inf, or one of
+    these negated. Without `axis`, that of the whole array; without both, the root of the sum of
+    squares of any array. ValueError for a wrong order or number of axes.
+    """
+    check_arraylike("jnp.linalg.norm", x)
+    (x,) = promote_dtypes_inexact(to_array("norm", x))
+    x = converted(x, x.dtype)
+    if axis is None:
+        if ord is None:
+            return _root_of_squares(x, None, keepdims)
+        axes = tuple(range(x.ndim))
+    elif isinstance(axis, tuple):
+        axes = tuple([axis_of(a, x.ndim) for a in axis])
+    else:
+        axes = (axis_of(axis, x.ndim),)
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise ValueError(
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, "
+        "or two axes to compute a matrix-norm."
+    )
+
+
+@library(static=("keepdims", "ord"))
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norms of the matrices in the last two axes. Source: numpy.linalg.matrix_norm."""
+    check_arraylike("jnp.linalg.matrix_norm", x)
+    return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
+
+
+@library(static=("axis", "keepdims", "ord"))
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The norm of all elements, or along axes, as of vectors. Source: numpy.linalg.vector_norm."""
+    check_arraylike("jnp.linalg.vector_norm", x)
+    x = to_array("vector_norm", x)
+    if axis is None or isinstance(axis, Sequence):
+        axes = tuple(range(x.ndim)) if axis is None else tuple(axis)
+        axes = tuple([axis_of(a, x.ndim) for a in axes])
+        rest = [a for a in range(x.ndim) if a not in axes]
+        flat = moveaxis(x, tuple(rest), tuple(range(len(rest))))
+        sizes = (*flat.shape[: len(rest)], int(np.prod(flat.shape[len(rest) :], dtype=np.int64)))
+        out = norm(flat.reshape(sizes), ord=ord, axis=-1)
+        return expand_dims(out, axes) if keepdims else out
+    return norm(x, ord=ord, axis=axis, keepdims=keepdims)
+
+
+@library(static=("p",))
+def cond(x, p=None):
+    """The condition number: by default the ratio of the extreme singular values.
+
+    `p`: an order of `norm`; then the product of the norms of a matrix and its inverse. ValueError
+    for arrays that are empty or no matrices. Source: numpy.linalg.cond.
+    """
+    check_arraylike("cond", x)
+    x = to_array("cond", x)
+    if x.ndim < 2:
+        raise ValueError(
+            f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}"
+        )
+    if 0 in x.shape[-2:]:
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.shape}")
+    if p is None or (not isinstance(p, str) and p in (2, -2)):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    axes = (-2, -1)
+    found = norm(x, ord=p, axis=axes) * norm(inv(x), ord=p, axis=axes)
+    unknown = isnan(found) & ~reductions.any(isnan(x), axis=axes)
+    return choose_where(unknown, np.inf, found)
+
+
+@library(static=("hermitian",))
+def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
+    """How many singular values are above `rtol` times the largest one. Source:
+    numpy.linalg.matrix_rank.
+
+    `rtol` is max(m, n) * eps by default, and broadcasts with the leading axes; `tol` is its older
+    name.
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
+    rtol = tol if rtol is None else rtol
+    m = matrix_of("matrix_rank", M)
+    if m.ndim < 2:
+        return converted(reductions.any(m != 0), np.dtype(np.int32))
+    s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if rtol is None:
+        rtol = max(m.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
+        rtol = to_array("matrix_rank", np.asarray(rtol, s.dtype))
+    rtol = to_array("matrix_rank", rtol)
+    bound = expanded(rtol, (rtol.ndim,)) * reductions.max(s, axis=-1, keepdims=True)
+    return reductions.sum(s > bound, axis=-1)
+
+
+# -- determinants -----------------------------------------------------------------------------------
+
+
+def _square(name: str, a: Any) -> None:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {name}() must have shape [..., n, n], got {a.shape}")
+
+
+def _parity(pivots: Any) -> Any:
+    """How many rows are swapped: 0 for an even number, 1 for an odd one."""
+    swapped = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
+    return reductions.count_nonzero(swapped, axis=-1) % 2
+
+
+def _signed(odd: Any, dtype: Any) -> Any:
+    """1 for an even number, -1 for an odd one."""
+    return converted(1 - 2 * odd, dtype)
+
+
+def _det_small(a: Any) -> Any:
+    """The determinant of matrices of up to three rows, from its definition."""
+    if a.shape[-1] == 0:
+        return broadcast_to_shape(np.ones((), a.dtype)[()], a.shape[:-2])
+    if a.shape[-1] == 1:
+        return a[..., 0, 0]
+    x = [[a[..., i, j] for j in range(a.shape[-1])] for i in range(a.shape[-1])]
+    if len(x) == 2:
+        return x[0][0] * x[1][1] - x[0][1] * x[1][0]
+    return (
+        x[0][0] * x[1][1] * x[2][2]
+        + x[0][1] * x[1][2] * x[2][0]
+        + x[0][2] * x[1][0] * x[2][1]
+        - x[0][2] * x[1][1] * x[2][0]
+        - x[0][0] * x[1][2] * x[2][1]
+        - x[0][1] * x[1][0] * x[2][2]
+    )
+
+
+@custom_jvp
+def _det_large(a):
+    factors, pivots, _ = lax_linalg.lu(a)
+    return reductions.prod(diagonal(factors, 0, -2, -1), axis=-1) * _signed(
+        _parity(pivots), a.dtype
+    )
+
+
+def _det_jvp(primals, tangents):
+    """The trace of adj(a) times the tangent, where adj(a) is det(a) a^-1, or its limit.
+
+    With a = p^T l u and y = l^-1 p t it is, up to the sign of p, the trace of adj(u) y. If one
+    diagonal element of u is zero, the k-th, adj(u) is the product of the others times
+    v^-1 e_k e_k^T v^-1, where v is u with a one in that place; if there are more, it is zero.
+    """
+    (a,), (t,) = primals, tangents
+    factors, pivots, permutation = lax_linalg.lu(a)
+    diagonals = diagonal(factors, 0, -2, -1)
+    sign = _signed(_parity(pivots), a.dtype)
+    y = lax_linalg.triangular_solve(
+        factors, take_rows(t, permutation), left_side=True, lower=True, unit_diagonal=True
+    )
+    zeros = converted(diagonals == 0, a.dtype)
+    v = factors + expanded(zeros, (a.ndim - 1,)) * eye(a.shape[-1], dtype=a.dtype)
+    moved = lax_linalg.triangular_solve(v, y, left_side=True)
+    null = lax_linalg.triangular_solve(v, zeros, left_side=True)
+    limit = reductions.sum(zeros * matvec(moved, null), axis=-1)
+    trace = reductions.sum(diagonal(moved, 0, -2, -1), axis=-1)
+    count = reductions.count_nonzero(zeros, axis=-1)
+    none = np.zeros((), a.dtype)[()]
+    trace = choose_where(count == 0, trace, choose_where(count == 1, limit, none))
+    product = reductions.prod(diagonals + zeros, axis=-1)
+    return reductions.prod(diagonals, axis=-1) * sign, product * sign * trace
+
+
+_det_large.defjvp(_det_jvp)
+
+
+@library
+def det(a):
+    """The determinants of square matrices, differentiable at singular ones too.
+
+    Source: numpy.linalg.det.
+    """
+    a = matrix_of("det", a)
+    _square("det", a)
+    return _det_small(a) if a.shape[-1] <= 3 else _det_large(a)
+
+
+@custom_jvp
+def _slogdet_lu(a):
+    factors, pivots, _ = lax_linalg.lu(a)
+    diagonals = diagonal(factors, 0, -2, -1)
+    is_zero = reductions.any(diagonals == 0, axis=-1)
+    odd = _parity(pivots)
+    if a.dtype.kind == "c":
+        directions = diagonals / converted(ufuncs.abs(diagonals), a.dtype)
+        sign = reductions.prod(directions, axis=-1) * _signed(odd, a.dtype)
+    else:
+        odd = odd + reductions.count_nonzero(diagonals < 0, axis=-1)
+        sign = _signed(odd % 2, a.dtype)
+    sign = choose_where(is_zero, np.zeros((), a.dtype)[()], sign)
+    size = reductions.sum(ufuncs.log(ufuncs.abs(diagonals)), axis=-1)
+    return sign, choose_where(is_zero, np.asarray(-np.inf, size.dtype)[()], size)
+
+
+@custom_jvp
+def _slogdet_qr(a):
+    reflectors, taus = geqrf_p.bind(a)
+    diagonals = diagonal(reflectors, 0, -2, -1)
+    odd = reductions.count_nonzero(taus != 0, axis=-1)  # each reflector is of determinant -1
+    size = reductions.sum(ufuncs.log(ufuncs.abs(diagonals)), axis=-1)
+    sign = reductions.prod(ufuncs.sign(diagonals), axis=-1) * _signed(odd % 2, a.dtype)
+    return sign, size
+
+
+def _slogdet_jvp(primals, tangents, *, rule):
+    (a,), (t,) = primals, tangents
+    sign, size = rule(a)
+    change = reductions.sum(diagonal(solve_matrices(a, t), 0, -2, -1), axis=-1)
+    if a.dtype.kind == "c":
+        turn = (change - converted(ufuncs.real(change), change.dtype)) * sign
+        return (sign, size), (turn, ufuncs.real(change))
+    zero = broadcast_to_shape(np.zeros((), sign.dtype)[()], sign.shape)
+    return (sign, size), (zero, change)
+
+
+for _rule in (_slogdet_lu, _slogdet_qr):
+    _rule.defjvp(lambda primals, tangents, rule=_rule: _slogdet_jvp(primals, tangents, rule=rule))
+
+
+@library(static=("method",))
+def slogdet(a, *, method=None):
+    """The sign (for complex: direction) of determinants, and the logarithm of their size.
+
+    `method`: "lu" (the default) or "qr", for real matrices. Source: numpy.linalg.slogdet.
+    """
+    a = matrix_of("slogdet", a)
+    _square("slogdet", a)
+    a = converted(a, a.dtype)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(
+            f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'."
+        )
+    if method == "qr":
+        if a.dtype.kind == "c":
+            raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
+        return SlogdetResult(*_slogdet_qr(a))
+    return SlogdetResult(*_slogdet_lu(a))

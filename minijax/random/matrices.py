@@ -1,0 +1,119 @@
+"""Random vectors and matrices made with linear algebra: orthogonal, multivariate normal.
+
+May import the floors below, `minijax.numpy` and the rest of `random`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.core.array import Array
+from minijax.lax.shapes import canonical_shape
+from minijax.numpy import linalg
+from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.random.continuous import normal_of
+from minijax.random.keys import single_key
+from minijax.random.uniforms import float_dtype
+from minijax.transforms.library import library
+
+__all__ = ["multivariate_normal", "orthogonal"]
+
+
+@library(static=("n", "shape", "dtype", "m", "out_sharding"))
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of orthogonal (for complex dtypes, unitary) matrices, from the Haar measure.
+
+    The result has shape `(*shape, n, m)`, where m is n by default; the columns, or rows if there are
+    fewer, are orthonormal. Source: Mezzadri, "How to generate random matrices from the classical
+    compact groups", 2007.
+    """
+    keys = single_key("orthogonal", key)
+    dtype = float_dtype("orthogonal", dtype, complex_too=True)
+    m = n if m is None else m
+    shape = (*canonical_shape(shape), max(n, m), min(n, m))
+    q, r = linalg.qr(normal_of(keys, shape, dtype))
+    signs = lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1))
+    q = lax.mul(q, lax.broadcast_in_dim(signs, q.shape, (*range(q.ndim - 2), q.ndim - 1)))
+    return jnp.swapaxes(q, -2, -1) if n < m else q
+
+
+_METHODS = ("cholesky", "eigh", "svd")
+
+
+def _root(cov: Any, method: str) -> Any:
+    """A matrix that times its transpose is `cov`."""
+    if method == "cholesky":
+        return linalg.cholesky(cov)
+    if method == "svd":
+        vectors, values, _ = linalg.svd(cov)
+    else:
+        values, vectors = linalg.eigh(cov)
+    return jnp.multiply(vectors, jnp.sqrt(jnp.expand_dims(values, -2)))
+
+
+@library(static=("shape", "dtype", "method", "out_sharding"))
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Samples of normal vectors with this mean, of shape (..., n), and covariance, (..., n, n).
+
+    `shape` is that of the result without the axis of the vectors, by default what `mean` and `cov`
+    broadcast to. `method` says how the covariance is taken apart: "cholesky" is the fastest, "svd"
+    and "eigh" also hold for singular ones. ValueError for shapes that do not fit.
+    """
+    keys = single_key("multivariate_normal", key)
+    check_arraylike("multivariate_normal", mean, cov)
+    mean, cov = promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))
+    dtype = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {set(_METHODS)}, got {method!r}")
+    _check_vectors(mean, cov)
+    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    shape = batch if shape is None else canonical_shape(shape)
+    _check_broadcast(shape, mean, cov)
+    normal = normal_of(keys, (*shape, mean.shape[-1]), dtype)
+    return jnp.add(mean, jnp.einsum("...ij,...j->...i", _root(cov, method), normal))
+
+
+def _check_vectors(mean: Any, cov: Any) -> None:
+    if mean.ndim < 1:
+        raise ValueError(
+            f"multivariate_normal requires mean.ndim >= 1, got mean.ndim == {mean.ndim}"
+        )
+    if cov.ndim < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ValueError(
+            "multivariate_normal requires cov.shape == (..., n, n) for n=mean.shape[-1], but got "
+            f"cov.shape == {cov.shape} for mean.shape == {mean.shape}."
+        )
+
+
+def _check_broadcast(shape: tuple[int, ...], mean: Any, cov: Any) -> None:
+    found = np.broadcast_shapes(shape, mean.shape[:-1], cov.shape[:-2])
+    if found != shape:
+        raise ValueError(
+            "multivariate_normal: the shapes of mean and cov, without their last axes, must broadcast "
+            f"to the shape argument {shape} without changing it; they give {found}."
+        )

@@ -1,0 +1,123 @@
+"""`minijax.scipy.interpolate`: values between the points of a grid.
+
+May import the floors below and `numpy`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import check_arraylike
+
+__all__ = ["RegularGridInterpolator"]
+
+
+class RegularGridInterpolator:
+    """A function given by its values on a grid of increasing coordinates.
+
+    - `points`: for each axis, its coordinates; `values`: [*sizes of these, ...]
+    - `method`: "linear" or "nearest"
+    - `fill_value`: outside of the grid; None goes on with the outermost cells
+
+    Source: scipy.interpolate.RegularGridInterpolator.
+    """
+
+    def __init__(
+        self,
+        points: Any,
+        values: Any,
+        method: str = "linear",
+        bounds_error: bool = False,
+        fill_value: Any = np.nan,
+    ) -> None:
+        _check_method(method)
+        if bounds_error:
+            raise NotImplementedError(
+                "`bounds_error` takes no effect under JAX: leave it out; see `fill_value`."
+            )
+        check_arraylike("RegularGridInterpolator", values)
+        if len(points) > np.ndim(values):
+            raise ValueError(
+                f"there are {len(points)} point arrays, but values has {np.ndim(values)} dimensions"
+            )
+        values = jnp.asarray(values)
+        if not dtypes.issubdtype(values.dtype, np.inexact):
+            values = values.astype(dtypes.to_inexact_dtype(values.dtype))
+        grid = []
+        for i, place in enumerate(points):
+            check_arraylike("RegularGridInterpolator", place)
+            if np.ndim(place) != 1:
+                raise ValueError(f"the points in dimension {i} must be 1-dimensional")
+            if np.shape(place)[0] != values.shape[i]:
+                raise ValueError(
+                    f"there are {np.shape(place)[0]} points and {values.shape[i]} values in "
+                    f"dimension {i}"
+                )
+            grid.append(jnp.asarray(place))
+        if fill_value is not None:
+            check_arraylike("RegularGridInterpolator", fill_value)
+            fill_value = jnp.asarray(fill_value)
+        self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
+        self.grid, self.values = tuple(grid), values
+
+    def __call__(self, xi: Any, method: str | None = None) -> Array:
+        """The values at points: [..., axes], or a tuple of coordinates."""
+        method = self.method if method is None else method
+        _check_method(method)
+        if isinstance(xi, tuple):
+            xi = jnp.stack(jnp.broadcast_arrays(*map(jnp.asarray, xi)), axis=-1)
+        else:
+            check_arraylike("RegularGridInterpolator.__call__", xi)
+            xi = jnp.asarray(xi)
+            xi = xi[:, None] if xi.ndim == 1 and len(self.grid) == 1 else xi
+        count = len(self.grid)
+        if not xi.ndim or xi.shape[-1] != count:
+            raise ValueError(
+                f"the requested sample points xi have dimension {xi.shape[-1:]}, but this "
+                f"RegularGridInterpolator has dimension {count}"
+            )
+        lead, xi = xi.shape[:-1], xi.reshape(-1, count)
+        cells = [_cell(grid, xi[:, i]) for i, grid in enumerate(self.grid)]
+        out = _linear(self.values, cells) if method == "linear" else _nearest(self.values, cells)
+        if self.fill_value is not None:
+            beyond = jnp.zeros(xi.shape[0], bool)
+            for i, grid in enumerate(self.grid):
+                beyond = beyond | (xi[:, i] < grid[0]) | (xi[:, i] > grid[-1])
+            beyond = beyond.reshape(-1, *[1] * (out.ndim - 1))
+            out = jnp.where(beyond, self.fill_value, out)
+        return out.reshape(*lead, *self.values.shape[count:])
+
+
+def _check_method(method: str) -> None:
+    if method not in ("linear", "nearest"):
+        raise ValueError(f"method {method!r} is not defined: give 'linear' or 'nearest'.")
+
+
+def _cell(grid: Any, x: Any) -> tuple[Any, Any]:
+    """The cells in which coordinates lie, and how far through them."""
+    index = jnp.clip(jnp.searchsorted(grid, x, side="right") - 1, 0, grid.size - 2)
+    below = grid[index]
+    width = grid[index + 1] - below
+    return index, jnp.where(width == 0, 0, (x - below) / jnp.where(width == 0, 1, width))
+
+
+def _linear(values: Any, cells: list) -> Any:
+    rest = (1,) * (values.ndim - len(cells))
+    total = 0
+    for corner in itertools.product((0, 1), repeat=len(cells)):
+        weight, index = 1, []
+        for side, (place, part) in zip(corner, cells, strict=True):
+            weight = weight * (part if side else 1 - part)
+            index.append(place + side)
+        total = total + values[tuple(index)] * weight.reshape(-1, *rest)
+    return total
+
+
+def _nearest(values: Any, cells: list) -> Any:
+    return values[tuple([jnp.where(part <= 0.5, place, place + 1) for place, part in cells])]

@@ -1,0 +1,107 @@
+"""`minijax.scipy.ndimage`: values between the elements of an array.
+
+May import the floors below and `numpy`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import check_arraylike
+from minijax.transforms.library import library
+
+__all__ = ["map_coordinates"]
+
+
+def _reflected(place: Any, size: int) -> Any:
+    """Turned back between elements beyond the ends."""
+    place = jnp.mod(place, 2 * size)
+    return jnp.minimum(place, 2 * size - 1 - place)
+
+
+def _mirrored(place: Any, size: int) -> Any:
+    """Turned back at the elements at the ends."""
+    period = max(2 * (size - 1), 1)
+    place = jnp.mod(place, period)
+    return jnp.minimum(place, period - place) if size > 1 else 0 * place
+
+
+_PLACES = {
+    "constant": lambda place, size: place,
+    "nearest": lambda place, size: jnp.clip(place, 0, size - 1),
+    "wrap": lambda place, size: jnp.mod(place, size),
+    "mirror": _mirrored,
+    "reflect": _reflected,
+}
+
+
+def map_coordinates(
+    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+) -> Array:
+    """The values of an array at coordinates that may lie between its elements.
+
+    - `coordinates`: for each axis, an array of places; all of one shape
+    - `order`: 0, of the nearest element, or 1, linear
+    - `mode`: beyond the ends: "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect"
+
+    Source: scipy.ndimage.map_coordinates, whose "grid-wrap" and "grid-constant" are meant here.
+    """
+    places = [jnp.asarray(c) for c in coordinates]
+    check_arraylike("map_coordinates", input)
+    if len(places) != np.ndim(input):
+        raise ValueError(
+            "coordinates must be a sequence of length input.ndim, but "
+            f"{len(places)} != {np.ndim(input)}"
+        )
+    if mode not in _PLACES:
+        raise NotImplementedError(
+            "jax.scipy.ndimage.map_coordinates does not yet support mode "
+            f"{mode}. Currently supported modes are {set(_PLACES)}."
+        )
+    if order not in (0, 1):
+        raise NotImplementedError(
+            "jax.scipy.ndimage.map_coordinates currently requires order<=1; got "
+            f"order={order!r}."
+        )
+    return _map_coordinates(input, places, cval, order, mode)
+
+
+@library(static=("order", "mode"))
+def _map_coordinates(input, places, cval, order, mode):
+    input = jnp.asarray(input)
+    cval = jnp.asarray(cval).astype(input.dtype)
+    corners = [_corners(place, order) for place in places]
+    total = 0
+    for corner in itertools.product(*corners):
+        index, inside, weight = [], True, 1
+        for (place, part), size in zip(corner, input.shape, strict=True):
+            if mode == "constant":
+                inside = inside & (place >= 0) & (place < size)
+            index.append(_PLACES[mode](place, size))
+            weight = weight * part
+        values = input.at[tuple(index)].get(mode="clip") if index else input
+        if mode == "constant" and index:
+            values = jnp.where(inside, values, cval)
+        total = total + (values if order == 0 else weight * values)
+    if dtypes.issubdtype(input.dtype, np.integer) and order:
+        total = jnp.round(total)
+    return jnp.asarray(total).astype(input.dtype)
+
+
+def _corners(place: Any, order: int) -> list[tuple[Any, Any]]:
+    """The elements next to places, and their parts of the value."""
+    if order == 0:
+        if dtypes.issubdtype(place.dtype, np.integer):
+            return [(place, 1)]
+        return [(jnp.floor(place + 0.5).astype(np.int32), 1)]
+    below = jnp.floor(place)
+    upper = place - below
+    index = below.astype(np.int32)
+    return [(index, 1 - upper), (index + 1, upper)]

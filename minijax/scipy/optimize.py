@@ -1,0 +1,190 @@
+"""`minijax.scipy.optimize`: the least value of a function. May import the floors below and `numpy`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.transforms.grad import value_and_grad
+
+__all__ = ["OptimizeResults", "minimize"]
+
+
+class OptimizeResults(NamedTuple):
+    """What a minimization has found.
+
+    - `x`, `fun`, `jac`: the place, the value and the gradient there; `hess_inv`: the inverse of the
+      matrix of second derivatives, as estimated
+    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 the search along a line failed
+    - `nfev`, `njev`, `nit`: how many values, gradients and iterations it took
+    """
+
+    x: Array
+    success: bool | Array
+    status: int | Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: int | Array
+    njev: int | Array
+    nit: int | Array
+
+
+def minimize(
+    fun: Callable,
+    x0: Any,
+    args: tuple = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """The least value of `fun(x, *args)` near the vector `x0`.
+
+    - `method`: "BFGS"
+    - `tol`: how small the gradient's largest element is to be (option `gtol`, 1e-5)
+    - `options`: `maxiter`, `gtol`, `norm` (the order of the gradient's norm), `line_search_maxiter`
+
+    Source: scipy.optimize.minimize; Nocedal and Wright, "Numerical Optimization", chapters 3 and 6.
+    """
+    options = dict(options or {})
+    if not isinstance(args, tuple):
+        raise TypeError(f"args argument to minijax.scipy.optimize.minimize must be a tuple, got {args}")
+    if str(method).lower() != "bfgs":
+        raise ValueError(f"Method {method} not recognized: give 'BFGS'.")
+    if tol is not None:
+        options.setdefault("gtol", tol)
+    return _bfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
+
+
+class _State(NamedTuple):
+    x: Any
+    value: Any
+    slope: Any
+    inverse: Any
+    before: Any  # the value before the last step
+    k: Any
+    calls: Any
+    converged: Any
+    failed: Any
+
+
+def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) -> OptimizeResults:
+    if x.ndim != 1:
+        raise ValueError(f"minimize takes a vector x0; got shape {x.shape}: flatten it.")
+    maxiter = x.size * 200 if maxiter is None else maxiter
+    both = value_and_grad(fun)
+    value, slope = both(x)
+    one = jnp.eye(x.size, dtype=x.dtype)
+    start = _State(
+        x, value, slope, one, value + jnp.linalg.norm(slope) / 2, jnp.zeros((), np.int32),
+        jnp.ones((), np.int32), jnp.linalg.norm(slope, norm) < gtol, jnp.zeros((), np.int32),
+    )  # fmt: skip
+
+    def go_on(s):
+        return ~s.converged & (s.failed == 0) & (s.k < maxiter)
+
+    def step(s):
+        direction = -(s.inverse @ s.slope)
+        found = _line_search(both, s, direction, line_search_maxiter)
+        move = found.rate * direction
+        change = found.slope - s.slope
+        product = jnp.dot(change, move)
+        # Without curvature there is nothing to learn.
+        usable = product > 0
+        rho = jnp.where(usable, 1 / jnp.where(usable, product, 1), 0)
+        left = one - rho * jnp.outer(move, change)
+        inverse = left @ s.inverse @ left.T + rho * jnp.outer(move, move)
+        return _State(
+            s.x + move, found.value, found.slope, jnp.where(usable, inverse, s.inverse), s.value,
+            s.k + 1, s.calls + found.calls, jnp.linalg.norm(found.slope, norm) < gtol, found.failed,
+        )  # fmt: skip
+
+    s = lax.while_loop(go_on, step, start)
+    status = jnp.where(
+        s.converged, 0, jnp.where(s.failed > 0, 2 + s.failed, jnp.where(s.k >= maxiter, 1, -1))
+    )
+    return OptimizeResults(
+        s.x, s.converged, status.astype(np.int32), s.value, s.slope, s.inverse, s.calls, s.calls, s.k
+    )
+
+
+class _Search(NamedTuple):
+    """A search along a line: first for a bracket, then within it."""
+
+    low: Any  # rate, value and slope along the line at the better end
+    low_value: Any
+    low_slope: Any
+    high: Any
+    high_value: Any
+    rate: Any  # the last one tried
+    value: Any
+    slope: Any
+    calls: Any
+    bracketed: Any
+    done: Any
+    failed: Any
+
+
+_ENOUGH, _FLAT = 1e-4, 0.9  # Wolfe's conditions
+
+
+def _line_search(both: Callable, s: _State, direction: Any, limit: int) -> _Search:
+    """A rate that meets the strong conditions of Wolfe (algorithms 3.5 and 3.6)."""
+    along = lambda slope: jnp.dot(slope, direction)
+    first = along(s.slope)
+    zero = jnp.zeros_like(s.value)
+    guess = 1.01 * 2 * (s.value - s.before) / jnp.where(first == 0, 1, first)
+    guess = jnp.where((guess > 0) & (guess < 1), guess, 1)
+    start = _Search(
+        zero, s.value, first, zero, s.value, guess.astype(s.value.dtype), s.value, s.slope,
+        jnp.zeros((), np.int32), jnp.zeros((), bool), jnp.zeros((), bool), jnp.zeros((), np.int32),
+    )  # fmt: skip
+
+    def go_on(p):
+        return ~p.done & (p.calls < 2 * limit)
+
+    def step(p):
+        rate = jnp.where(p.bracketed, _between(p), p.rate)
+        value, slope = both(s.x + rate * direction)
+        incline = along(slope)
+        rises = (value > s.value + _ENOUGH * rate * first) | (value >= p.low_value) & (p.calls > 0)
+        rises = rises | ~jnp.isfinite(value)
+        done = ~rises & (jnp.abs(incline) <= -_FLAT * first)
+        # Where it turns upward, the end that was better so far becomes the far one.
+        turns = ~rises & jnp.where(p.bracketed, incline * (p.high - p.low) >= 0, incline >= 0)
+        high = jnp.where(rises, rate, jnp.where(turns, p.low, p.high))
+        high_value = jnp.where(rises, value, jnp.where(turns, p.low_value, p.high_value))
+        low = jnp.where(rises, p.low, rate)
+        low_value = jnp.where(rises, p.low_value, value)
+        low_slope = jnp.where(rises, p.low_slope, incline)
+        bracketed = p.bracketed | rises | turns
+        following = jnp.where(bracketed | done, rate, 2 * rate)
+        return _Search(
+            low, low_value, low_slope, high, high_value, following, value, slope, p.calls + 1,
+            bracketed, done, p.failed,
+        )  # fmt: skip
+
+    p = lax.while_loop(go_on, step, start)
+    # The best place that was found serves if it is lower, even where no rate met the conditions.
+    rate = jnp.where(p.done, p.rate, p.low)
+    value, slope = both(s.x + rate * direction)
+    value = jnp.where(p.done, p.value, value)
+    slope = jnp.where(p.done, p.slope, slope)
+    failed = jnp.where(p.done | (p.low > 0), 0, jnp.where(p.bracketed, 1, 3))
+    return p._replace(rate=rate, value=value, slope=slope, failed=failed.astype(np.int32))
+
+
+def _between(p: _Search) -> Any:
+    """The least point of the parabola of both values and one slope, kept off the ends."""
+    width = p.high - p.low
+    bend = p.high_value - p.low_value - p.low_slope * width
+    at = -0.5 * p.low_slope * width * width / jnp.where(bend == 0, 1, bend)
+    part = at / jnp.where(width == 0, 1, width)
+    usable = jnp.isfinite(part) & (bend != 0) & (part > 0.1) & (part < 0.9)
+    return p.low + width * jnp.where(usable, part, 0.5)

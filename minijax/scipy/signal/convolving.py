@@ -1,0 +1,176 @@
+"""Convolution and correlation over all axes. May import the floors below and `numpy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.lax.convolution import conv_general_dilated
+from minijax.numpy import fft
+from minijax.numpy.promotion import axes_of, check_arraylike, promote_dtypes_inexact, to_array
+from minijax.transforms.library import library
+
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+
+_MODES = ("full", "same", "valid")
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {list(_MODES)}; got {mode!r}.")
+
+
+def _arrays(name: str, in1: Any, in2: Any) -> list[Any]:
+    check_arraylike(name, in1, in2)
+    a, b = promote_dtypes_inexact(to_array(name, in1), to_array(name, in2, 1))
+    if a.ndim != b.ndim:
+        raise ValueError(
+            "in1 and in2 must have the same number of dimensions, the same dimensionality: "
+            f"{name} got shapes {a.shape} and {b.shape}."
+        )
+    return [a, b]
+
+
+def _is_larger(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether the sizes `a` hold `b`, for a result of no more than those; ValueError if neither fits."""
+    if all(m >= n for m, n in zip(a, b, strict=True)):
+        return True
+    if all(m <= n for m, n in zip(a, b, strict=True)):
+        return False
+    raise ValueError(
+        "One input must be smaller than the other in every dimension, unless mode='full'; got "
+        f"shapes {tuple(a)} and {tuple(b)}."
+    )
+
+
+def _direct(a: Any, b: Any, mode: str, precision: Any, is_late: bool = False) -> Any:
+    """By the operation of XLA. `is_late`: of two middles, "same" is the later one."""
+    if not a.ndim:
+        return a * b
+    if not a.size or not b.size:
+        raise ValueError(
+            "zero-size arrays not supported in convolutions, got shapes "
+            f"{a.shape} and {b.shape}."
+        )
+    if mode != "full" and not _is_larger(a.shape, b.shape) and mode == "valid":
+        a, b = b, a
+    padding = {
+        "valid": [(0, 0) for _ in b.shape],
+        "same": [(n // 2, (n - 1) // 2)[:: -1 if is_late else 1] for n in b.shape],
+        "full": [(n - 1, n - 1) for n in b.shape],
+    }[mode]
+    # The operation of XLA correlates: it does not turn its window around.
+    out = conv_general_dilated(
+        a[None, None], jnp.flip(b)[None, None], (1,) * a.ndim, padding, precision=precision
+    )
+    return out[0, 0]
+
+
+def _by_method(name, in1, in2, mode, method, precision, is_correlation) -> Any:
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError(f"Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
+    _check_mode(mode)
+    a, b = _arrays(name, in1, in2)
+    if is_correlation:
+        b = jnp.flip(jnp.conj(b))
+    if method == "fft":
+        return _by_fft(a, b, mode, None)
+    return _direct(a, b, mode, precision, name == "correlate2d")
+
+
+_STATIC = ("mode", "method", "precision")
+
+
+@library(static=_STATIC)
+def convolve(in1, in2, mode="full", method="auto", precision=None):
+    """The convolution of arrays of one rank, over all axes. Source: scipy.signal.convolve.
+
+    - `mode`: "full"; "same", its middle, of the shape of `in1`; "valid", where both overlap wholly
+    - `method`: "direct", which "auto" means as well, or "fft"
+    """
+    return _by_method("convolve", in1, in2, mode, method, precision, False)
+
+
+@library(static=_STATIC)
+def correlate(in1, in2, mode="full", method="auto", precision=None):
+    """The correlation of arrays of one rank: `convolve` with the conjugate of `in2` backwards.
+
+    Source: scipy.signal.correlate.
+    """
+    return _by_method("correlate", in1, in2, mode, method, precision, True)
+
+
+def _of_two(name, in1, in2, mode, boundary, fillvalue, precision, is_correlation) -> Any:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(
+            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and "
+            f"{fillvalue!r}: pad in1 with jnp.pad first, and take mode='valid'."
+        )
+    if np.ndim(in1) != 2 or np.ndim(in2) != 2:
+        raise ValueError(
+            f"{name}() only supports 2-dimensional inputs; got shapes {np.shape(in1)} and "
+            f"{np.shape(in2)}."
+        )
+    return _by_method(name, in1, in2, mode, "direct", precision, is_correlation)
+
+
+_STATIC_OF_TWO = ("mode", "boundary", "fillvalue", "precision")
+
+
+@library(static=_STATIC_OF_TWO)
+def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
+    """`convolve` of matrices, zero outside of them. Source: scipy.signal.convolve2d."""
+    return _of_two("convolve2d", in1, in2, mode, boundary, fillvalue, precision, False)
+
+
+@library(static=_STATIC_OF_TWO)
+def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
+    """`correlate` of matrices, zero outside of them. Source: scipy.signal.correlate2d."""
+    return _of_two("correlate2d", in1, in2, mode, boundary, fillvalue, precision, True)
+
+
+def _by_fft(a: Any, b: Any, mode: str, axes: tuple[int, ...] | None) -> Any:
+    axes = tuple(sorted(set(axes_of(axes, a.ndim))))
+    kept = [i for i in range(a.ndim) if i not in axes]
+    if any(a.shape[i] != b.shape[i] for i in kept):
+        raise ValueError(
+            f"mapped axes must have same shape; got in1.shape={a.shape} in2.shape={b.shape} "
+            f"axes={axes}"
+        )
+    if mode == "valid" and not _is_larger(a.shape, b.shape):
+        a, b = b, a
+    if not axes:
+        return a * b
+    sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]
+    if a.dtype.kind == "c":
+        out = fft.ifftn(fft.fftn(a, sizes, axes) * fft.fftn(b, sizes, axes), sizes, axes)
+    else:
+        out = fft.irfftn(fft.rfftn(a, sizes, axes) * fft.rfftn(b, sizes, axes), sizes, axes)
+    cut = [slice(None)] * a.ndim
+    for i, full in zip(axes, sizes, strict=True):
+        size = {"full": full, "same": a.shape[i], "valid": a.shape[i] - b.shape[i] + 1}[mode]
+        start = (full - size) // 2
+        cut[i] = slice(start, start + size)
+    return out[tuple(cut)]
+
+
+def fftconvolve(
+    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Array:
+    """`convolve` by Fourier transforms, over `axes` or all. Source: scipy.signal.fftconvolve.
+
+    The sizes of other axes must agree. For float32, float64 and complex dtypes.
+    """
+    return _fftconvolve(in1, in2, mode, tuple(axes) if isinstance(axes, list) else axes)
+
+
+@library(static=("mode", "axes"))
+def _fftconvolve(in1, in2, mode, axes):
+    _check_mode(mode)
+    a, b = _arrays("fftconvolve", in1, in2)
+    axes = None if axes is None else axes_of(axes if isinstance(axes, int) else set(axes), a.ndim)
+    return _by_fft(a, b, mode, axes)

@@ -1,0 +1,77 @@
+"""Trends taken out of signals. May import the floors below and `numpy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import axis_of, promote_one_inexact
+from minijax.transforms.library import library
+
+__all__ = ["detrend"]
+
+
+def detrend(
+    data: Any,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] | np.ndarray = 0,
+    overwrite_data: None = None,
+) -> Array:
+    """What is left of a signal without its mean, or without its straight line of least squares.
+
+    - `type`: "constant" or "linear"
+    - `bp`: places at which a new line begins
+
+    ValueError for another type, or places outside of the signal. Source: scipy.signal.detrend.
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError(
+            "overwrite_data argument not implemented: arrays are immutable. Leave it out."
+        )
+    if type not in ("constant", "linear"):
+        raise ValueError(f"Trend type must be 'linear' or 'constant'; got {type!r}.")
+    if isinstance(data, (list, tuple)):
+        data = jnp.asarray(data)
+    return _detrend(data, axis, type, tuple(np.ravel(bp).tolist()))
+
+
+@library(static=("axis", "type", "breaks"))
+def _detrend(data, axis, type, breaks):
+    data = promote_one_inexact("detrend", data)
+    data = data.astype(data.dtype)
+    if type == "constant":
+        return data - jnp.mean(data, axis, keepdims=True)
+    axis = axis_of(axis, data.ndim)
+    size = data.shape[axis]
+    if not size:
+        return data
+    places = np.sort(np.unique(np.asarray([0, *breaks, size])))
+    if places[0] < 0 or places[-1] > size:
+        raise ValueError(
+            "Breakpoints must be non-negative and less than length of data along given axis; got "
+            f"{list(breaks)} for {size} elements."
+        )
+    data = jnp.moveaxis(data, axis, -1)
+    parts = [
+        _without_line(data[..., start:stop])
+        for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)
+    ]
+    out = parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
+    return jnp.moveaxis(out, -1, axis)
+
+
+def _without_line(x: Any) -> Any:
+    """`x` less its projection on constants and on the line, which are orthogonal."""
+    size = x.shape[-1]
+    real = dtypes.to_real_dtype(x.dtype)
+    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    line = np.arange(size) - (size - 1) / 2
+    length = np.sqrt(np.sum(line * line)) or 1.0
+    line = (line / length).astype(real)
+    return x - jnp.sum(x * line, axis=-1, keepdims=True) * line

@@ -1,0 +1,5 @@
+"""`minijax.scipy.sparse`: the module `linalg`."""
+
+from minijax.scipy.sparse import linalg
+
+__all__ = ["linalg"]

@@ -1,0 +1,5 @@
+"""`minijax.scipy.spatial`: the module `transform`."""
+
+from minijax.scipy.spatial import transform
+
+__all__ = ["transform"]

@@ -1,0 +1,219 @@
+"""Exponential, sine and cosine integrals. May import the floors below and `numpy`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import promote_inexact, to_array
+from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.library import library
+
+__all__ = ["exp1", "expi", "expn", "sici"]
+
+
+def _reals(name: str, *args: Any) -> list[Any]:
+    args = promote_inexact(name, *args)
+    if args[0].dtype.kind == "c":
+        raise ValueError(
+            f"{name} does not support complex-valued inputs; the argument must be real-valued. "
+            f"Got dtype {args[0].dtype.name}: give x.real."
+        )
+    return list(args)
+
+
+def _in_wide(fun: Callable, *args: Any) -> Any:
+    """`fun` in float32 at least, rounded to the dtype of the arguments."""
+    dtype = args[0].dtype
+    wide = np.float32 if dtypes.bit_width(dtype) < 32 else dtype
+    return fun(*[x.astype(wide) for x in args]).astype(dtype)
+
+
+def _terms(narrow: int, wide: int, dtype: Any) -> int:
+    """How many terms give all digits of float32 or float64."""
+    return wide if dtype == np.float64 else narrow
+
+
+def _fraction(n: Any, z: Any, terms: int) -> Any:
+    """exp(z) E_n(z) by its continued fraction (DLMF 8.19.17 with two steps in one), from its end."""
+
+    def step(i, tail):
+        k = (terms - i).astype(n.dtype)
+        return k * (n + (k - 1)) / (z + (n + 2 * k) - tail)
+
+    return 1 / (z + n - lax.fori_loop(0, terms, step, jnp.zeros_like(z)))
+
+
+def _expn_series(n: Any, x: Any, terms: int) -> Any:
+    """E_n(x) for 0 < x <= 1 (DLMF 8.19.8; 8.19.10 for n <= 0)."""
+
+    def step(m, carry):
+        total, power = carry
+        m = m.astype(x.dtype)
+        gap = m - n + 1
+        total = total - jnp.where(gap == 0, 0, power / jnp.where(gap == 0, 1, gap))
+        return total, power * (-x / (m + 1))
+
+    total, _ = lax.fori_loop(0, terms, step, (jnp.zeros_like(x), jnp.ones_like(x)))
+    count = jnp.maximum(n, 1)
+    log_x = jnp.log(x)
+    size = jnp.exp((count - 1) * log_x - lax.lgamma(count))
+    sign = jnp.where(jnp.mod(count, 2) == 1, 1, -1)
+    digits = sign * size * (lax.digamma(count) - log_x)
+    below = jnp.minimum(n, 0)
+    powers = jnp.exp((below - 1) * log_x + lax.lgamma(1 - below))
+    return total + jnp.where(n < 1, powers, digits)
+
+
+def _expn(n: Any, x: Any) -> Any:
+    is_small = x <= 1
+    small = jnp.where(is_small & (x > 0), x, 1)
+    large = jnp.where(is_small | jnp.isnan(x), 1, jnp.minimum(x, 1e6))
+    near = _expn_series(n, small, _terms(14, 24, x.dtype))
+    far = jnp.exp(-x) * _fraction(n, large, _terms(24, 96, x.dtype))
+    at_zero = jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1), np.inf)
+    out = jnp.where(is_small, near, far)
+    out = jnp.where(x == 0, at_zero, out)
+    return jnp.where((x < 0) | (n != jnp.floor(n)) | jnp.isnan(x), np.nan, out)
+
+
+def expn(n: Any, x: Any) -> Array:
+    """The integral of exp(-x t) / t^n from 1 to infinity, for whole n and x >= 0. Source:
+    scipy.special.expn.
+    """
+    return _checked_expn(n, x)
+
+
+@custom_jvp
+@library
+def _checked_expn(n, x):
+    n, x = jnp.broadcast_arrays(*_reals("expn", n, x))
+    return _in_wide(_expn, n, x)
+
+
+@_checked_expn.defjvp
+def _(primals, tangents):
+    (n, x), (_, t) = primals, tangents
+    out = _checked_expn(n, x)
+    t = t.astype(out.dtype) if t.dtype != dtypes.float0 else jnp.zeros(np.shape(x), out.dtype)
+    return out, -_checked_expn(to_array("expn", n) - 1, x) * t
+
+
+@custom_jvp
+@library
+def exp1(x: Any) -> Array:
+    """The integral of exp(-t) / t from x to infinity, for x >= 0. Source: scipy.special.exp1."""
+    (x,) = _reals("exp1", x)
+    return _in_wide(lambda x: _expn(jnp.ones_like(x), x), x)
+
+
+@exp1.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    out = exp1(x)
+    x = jnp.asarray(x).astype(out.dtype)
+    return out, -(jnp.exp(-x) / x) * t.astype(out.dtype)
+
+
+@custom_jvp
+@library
+def expi(x: Any) -> Array:
+    """The integral of exp(t) / t from -infinity to x, its principal value for x > 0. Source:
+    scipy.special.expi.
+    """
+    (x,) = _reals("expi", x)
+    return _in_wide(_expi, x)
+
+
+def _expi(x: Any) -> Any:
+    limit = 40 if x.dtype == np.float64 else 17
+    near = jnp.where((x > 0) & (x < limit), x, 1)
+
+    def step(i, carry):
+        total, power = carry
+        k = (i + 1).astype(x.dtype)
+        power = power * (near / k)
+        return total + power / k, power
+
+    carry = (jnp.zeros_like(x), jnp.ones_like(x))
+    total, _ = lax.fori_loop(0, _terms(60, 130, x.dtype), step, carry)
+    series = np.euler_gamma + jnp.log(near) + total
+
+    far = jnp.where(x >= limit, x, limit)
+
+    def shrink(i, total):
+        return 1 + total * ((limit - i).astype(x.dtype) / far)
+
+    divergent = lax.fori_loop(0, limit, shrink, jnp.ones_like(x))
+    asymptotic = jnp.exp(far) / far * divergent
+    out = jnp.where(x < limit, series, asymptotic)
+    negative = -_expn(jnp.ones_like(x), jnp.where(x < 0, -x, 1))
+    out = jnp.where(x < 0, negative, jnp.where(x == 0, -np.inf, out))
+    return jnp.where(jnp.isnan(x), x, jnp.where(x == np.inf, np.inf, out))
+
+
+@expi.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    out = expi(x)
+    x = jnp.asarray(x).astype(out.dtype)
+    return out, jnp.exp(x) / x * t.astype(out.dtype)
+
+
+@custom_jvp
+@library
+def sici(x: Any) -> tuple[Array, Array]:
+    """The sine and cosine integrals; the second is of |x|. Source: scipy.special.sici."""
+    (x,) = _reals("sici", x)
+    dtype = x.dtype
+    wide = x.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
+    sine, cosine = _sici(wide)
+    return sine.astype(dtype), cosine.astype(dtype)
+
+
+def _sici_series(first: int) -> np.ndarray:
+    """Coefficients of x^2 of Si(x) / x, or of (Ci(x) - log(x) - gamma) / x^2, highest first."""
+    out, term = [], 1.0 if first == 1 else -0.5
+    for i in range(17):
+        k = 2 * i + first
+        out.append(term / k)
+        term *= -1 / ((k + 1) * (k + 2))
+    return np.asarray(out[::-1])
+
+
+_SI, _CI = _sici_series(1), _sici_series(2)
+
+
+def _sici(x: Any) -> tuple[Any, Any]:
+    y = jnp.abs(x)
+    is_small = y <= 4
+    small = jnp.where(is_small, y, 1)
+    square = small * small
+    sine = small * jnp.polyval(_SI.astype(x.dtype), square, unroll=32)
+    cosine = square * jnp.polyval(_CI.astype(x.dtype), square, unroll=32)
+    cosine = cosine + jnp.log(small) + np.euler_gamma
+    # E_1(iy) = -Ci(y) + i (Si(y) - pi / 2).
+    large = jnp.where(is_small | jnp.isinf(y), 4, y)
+    z = lax.complex(jnp.zeros_like(x), large)
+    scaled = _fraction(jnp.ones_like(x), z, _terms(14, 48, x.dtype))
+    rest = scaled * lax.complex(jnp.cos(large), -jnp.sin(large))
+    rest = jnp.where(jnp.isinf(y), 0, rest)
+    sine = jnp.where(is_small, sine, np.pi / 2 + jnp.imag(rest))
+    cosine = jnp.where(is_small, cosine, -jnp.real(rest))
+    sine = jnp.where(x == 0, x, jnp.sign(x) * sine)
+    cosine = jnp.where(x == -np.inf, np.nan, jnp.where(jnp.isnan(x), x, cosine))
+    return jnp.where(jnp.isnan(x), x, sine), cosine
+
+
+@sici.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    outs = sici(x)
+    x, t = jnp.asarray(x).astype(outs[0].dtype), t.astype(outs[0].dtype)
+    safe = jnp.where(x == 0, 1, x)
+    return outs, (jnp.where(x == 0, 1, jnp.sin(safe) / safe) * t, jnp.cos(x) / x * t)

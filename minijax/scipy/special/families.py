@@ -1,0 +1,334 @@
+"""Functions with orders and parameters: bernoulli, bessel_jn, hyp1f1, hyp2f1, spence, sph_harm_y.
+
+May import the floors below and `numpy`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import promote_inexact
+from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.grad import jvp
+from minijax.transforms.library import library
+
+__all__ = ["bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "spence", "sph_harm_y"]
+
+_BERNOULLI = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
+    -174611 / 330,
+)  # fmt: skip
+
+
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers 0 to n, of which number 1 is -1/2. Source: scipy.special.bernoulli.
+
+    ValueError for negative n.
+    """
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"n must be a non-negative integer; got {n}.")
+    out = np.zeros(n + 1)
+    out[0] = 1.0
+    out[1:2] = -0.5
+    out[2:21:2] = _BERNOULLI[: len(out[2:21:2])]
+    for k in range(22, n + 1, 2):  # by Riemann's zeta function of k
+        if k > 258:
+            out[k] = (-1) ** (k // 2 + 1) * np.inf
+            continue
+        zeta = 1 + 2.0**-k + 3.0**-k
+        size = math.exp(math.lgamma(k + 1) - k * math.log(2 * math.pi)) if k > 170 else (
+            math.factorial(k) / (2 * math.pi) ** k
+        )
+        out[k] = (-1) ** (k // 2 + 1) * 2 * size * zeta
+    with np.errstate(over="ignore"):
+        return jnp.asarray(out.astype(dtypes.canonicalize_dtype(np.float64)))
+
+
+def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
+    """The Bessel functions of the first kind of orders 0 to v: an array of shape (v + 1, *z.shape).
+
+    By Miller's recurrence down from order `n_iter`, which is to be well above |z|. TypeError for
+    complex z and orders that are no integers. Source: Zhang and Jin (1996); DLMF 10.74(iv).
+    """
+    return _bessel_jn(jnp.asarray(z), operator.index(v), operator.index(n_iter))
+
+
+@library(static=("v", "n_iter"))
+def _bessel_jn(z, v, n_iter):
+    (z,) = promote_inexact("bessel_jn", z)
+    if z.dtype.kind == "c":
+        raise TypeError(f"bessel_jn takes real arguments; got dtype {z.dtype.name}.")
+    dtype = z.dtype
+    z = z.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
+    is_zero = z == 0
+    inverse = 2 / jnp.where(is_zero, 1, z)
+
+    def step(i, carry):
+        above, current, total, kept = carry
+        k = n_iter - i
+        below = (k + 1).astype(z.dtype) * inverse * current - above
+        # Sizes grow quickly where z is small: all that is kept is scaled down together.
+        scale = jnp.where(jnp.abs(below) > 1e10, 1e-10, 1).astype(z.dtype)
+        below = below * scale
+        total = total * scale + jnp.where(k % 2 == 0, 2 * below, 0)
+        place = jnp.arange(v + 1).reshape(-1, *[1] * z.ndim)
+        kept = jnp.where(place == k, below, kept * scale)
+        return current * scale, below, total, kept
+
+    zeros = jnp.zeros_like(z)
+    start = (zeros, jnp.full_like(z, 1e-16), zeros, jnp.zeros((v + 1, *z.shape), z.dtype))
+    _, last, total, kept = lax.fori_loop(0, n_iter + 1, step, start)
+    orders = np.zeros(v + 1)
+    orders[:1] = 1
+    at_zero = orders.reshape(-1, *[1] * z.ndim).astype(z.dtype)
+    return jnp.where(is_zero, at_zero, kept / (total - last)).astype(dtype)
+
+
+# -- hypergeometric functions -------------------------------------------------------------------------
+
+
+def _by_partials(fun: Callable, name: str) -> Callable:
+    """`fun` of several floats, whose loops cannot be reversed, made differentiable in both modes.
+
+    Its partial derivatives are taken forward, and what is left is linear.
+    """
+
+    @library
+    def prepared(*args):
+        args = promote_inexact(name, *args)
+        dtype = args[0].dtype
+        if dtype.kind == "c":
+            raise ValueError(
+                f"{name} does not support complex-valued inputs; got {dtype.name}: give real parts."
+            )
+        wide = np.float32 if dtypes.bit_width(dtype) < 32 else dtype
+        shape = jnp.broadcast_shapes(*[x.shape for x in args])
+        return fun(*[jnp.broadcast_to(x, shape).astype(wide) for x in args]).astype(dtype)
+
+    made = custom_jvp(prepared)
+
+    @made.defjvp
+    def _(primals, tangents):
+        out = made(*primals)
+        total = jnp.zeros_like(out)
+        primals = [jnp.broadcast_to(jnp.asarray(x), out.shape).astype(out.dtype) for x in primals]
+        for place, t in enumerate(tangents):
+            if t.dtype == dtypes.float0:
+                continue
+            ones = [jnp.full_like(x, float(i == place)) for i, x in enumerate(primals)]
+            _, partial = jvp(prepared, primals, ones)
+            total = total + partial * t.astype(out.dtype)
+        return out, total
+
+    return made
+
+
+def _sum(step: Callable, like: Any, limit: int) -> Any:
+    """The sum of 1 and of terms, each `step(k, term)` of the one before, until these vanish."""
+    eps = float(dtypes.finfo(like.dtype).eps) / 16
+
+    def go_on(carry):
+        k, term, total = carry
+        return (k < limit) & jnp.any(jnp.abs(term) > eps * jnp.abs(total))
+
+    def add(carry):
+        k, term, total = carry
+        term = step(k.astype(like.dtype), term)
+        return k + 1, term, total + term
+
+    ones = jnp.ones_like(like)
+    return lax.while_loop(go_on, add, (jnp.zeros((), np.int32), ones, ones))[2]
+
+
+def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+    # Kummer's transformation makes the argument positive, so that little cancels.
+    is_negative = x < 0
+    first, y = jnp.where(is_negative, b - a, a), jnp.abs(x)
+    is_large = y > 100
+    near, far = jnp.where(is_large, 1, y), jnp.where(is_large, y, 200)
+
+    def grow(k, term):
+        return term * ((first + k) / (b + k) * near / (k + 1))
+
+    series = _sum(grow, x, 500)
+    # DLMF 13.7.1.
+    tail = _sum(lambda k, t: t * ((b - first + k) * (1 - first + k) / (far * (k + 1))), x, 40)
+    growth = jnp.where(is_negative, 0, far) + (first - b) * jnp.log(far)
+    sign = _gamma_sign(b) * _gamma_sign(first)
+    large = sign * jnp.exp(lax.lgamma(b) - lax.lgamma(first) + growth) * tail
+    near_out = jnp.where(is_negative, jnp.exp(jnp.where(is_negative, -near, 0)), 1) * series
+    out = jnp.where(is_large, large, near_out)
+    out = jnp.where((b <= 0) & (b == jnp.floor(b)), np.inf, out)
+    return jnp.where((a == 0) | (x == 0), 1 + 0 * x * a, out)
+
+
+def _gamma_sign(x: Any) -> Any:
+    return jnp.where((x < 0) & (jnp.mod(jnp.floor(x), 2) == 1), -1, 1).astype(x.dtype)
+
+
+hyp1f1 = _by_partials(_hyp1f1, "hyp1f1")
+hyp1f1.__name__ = hyp1f1.__qualname__ = "hyp1f1"
+hyp1f1.__doc__ = """Kummer's confluent hypergeometric function 1F1(a; b; x) of real arguments.
+
+1 where a is zero, also if b is. Source: scipy.special.hyp1f1; DLMF 13.2.
+"""
+
+
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+    is_polynomial = ((a <= 0) & (a == jnp.floor(a))) | ((b <= 0) & (b == jnp.floor(b)))
+    # Pfaff's transformation brings negative arguments between 0 and 1.
+    is_negative = (x < 0) & ~is_polynomial
+    second = jnp.where(is_negative, c - b, b)
+    y = jnp.where(is_negative, x / (x - 1), x)
+    # Euler's makes the terms fall faster.
+    is_euler = (c - a - second < 0) & ~is_polynomial
+    p, q = jnp.where(is_euler, c - a, a), jnp.where(is_euler, c - second, second)
+    inside = (jnp.abs(y) < 1) | is_polynomial
+    y = jnp.where(inside, y, 0)
+    series = _sum(lambda k, t: t * ((p + k) * (q + k) / ((c + k) * (k + 1)) * y), x, 20000)
+    rest = jnp.where(is_polynomial, 1, 1 - y)
+    out = series * jnp.where(is_euler, rest ** jnp.where(is_euler, c - a - second, 0), 1)
+    out = out * jnp.where(is_negative, (1 - jnp.where(is_negative, x, 0)) ** -a, 1)
+    at_one = _gauss(a, b, c)
+    out = jnp.where(inside, out, jnp.where(x == 1, at_one, np.inf))
+    is_pole = (c <= 0) & (c == jnp.floor(c)) & (a != 0) & (b != 0)
+    return jnp.where(is_pole, np.inf, out)
+
+
+def _gauss(a: Any, b: Any, c: Any) -> Any:
+    """2F1 at 1 (DLMF 15.4.20)."""
+    top = [c, c - a - b]
+    under = [c - a, c - b]
+    sign = math.prod([_gamma_sign(x) for x in (*top, *under)])
+    logs = sum(lax.lgamma(x) for x in top) - sum(lax.lgamma(x) for x in under)
+    return jnp.where(c - a - b > 0, sign * jnp.exp(logs), np.inf)
+
+
+hyp2f1 = _by_partials(_hyp2f1, "hyp2f1")
+hyp2f1.__name__ = hyp2f1.__qualname__ = "hyp2f1"
+hyp2f1.__doc__ = """Gauss's hypergeometric function 2F1(a, b; c; x) of real arguments, x <= 1.
+
+Close to 1 it takes many terms. Source: scipy.special.hyp2f1; DLMF 15.
+"""
+
+
+# -- Spence's function --------------------------------------------------------------------------------
+
+
+@custom_jvp
+@library
+def spence(x: Any) -> Array:
+    """The integral of log(t) / (1 - t) from 1 to x, for x >= 0 in float32 or float64.
+
+    NaN for negative x, TypeError for other dtypes. Source: scipy.special.spence; DLMF 25.12.
+    """
+    x = jnp.asarray(x)
+    x = x.astype(x.dtype)
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"x.dtype={x.dtype} is not supported, see docstring for supported types: give float32 "
+            "or float64."
+        )
+    return _spence(x)
+
+
+_DEBYE = [number / math.factorial(2 * k + 3) for k, number in enumerate(_BERNOULLI)]
+
+
+def _spence(x: Any) -> Any:
+    is_large = x > 2
+    y = jnp.where(is_large, 1 / jnp.where(is_large, x, 1), x)
+    # Between 1/2 and 2 it is a series of log(x), whose coefficients are Bernoulli's numbers.
+    is_small = y < 0.5
+    log = jnp.log(jnp.where(y > 0, y, 1))
+    inner = jnp.where(is_small, -jnp.log1p(-jnp.where(is_small, y, 0)), -log)
+    square = inner * inner
+    tail = jnp.polyval(np.asarray(_DEBYE[::-1], x.dtype), square, unroll=16)
+    series = inner - 0.25 * square + inner * square * tail
+    out = jnp.where(is_small, np.pi**2 / 6 + log * inner - series, series)
+    out = jnp.where(is_large, -0.5 * log * log - out, out)
+    out = jnp.where(x == np.inf, -np.inf, out)
+    return jnp.where((x < 0) | jnp.isnan(x), np.nan, out)
+
+
+@spence.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    x = jnp.asarray(x)
+    is_one = x == 1
+    slope = jnp.where(is_one, -1, jnp.log(x) / jnp.where(is_one, 1, 1 - x))
+    return spence(x), (slope * t).astype(x.dtype)
+
+
+# -- spherical harmonics ------------------------------------------------------------------------------
+
+
+def sph_harm_y(
+    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+) -> Array:
+    """The spherical harmonics of degrees n and orders m, orthonormal, for vectors of one size.
+
+    - `theta`, `phi`: the angles from the pole and around it
+    - `n_max`: the largest degree, which larger ones are cut to; needed where n is traced
+
+    Source: scipy.special.sph_harm_y; DLMF 14.30.
+    """
+    if diff_n is not None:
+        raise NotImplementedError(
+            "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported: leave it out."
+        )
+    if np.ndim(theta) == 0 and np.ndim(phi) == 0:
+        raise TypeError("sph_harm_y takes vectors: len() of unsized object; give theta[None].")
+    n, m, theta, phi = (jnp.asarray(x) for x in (n, m, theta, phi))
+    for label, x in (("n", n), ("m", m)):
+        if not dtypes.issubdtype(x.dtype, np.integer):
+            raise TypeError(
+                f"sph_harm_y: {label} must have integer or boolean type, got dtype {x.dtype.name}."
+            )
+    n_max = int(np.max(np.asarray(n))) if n_max is None else operator.index(n_max)
+    return _sph_harm_y(n, m, theta, phi, n_max)
+
+
+@library(static=("n_max",))
+def _sph_harm_y(n, m, theta, phi, n_max):
+    theta, phi = promote_inexact("sph_harm_y", theta, phi)
+    if theta.dtype not in (np.float32, np.float64):
+        raise TypeError(f"sph_harm_y takes float32 and float64; got dtype {theta.dtype.name}.")
+    theta, phi = theta.astype(theta.dtype), phi.astype(theta.dtype)
+    shape = jnp.broadcast_shapes(*[x.shape for x in (n, m, theta, phi)])
+    n, m = jnp.minimum(n, n_max), jnp.broadcast_to(m, shape)
+    order = jnp.abs(m)
+    cosine, sine = (jnp.broadcast_to(f(theta), shape) for f in (jnp.cos, jnp.sin))
+    mm = (order * order).astype(theta.dtype)
+
+    def step(k, carry):
+        before, current = carry
+        at = k.astype(theta.dtype)
+        # Along the diagonal up to the order, and then up in degree: both orthonormal.
+        diagonal = -jnp.sqrt((2 * at + 1) / (2 * at)) * sine * current
+        gap = jnp.where(k > order, at * at - mm, 1)
+        older = jnp.where(k > order + 1, (at - 1) ** 2 - mm, 0)
+        up = jnp.sqrt((4 * at * at - 1) / gap) * cosine * current
+        safe = jnp.where(older > 0, older, 1)
+        ratio = (2 * at + 1) / jnp.where(k > 1, 2 * at - 3, 1) * safe / gap
+        down = jnp.where(older > 0, jnp.sqrt(jnp.where(older > 0, ratio, 1)), 0) * before
+        is_diagonal = k <= order
+        found = jnp.where(is_diagonal, diagonal, up - down)
+        before = jnp.where(is_diagonal, 0, current)
+        done = k > n
+        return jnp.where(done, carry[0], before), jnp.where(done, current, found)
+
+    first = jnp.full(shape, np.sqrt(0.25 / np.pi), theta.dtype)
+    _, legendre = lax.fori_loop(1, n_max + 1, step, (jnp.zeros_like(first), first))
+    legendre = jnp.where((m < 0) & (m % 2 == 1), -legendre, legendre)
+    angle = m.astype(theta.dtype) * phi
+    return lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))

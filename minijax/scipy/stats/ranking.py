@@ -1,0 +1,163 @@
+"""Statistics of samples: mode, rankdata, sem. May import the floors below and `numpy`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core.array import Array
+from minijax.numpy.promotion import axis_of, check_arraylike, promote_one_inexact, to_array
+from minijax.transforms.library import library
+
+__all__ = ["ModeResult", "mode", "rankdata", "sem"]
+
+
+class ModeResult(NamedTuple):
+    """The commonest values, and how often they stand there."""
+
+    mode: Array
+    count: Array
+
+
+def _only_propagate(nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(
+            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}"
+        )
+    if nan_policy != "propagate":
+        raise NotImplementedError(
+            f"Logic for `nan_policy` of {nan_policy} is not implemented: give 'propagate'."
+        )
+
+
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
+    """The commonest values along an axis, the least of several, and their counts.
+
+    Without elements, NaN and zero. Source: scipy.stats.mode.
+    """
+    check_arraylike("mode", a)
+    _only_propagate(nan_policy)
+    return _mode(jnp.atleast_1d(a), None if axis is None else int(axis), bool(keepdims))
+
+
+@library(static=("axis", "keepdims"))
+def _mode(a, axis, keepdims):
+    if axis is None:
+        shape = (1,) * a.ndim
+        found, count = _mode_of_last(a.ravel())
+        return ModeResult(*[x.reshape(shape if keepdims else ()) for x in (found, count)])
+    axis = axis_of(axis, a.ndim)
+    outs = _mode_of_last(jnp.moveaxis(a, axis, -1))
+    return ModeResult(*[jnp.expand_dims(x, axis) if keepdims else x for x in outs])
+
+
+def _run_starts(a: Any) -> tuple[Any, Any]:
+    """Of sorted values in the last axis: where a new one begins, and where that of each began."""
+    differs = a[..., 1:] != a[..., :-1]
+    if dtypes.issubdtype(a.dtype, np.inexact):  # NaNs, which come last, are all the same
+        differs = differs & ~jnp.isnan(a[..., :-1])
+    is_new = jnp.concatenate([jnp.ones_like(a[..., :1], np.bool_), differs], axis=-1)
+    places = lax.broadcasted_iota(np.int32, a.shape, a.ndim - 1)
+    return is_new, lax.cummax(jnp.where(is_new, places, 0), axis=a.ndim - 1)
+
+
+def _mode_of_last(a: Any) -> tuple[Any, Any]:
+    if not a.shape[-1]:
+        dtype = dtypes.to_inexact_dtype(a.dtype)
+        return jnp.full(a.shape[:-1], np.nan, dtype), jnp.zeros(a.shape[:-1], dtype)
+    a = jnp.sort(a, axis=-1)
+    _, starts = _run_starts(a)
+    lengths = lax.broadcasted_iota(np.int32, a.shape, a.ndim - 1) - starts + 1
+    best = jnp.argmax(lengths, axis=-1, keepdims=True)
+    count = jnp.max(lengths, axis=-1)
+    return jnp.take_along_axis(a, best, axis=-1)[..., 0], count.astype(_count_dtype())
+
+
+def _count_dtype() -> Any:
+    return dtypes.canonicalize_dtype(np.int64)
+
+
+_METHODS = ("average", "min", "max", "dense", "ordinal")
+
+
+def rankdata(
+    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
+    """The ranks of values from 1 on, along an axis or of all; NaN with a NaN among them.
+
+    `method`: what equal values get: "average", "min" or "max" of their ranks, "dense" (the next
+    rank is one more) or "ordinal" (each its own). Source: scipy.stats.rankdata.
+    """
+    check_arraylike("rankdata", a)
+    _only_propagate(nan_policy)
+    if method not in _METHODS:
+        raise ValueError(f"unknown method {method!r}: give one of {list(_METHODS)}.")
+    return _rankdata(a, method, axis)
+
+
+@library(static=("method", "axis"))
+def _rankdata(a, method, axis):
+    a = to_array("rankdata", a)
+    a = a.ravel() if axis is None else a
+    axis = -1 if axis is None else axis
+    dtype = dtypes.canonicalize_dtype(np.float64)
+    if not a.size:
+        return jnp.zeros(a.shape, dtype)
+    a = jnp.moveaxis(a, axis, -1)
+    order = jnp.argsort(a, axis=-1)
+    last = a.ndim - 1
+    places = lax.broadcasted_iota(np.int32, a.shape, last)
+    is_new, starts = _run_starts(jnp.take_along_axis(a, order, axis=-1))
+    if method == "ordinal":
+        ranks = places + 1
+    elif method == "dense":
+        ranks = jnp.cumsum(is_new, axis=-1, dtype=np.int32)
+    else:
+        size = a.shape[-1]
+        is_last = jnp.concatenate([is_new[..., 1:], jnp.ones_like(is_new[..., :1])], axis=-1)
+        ends = lax.cummin(jnp.where(is_last, places, size), axis=last, reverse=True) + 1
+        ranks = {"min": starts + 1, "max": ends}.get(method)
+        if ranks is None:
+            ranks = 0.5 * (starts + 1 + ends).astype(dtype)
+    ranks = jnp.put_along_axis(
+        jnp.zeros(a.shape, dtype), order, ranks.astype(dtype), axis=-1, inplace=False
+    )
+    if dtypes.issubdtype(a.dtype, np.inexact):
+        ranks = jnp.where(jnp.any(jnp.isnan(a), axis=-1, keepdims=True), np.nan, ranks)
+    return jnp.moveaxis(ranks, -1, axis)
+
+
+def sem(
+    a: Any,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Array:
+    """The standard error of the mean along an axis; with "omit", of what is no NaN. Source:
+    scipy.stats.sem.
+    """
+    check_arraylike("sem", a)
+    if nan_policy not in ("propagate", "omit"):
+        raise ValueError(f"{nan_policy} is not supported: give 'propagate' or 'omit'.")
+    if not np.ndim(a) and axis is not None:
+        raise IndexError(f"sem: axis {axis} is out of range of a number: give an array.")
+    return _sem(a, axis, ddof, nan_policy == "omit", bool(keepdims))
+
+
+@library(static=("axis", "ddof", "omit", "keepdims"))
+def _sem(a, axis, ddof, omit, keepdims):
+    a = promote_one_inexact("sem", a)
+    spread = (jnp.nanstd if omit else jnp.std)(a, axis, ddof=ddof, keepdims=keepdims)
+    if omit:
+        count = jnp.sum(~jnp.isnan(a), axis, keepdims=keepdims).astype(spread.dtype)
+    else:
+        size = a.size if axis is None else a.shape[axis]
+        count = np.asarray(size, spread.dtype)
+    return (spread / jnp.sqrt(count)).astype(a.dtype)

@@ -1,0 +1,107 @@
+"""Small rooms: dslice, fwd_and_bwd, composite, monitoring, the profiler, the environment."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.differential import assert_same
+from tests.rules import in_both
+
+X = np.arange(20.0, dtype=np.float32).reshape(4, 5)
+
+WINDOWS = {
+    "static": lambda m, x, i: x[m.ds(1, 2)],
+    "outside": lambda m, x, i: x[m.ds(3, 2)],
+    "from the end": lambda m, x, i: x[m.ds(-2, 2)],
+    "traced": lambda m, x, i: x[m.ds(i, 2)],
+    "strides": lambda m, x, i: x[:, m.ds(i, 2, 2)],
+    "static strides": lambda m, x, i: x[:, m.ds(1, 2, 2)],
+    "two": lambda m, x, i: x[m.ds(i, 2), m.ds(i + 1, 3)],
+    "with an integer": lambda m, x, i: x[m.ds(i, 2), -1],
+    "with an array": lambda m, x, i: x[m.ds(i, 2), np.array([0, 3, 1])],
+    "with a new axis": lambda m, x, i: x[None, m.ds(i, 2), ..., 0],
+    "empty": lambda m, x, i: x[m.ds(i, 0)],
+    "set": lambda m, x, i: x.at[m.ds(i, 2)].set(-1),
+    "add outside": lambda m, x, i: x.at[m.ds(i + 2, 3)].add(100),
+    "filled": lambda m, x, i: x.at[m.ds(i + 2, 3)].get(mode="fill", fill_value=-1),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_dslice(name):
+    f = WINDOWS[name]
+    in_both(lambda m: f(m, m.numpy.asarray(X), m.numpy.asarray(1)))
+    in_both(lambda m: m.jit(lambda x, i: f(m, x, i))(X, 1))
+    in_both(
+        lambda m: m.grad(lambda x: (f(m, x, m.numpy.asarray(2)) ** 2).sum())(m.numpy.asarray(X))
+    )
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+def test_fwd_and_bwd(jitted):
+    def run(m):
+        f = lambda x, y: ({"z": m.numpy.sin(x) * y}, y)
+        fwd, bwd = m.fwd_and_bwd(f, argnums=(0, 1), has_aux=True, jitted=jitted)
+        out, residuals, aux = fwd(X, X + 1)
+        one, other = bwd(residuals, {"z": m.numpy.asarray(X)})
+        single = m.fwd_and_bwd(lambda x: x * x, 0, jitted=jitted)
+        return out, aux, one, other, single[1](single[0](X)[1], m.numpy.asarray(X))
+
+    assert_same(run(minijax), run(jax))
+
+
+def test_composite_text():
+    def text(m):
+        f = m.lax.composite(lambda x, *, k, s, b: x * k, name="my.op", version=2)
+        call = lambda x: f(x, k=3, s='a"b', b=True)
+        lines = m.jit(call).lower(X).as_text().splitlines()
+        return next(line for line in lines if "stablehlo.composite" in line)
+
+    assert text(minijax).replace("@my_op", "@my.op") == text(jax)
+
+
+def test_pbroadcast():
+    """Upstream's has no rule on a CPU."""
+    out = minijax.vmap(lambda x: minijax.lax.pbroadcast(x, "i", 2), axis_name="i")(X)
+    np.testing.assert_array_equal(out, np.broadcast_to(X[2], X.shape))
+
+
+def test_compilations_are_recorded():
+    seen = []
+    listen = lambda event, duration, **kwargs: seen.append((event, kwargs["fun_name"]))
+    minijax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        f = minijax.jit(lambda x: x * 3 + 1)
+        f(X), f(X)
+    finally:
+        minijax.monitoring.unregister_event_duration_listener(listen)
+    stages = [event.rpartition("/")[2] for event, _ in seen]
+    wanted = ["jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration"]
+    assert stages == wanted
+    with pytest.raises(AssertionError):
+        minijax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_profile(tmp_path):
+    profiler = minijax.profiler
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        with profiler.TraceAnnotation("an annotation"):
+            minijax.jit(lambda x: x + 1)(X).block_until_ready()
+        with pytest.raises(RuntimeError, match="already been started"):
+            profiler.start_trace(tmp_path)
+    with pytest.raises(RuntimeError, match="No profile started"):
+        profiler.stop_trace()
+    (path,) = tmp_path.rglob("*.xplane.pb")
+    data = profiler.ProfileData.from_file(str(path))
+    names = {e.name for plane in data.planes for line in plane.lines for e in line.events}
+    assert "an annotation" in names
+    assert list(tmp_path.rglob("perfetto_trace.json.gz"))
+    assert profiler.device_memory_profile()[:2] == b"\x1f\x8b"
+
+
+def test_environment():
+    text = minijax.print_environment_info(return_string=True)
+    assert "jaxlib" in text and "device info" in text
+    with pytest.warns(UserWarning, match="process_count"):
+        assert minijax.host_count() == 1

@@ -25,6 +25,7 @@ from minijax.core.tracebacks import hide_frames
 __all__ = ["library", "program_table"]
 
 _NUMBERS = frozenset((float, int, bool, complex))
+_PLAIN = frozenset((ArrayImpl, *_NUMBERS))  # what is one operand, and no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _LEAF = tree_util.tree_structure(0)
@@ -163,7 +164,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                 out_tree is None
                 and program.simple
                 and len(arrays) == len(args)
-                and all([type(x) is ArrayImpl for x in args])
+                and all(type(x) in _PLAIN for x in args)
                 and _SIGNED.isdisjoint(kinds)
             ):
                 found = (program.execute, program.handlers, program.out_signatures[0])

@@ -330,7 +330,7 @@ def rows(table=None, only=""):
         found.append((max(ratios), label, ratios, ours, theirs))
     found.sort(key=lambda row: -row[0])
     print("\n== compiled cost, minijax / upstream: FLOPs, bytes, temporary memory (worst first)")
-    for worst, label, ratios, ours, theirs in found:
+    for worst, label, ratios, *_ in found:
         mark = "  <-- over" if worst > 1.05 else ""
         print(f"  {label[:60]:60s}" + "".join(f" {r:7.3f}" for r in ratios) + mark)
     over = sum(row[0] > 1.05 for row in found)

@@ -124,7 +124,7 @@ def test_derivatives_of_singular_determinants(zeros):
 
 BAD_NUMPY = [
     ("cholesky", [[[1.0]]], {}),
-    ("inv" if NEWER else "cholesky", [np.ones((3, 3), np.float16)], {}),
+    *([] if NEWER else [("cholesky", [np.ones((3, 3), np.float16)], {})]),
     ("eigh", [np.ones((3, 3), np.float32)], {"UPLO": "X"}),
     ("inv", [np.ones((3, 2), np.float32)], {}),
     ("det", [np.ones(3, np.float32)], {}),

@@ -8,6 +8,7 @@ import pytest
 
 import minijax
 from tests.differential import assert_same, x64
+from tests.numpy_cases import OLD
 
 _UNARY = """
     abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan
@@ -23,7 +24,11 @@ _BINARY = """
     logaddexp2 logical_and logical_or logical_xor maximum minimum mod multiply nextafter
     not_equal power remainder right_shift subtract true_divide
 """
-UNARY, BINARY = _UNARY.split(), _BINARY.split()
+# Upstream 0.12 computes these in another way, with other weak types.
+_CHANGED = set() if OLD else {"hypot", "log2", "sinc"}
+FUNCTIONS = {*_UNARY.split(), *_BINARY.split()}
+UNARY = [name for name in _UNARY.split() if name not in _CHANGED]
+BINARY = [name for name in _BINARY.split() if name not in _CHANGED]
 _DTYPES = ["bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64"]
 
 

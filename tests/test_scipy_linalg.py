@@ -6,7 +6,7 @@ import pytest
 import minijax
 import minijax.scipy.linalg
 from tests.differential import x64
-from tests.linear_cases import cases, check_names, definite, given, matrix, run, table_row
+from tests.linear_cases import NEWER, cases, check_names, definite, given, matrix, run, table_row
 from tests.rules import in_both
 
 T, R, W = matrix(3, 3), matrix(4, 3), matrix(2, 3)
@@ -24,14 +24,16 @@ def spread_out(dtype):
     return matrix(4, 4, seed=3)(dtype) * 0.2 + np.diag([1, 3, 6, 10]).astype(dtype)
 
 
+TRIANGLE = "" if NEWER else "fc"  # where one triangle is read
 SCIPY = [
     row("block_diag", T, V, matrix(), **fc),
     row("block_diag", label="_none", kinds="f", **no_grad),
-    row(("cho_factor", lambda la, x: la.cho_factor(x)[0]), definite(3, 3), kinds="fc"),
+    row(("cho_factor", lambda la, x: la.cho_factor(x)[0]), definite(3, 3), kinds="fc",
+        grad=TRIANGLE),
     row(("cho_solve", lambda la, c, b: la.cho_solve((c, True), b)), T, V, kinds="fcz"),
     row(("cho_solve", lambda la, c, b: la.cho_solve((c, False), b)), T, TB, label="_upper"),
     row("cholesky", T, label="_fails", kinds="f", grad=""),
-    row("cholesky", definite(2, 3, 3), with_={"lower": True}),
+    row("cholesky", definite(2, 3, 3), with_={"lower": True}, grad=TRIANGLE),
     row("circulant", VB, **fc),
     row("companion", VB, **fc),
     row("companion", given([1, 2, 4]), label="_int", **values),
@@ -126,8 +128,7 @@ def test_scipy(row, kind):
 X3 = np.eye(3, dtype=np.float32)
 BAD_SCIPY = [
     ("cholesky", [np.ones((3, 2), np.float32)], {}),
-    ("eigh", [X3, X3], {}),
-    ("eigh", [X3], {"type": 2}),
+    *([] if NEWER else [("eigh", [X3, X3], {}), ("eigh", [X3], {"type": 2})]),
     ("expm", [np.ones((3, 2), np.float32)], {}),
     ("expm", [np.ones((3, 3), np.float16)], {}),
     ("expm_frechet", [X3, np.ones((3, 2), np.float32)], {}),

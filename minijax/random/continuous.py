@@ -1,5 +1,5 @@
-"""Continuous distributions that are one formula of uniform numbers. May import the floors below and
-`random.keys`, `random.uniforms`.
+"""Continuous distributions that are one formula of uniform numbers. May import the floors below,
+`minijax.numpy`, `random.keys` and `random.uniforms`.
 
 Most invert a cumulative distribution function; where a bound of the uniform numbers is given, it keeps
 them from where the inverse is infinite.

@@ -247,6 +247,8 @@ def _fold_in(key: Any, data: Any) -> Any:
             f"fold_in accepts a scalar, but was given an array of shape {shape} != (). Use "
             "jax.vmap for batching."
         )
+    if dtypes.issubdtype(get_aval(data).dtype, np.complexfloating):
+        raise TypeError(f"fold_in takes an integer, got {get_aval(data).str_short()}.")
     data = lax.convert_element_type(data, _WORD)
     return _rewrapped(random_fold_in_p.bind(keys, data), as_words)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.versions import _jax
@@ -91,7 +90,7 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     dtype = aval.dtype
     if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
         return np.asarray(memoryview(buffer))
-    if dtypes.bit_width(dtype) < 8:
+    if dtype.name in _NARROW:
         return _widened(buffer, aval, device)
     if aval.size == 0:
         return np.zeros(aval.shape, dtype)
@@ -116,13 +115,12 @@ class _Wide:
 
 
 _NARROW = {"int4": ("i4", "i8"), "uint4": ("ui4", "ui8"), "int2": ("i2", "i8"),
-           "uint2": ("ui2", "ui8"), "float4_e2m1fn": ("f4E2M1FN", "f32"),
-           "float6_e2m3fn": ("f6E2M3FN", "f32"), "float6_e3m2fn": ("f6E3M2FN", "f32")}  # fmt: skip
+           "uint2": ("ui2", "ui8"), "float4_e2m1fn": ("f4E2M1FN", "f32")}  # fmt: skip
 _WIDE = {"i8": np.int8, "ui8": np.uint8, "f32": np.float32}
 
 
 def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
-    """Types of less than a byte lie packed: a tiny program spreads them."""
+    """Types of at most half a byte lie packed: a tiny program spreads them."""
     narrow, wide = _NARROW[aval.dtype.name]
     dims = "".join(f"{size}x" for size in aval.shape)
     module = (

@@ -1,4 +1,4 @@
-"""`minijax.scipy`: functions of SciPy on the arrays of minijax. Modules load when first asked for."""
+"""`minijax.scipy`: functions of SciPy on the arrays of minijax. Modules load when asked for."""
 
 from importlib import import_module as _import_module
 from typing import Any

@@ -82,7 +82,7 @@ class RegularGridInterpolator:
                 f"the requested sample points xi have dimension {xi.shape[-1:]}, but this "
                 f"RegularGridInterpolator has dimension {count}"
             )
-        lead, xi = xi.shape[:-1], xi.reshape(-1, count)
+        lead, xi = xi.shape[:-1] or (1,), xi.reshape(-1, count)
         cells = [_cell(grid, xi[:, i]) for i, grid in enumerate(self.grid)]
         out = _linear(self.values, cells) if method == "linear" else _nearest(self.values, cells)
         if self.fill_value is not None:

@@ -67,8 +67,7 @@ def map_coordinates(
         )
     if order not in (0, 1):
         raise NotImplementedError(
-            "jax.scipy.ndimage.map_coordinates currently requires order<=1; got "
-            f"order={order!r}."
+            f"jax.scipy.ndimage.map_coordinates currently requires order<=1; got order={order!r}."
         )
     return _map_coordinates(input, places, cval, order, mode)
 

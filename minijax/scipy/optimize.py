@@ -1,4 +1,4 @@
-"""`minijax.scipy.optimize`: the least value of a function. May import the floors below and `numpy`."""
+"""`minijax.scipy.optimize`: least values. May import the floors below and `numpy`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OptimizeResults(NamedTuple):
 
     - `x`, `fun`, `jac`: the place, the value and the gradient there; `hess_inv`: the inverse of the
       matrix of second derivatives, as estimated
-    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 the search along a line failed
+    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 a search along a line failed
     - `nfev`, `njev`, `nit`: how many values, gradients and iterations it took
     """
 
@@ -54,7 +54,9 @@ def minimize(
     """
     options = dict(options or {})
     if not isinstance(args, tuple):
-        raise TypeError(f"args argument to minijax.scipy.optimize.minimize must be a tuple, got {args}")
+        raise TypeError(
+            f"args argument to minijax.scipy.optimize.minimize must be a tuple, got {args}"
+        )
     if str(method).lower() != "bfgs":
         raise ValueError(f"Method {method} not recognized: give 'BFGS'.")
     if tol is not None:
@@ -82,8 +84,8 @@ def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) 
     value, slope = both(x)
     one = jnp.eye(x.size, dtype=x.dtype)
     start = _State(
-        x, value, slope, one, value + jnp.linalg.norm(slope) / 2, jnp.zeros((), np.int32),
-        jnp.ones((), np.int32), jnp.linalg.norm(slope, norm) < gtol, jnp.zeros((), np.int32),
+        x, value, slope, one, value + jnp.linalg.norm(slope) / 2, 0, 1,
+        jnp.linalg.norm(slope, norm) < gtol, 0,
     )  # fmt: skip
 
     def go_on(s):
@@ -110,7 +112,7 @@ def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) 
         s.converged, 0, jnp.where(s.failed > 0, 2 + s.failed, jnp.where(s.k >= maxiter, 1, -1))
     )
     return OptimizeResults(
-        s.x, s.converged, status.astype(np.int32), s.value, s.slope, s.inverse, s.calls, s.calls, s.k
+        s.x, s.converged, status, s.value, s.slope, s.inverse, s.calls, s.calls, s.k
     )
 
 
@@ -128,7 +130,7 @@ class _Search(NamedTuple):
     calls: Any
     bracketed: Any
     done: Any
-    failed: Any
+    failed: Any = 0
 
 
 _ENOUGH, _FLAT = 1e-4, 0.9  # Wolfe's conditions
@@ -142,8 +144,8 @@ def _line_search(both: Callable, s: _State, direction: Any, limit: int) -> _Sear
     guess = 1.01 * 2 * (s.value - s.before) / jnp.where(first == 0, 1, first)
     guess = jnp.where((guess > 0) & (guess < 1), guess, 1)
     start = _Search(
-        zero, s.value, first, zero, s.value, guess.astype(s.value.dtype), s.value, s.slope,
-        jnp.zeros((), np.int32), jnp.zeros((), bool), jnp.zeros((), bool), jnp.zeros((), np.int32),
+        zero, s.value, first, zero, s.value, guess.astype(s.value.dtype), s.value, s.slope, 0,
+        jnp.zeros((), bool), jnp.zeros((), bool),
     )  # fmt: skip
 
     def go_on(p):
@@ -167,7 +169,7 @@ def _line_search(both: Callable, s: _State, direction: Any, limit: int) -> _Sear
         following = jnp.where(bracketed | done, rate, 2 * rate)
         return _Search(
             low, low_value, low_slope, high, high_value, following, value, slope, p.calls + 1,
-            bracketed, done, p.failed,
+            bracketed, done,
         )  # fmt: skip
 
     p = lax.while_loop(go_on, step, start)
@@ -177,7 +179,7 @@ def _line_search(both: Callable, s: _State, direction: Any, limit: int) -> _Sear
     value = jnp.where(p.done, p.value, value)
     slope = jnp.where(p.done, p.slope, slope)
     failed = jnp.where(p.done | (p.low > 0), 0, jnp.where(p.bracketed, 1, 3))
-    return p._replace(rate=rate, value=value, slope=slope, failed=failed.astype(np.int32))
+    return p._replace(rate=rate, value=value, slope=slope, failed=failed)
 
 
 def _between(p: _Search) -> Any:

@@ -36,7 +36,7 @@ def _arrays(name: str, in1: Any, in2: Any) -> list[Any]:
 
 
 def _is_larger(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether the sizes `a` hold `b`, for a result of no more than those; ValueError if neither fits."""
+    """Whether the sizes `a` hold `b`; ValueError if neither holds the other."""
     if all(m >= n for m, n in zip(a, b, strict=True)):
         return True
     if all(m <= n for m, n in zip(a, b, strict=True)):
@@ -53,8 +53,7 @@ def _direct(a: Any, b: Any, mode: str, precision: Any, is_late: bool = False) ->
         return a * b
     if not a.size or not b.size:
         raise ValueError(
-            "zero-size arrays not supported in convolutions, got shapes "
-            f"{a.shape} and {b.shape}."
+            f"zero-size arrays not supported in convolutions, got shapes {a.shape} and {b.shape}."
         )
     if mode != "full" and not _is_larger(a.shape, b.shape) and mode == "valid":
         a, b = b, a

@@ -1,6 +1,6 @@
 """Windows by name, as `scipy.signal.get_window` gives them. Uses NumPy alone: they are constants.
 
-Source: F. J. Harris, "On the use of windows for harmonic analysis" (1978), and SciPy's documentation.
+Source: F. J. Harris, "On the use of windows for harmonic analysis" (1978); SciPy's documentation.
 Every window is the first `size` points of a symmetric one of `size + 1`: it repeats with its size.
 """
 

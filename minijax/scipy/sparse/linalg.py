@@ -1,4 +1,6 @@
-"""`minijax.scipy.sparse.linalg`: linear systems by iteration. May import the floors below and `numpy`.
+"""`minijax.scipy.sparse.linalg`: linear systems by iteration.
+
+May import the floors below and `numpy`.
 
 An operator is a function of a pytree of arrays, or a matrix. Derivatives are those of the solution:
 one more system (`lax.custom_linear_solve`), not those of the iteration.
@@ -39,7 +41,9 @@ def _solve(name: str, iterate: Callable, A, b, x0, M, maxiter, default) -> tuple
         )
     shapes = [[np.shape(x) for x in tree_util.tree_leaves(tree)] for tree in (x0, b)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}")
+        raise ValueError(
+            f"arrays in x0 and b must have matching shapes: {shapes[0]} vs {shapes[1]}"
+        )
     apply, precondition = _operator(A, "A"), (lambda x: x) if M is None else _operator(M, "M")
     flat, unravel = ravel_pytree(b)
     start, _ = ravel_pytree(x0)
@@ -155,13 +159,13 @@ def bicgstab(
 def gmres(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20,
     maxiter: Any = None, M: Any = None, solve_method: str = "batched",
-) -> tuple[Any, None]:  # fmt: skip
-    """The solution of `A x = b` for any A, by least residuals, and None.
+) -> tuple[Any, Any]:  # fmt: skip
+    """The solution of `A x = b` for any A, by least residuals, and 0, or -1 if that is NaN.
 
     - `restart`: how many directions are kept before beginning anew; `maxiter`: how often
     - `solve_method`: "batched" or "incremental": the second stops among directions
 
-    The other arguments are those of `cg`. Source: scipy.sparse.linalg.gmres; Saad and Schultz (1986).
+    The other arguments are those of `cg`. Source: scipy.sparse.linalg.gmres; Saad, Schultz (1986).
     """
     if solve_method not in ("batched", "incremental"):
         raise ValueError(
@@ -186,7 +190,9 @@ def gmres(
         r = M(b - A(x))
         return lax.while_loop(go_on, step, (x, r, _norm(r), 0))[0]
 
-    return _solve("gmres", iterate, A, b, x0, M, maxiter, lambda size: 10 * size)
+    x, _ = _solve("gmres", iterate, A, b, x0, M, maxiter, lambda size: 10 * size)
+    is_lost = jnp.isnan(_norm(ravel_pytree(x)[0]))
+    return x, jnp.where(is_lost, -1, 0)
 
 
 def _correction(A: Callable, M: Callable, r: Any, size: Any, count: int, goal: Any) -> Any:

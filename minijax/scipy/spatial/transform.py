@@ -265,9 +265,9 @@ def _euler_angles(quat: Any, axes: list[int], is_intrinsic: bool) -> Any:
         middle = middle - np.pi / 2
     outs = [third, middle, first] if is_intrinsic else [first, middle, third]
     angles = jnp.stack(outs, axis=-1)
-    return jnp.where(angles < -np.pi, angles + 2 * np.pi, jnp.where(
-        angles > np.pi, angles - 2 * np.pi, angles
-    ))
+    return jnp.where(
+        angles < -np.pi, angles + 2 * np.pi, jnp.where(angles > np.pi, angles - 2 * np.pi, angles)
+    )
 
 
 class Slerp(NamedTuple):

@@ -19,8 +19,8 @@ from minijax.transforms.library import library
 __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
 
 # The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles add, has
-# 12 nodes a side for 64 bits: Al Azah and Chandler-Wilde, "Computation of the complex error function
-# using modified trapezoidal rules" (2021). Nodes lie at whole steps or between them: an element
+# 12 nodes a side for 64 bits: Al Azah and Chandler-Wilde, "Computation of the complex error
+# function using modified trapezoidal rules" (2021). Nodes lie at whole steps or between them: an element
 # takes those that are far from it.
 _STEP = np.sqrt(np.pi / 12)
 _POLES = np.pi / _STEP  # the height up to which a pole counts
@@ -51,8 +51,10 @@ def _nodes(x: Any) -> tuple[Any, Any, Any]:
     is_between = jnp.abs(turns - jnp.round(turns)) < 0.25
     pick = is_between[..., None]
     nodes = jnp.where(pick, _BETWEEN.astype(x.dtype), _WHOLE.astype(x.dtype))
-    return is_between, nodes, jnp.where(
-        pick, _BETWEEN_WEIGHTS.astype(x.dtype), _WHOLE_WEIGHTS.astype(x.dtype)
+    return (
+        is_between,
+        nodes,
+        jnp.where(pick, _BETWEEN_WEIGHTS.astype(x.dtype), _WHOLE_WEIGHTS.astype(x.dtype)),
     )
 
 
@@ -183,7 +185,7 @@ def _(primals, tangents):
     return out, (1 - 2 * jnp.asarray(x).astype(out.dtype) * out) * t.astype(out.dtype)
 
 
-# -- Fresnel's integrals ------------------------------------------------------------------------------
+# -- Fresnel's integrals ---------------------------------------------------------------------------
 
 
 @custom_jvp
@@ -249,7 +251,7 @@ def _(primals, tangents):
     return (sine, cosine), tuple(slopes)
 
 
-# -- Owen's function ----------------------------------------------------------------------------------
+# -- Owen's function -------------------------------------------------------------------------------
 
 
 @custom_jvp

@@ -40,7 +40,7 @@ def _terms(narrow: int, wide: int, dtype: Any) -> int:
 
 
 def _fraction(n: Any, z: Any, terms: int) -> Any:
-    """exp(z) E_n(z) by its continued fraction (DLMF 8.19.17 with two steps in one), from its end."""
+    """exp(z) E_n(z) by its continued fraction (DLMF 8.19.17, two steps in one), from its end."""
 
     def step(i, tail):
         k = (terms - i).astype(n.dtype)

@@ -45,8 +45,10 @@ def bernoulli(n: int) -> Array:
             out[k] = (-1) ** (k // 2 + 1) * np.inf
             continue
         zeta = 1 + 2.0**-k + 3.0**-k
-        size = math.exp(math.lgamma(k + 1) - k * math.log(2 * math.pi)) if k > 170 else (
-            math.factorial(k) / (2 * math.pi) ** k
+        size = (
+            math.exp(math.lgamma(k + 1) - k * math.log(2 * math.pi))
+            if k > 170
+            else (math.factorial(k) / (2 * math.pi) ** k)
         )
         out[k] = (-1) ** (k // 2 + 1) * 2 * size * zeta
     with np.errstate(over="ignore"):
@@ -93,7 +95,7 @@ def _bessel_jn(z, v, n_iter):
     return jnp.where(is_zero, at_zero, kept / (total - last)).astype(dtype)
 
 
-# -- hypergeometric functions -------------------------------------------------------------------------
+# -- hypergeometric functions ----------------------------------------------------------------------
 
 
 def _by_partials(fun: Callable, name: str) -> Callable:
@@ -221,7 +223,7 @@ Close to 1 it takes many terms. Source: scipy.special.hyp2f1; DLMF 15.
 """
 
 
-# -- Spence's function --------------------------------------------------------------------------------
+# -- Spence's function -----------------------------------------------------------------------------
 
 
 @custom_jvp
@@ -269,7 +271,7 @@ def _(primals, tangents):
     return spence(x), (slope * t).astype(x.dtype)
 
 
-# -- spherical harmonics ------------------------------------------------------------------------------
+# -- spherical harmonics ---------------------------------------------------------------------------
 
 
 def sph_harm_y(
@@ -329,6 +331,7 @@ def _sph_harm_y(n, m, theta, phi, n_max):
 
     first = jnp.full(shape, np.sqrt(0.25 / np.pi), theta.dtype)
     _, legendre = lax.fori_loop(1, n_max + 1, step, (jnp.zeros_like(first), first))
+    legendre = jnp.where(order > n, 0, legendre)
     legendre = jnp.where((m < 0) & (m % 2 == 1), -legendre, legendre)
     angle = m.astype(theta.dtype) * phi
     return lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))

@@ -36,7 +36,7 @@ def _factor(method: Any, estimate: Any) -> Any:
 
 
 @register_pytree_node_class
-class gaussian_kde:  # noqa: N801
+class gaussian_kde:
     """A density estimated from samples, with a normal distribution around each.
 
     - `dataset`: [samples] or [dimensions, samples], real
@@ -57,13 +57,15 @@ class gaussian_kde:  # noqa: N801
         check_arraylike("gaussian_kde", dataset)
         dataset = jnp.atleast_2d(dataset)
         if dtypes.issubdtype(dataset.dtype, np.complexfloating):
-            raise NotImplementedError("gaussian_kde does not support complex data: give real parts.")
+            raise NotImplementedError(
+                "gaussian_kde does not support complex data: give real parts."
+            )
         if not dataset.size > 1:
             raise ValueError(
                 f"`dataset` input should have multiple elements; got shape {dataset.shape}."
             )
         (dataset,) = promote_dtypes_inexact(dataset)
-        size, count = dataset.shape
+        count = dataset.shape[1]
         if weights is None:
             weights = jnp.full(count, 1.0 / count, dtype=dataset.dtype)
         else:

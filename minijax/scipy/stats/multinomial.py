@@ -16,7 +16,7 @@ __all__ = ["logpmf", "pmf"]
 def logpmf(x, n, p):
     """The logarithm of the probability of the counts x, along the last axis, in n draws.
 
-    Each vector of counts is judged by itself, as in SciPy (upstream compares n with the sum of all).
+    Each vector of counts is judged by itself, as in SciPy; upstream compares n with all.
     ValueError unless `x` and `n` are of integer dtypes.
     """
     name = "multinomial.logpmf"
@@ -24,8 +24,7 @@ def logpmf(x, n, p):
     x, n, p = (to_array(name, a, i) for i, a in enumerate((x, n, p)))
     if not all(dtypes.issubdtype(a.dtype, np.integer) for a in (x, n)):
         raise ValueError(
-            "x and n must be of integer type; got "
-            f"x.dtype={x.dtype.name}, n.dtype={n.dtype.name}"
+            f"x and n must be of integer type; got x.dtype={x.dtype.name}, n.dtype={n.dtype.name}"
         )
     (p,) = promote_dtypes_inexact(p)
     counts, draws = x.astype(p.dtype), n.astype(p.dtype)

@@ -32,7 +32,7 @@ pmf = exponential(logpmf, "The probability of k.")
 
 @library
 def entropy(mu, loc=0):
-    """The entropy: by its sum, or for large mu by its expansion in 1 / mu (Evans and Boersma, 1988)."""
+    """The entropy: its sum, or for large mu its expansion (Evans and Boersma, 1988)."""
     mu, loc = promote_inexact("poisson.entropy", mu, loc)
     dtype = mu.dtype
     if dtype.kind == "c":

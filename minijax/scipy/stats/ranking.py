@@ -25,7 +25,8 @@ class ModeResult(NamedTuple):
 def _only_propagate(nan_policy: str) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ValueError(
-            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}"
+            f"Illegal nan_policy value {nan_policy!r}; expected one of "
+            "{'propagate', 'omit', 'raise'}"
         )
     if nan_policy != "propagate":
         raise NotImplementedError(

@@ -595,9 +595,6 @@ def test_accuracy():
 
 
 def test_derivatives_that_upstream_has_lately():
-    x, y = np.float32([1, 2]), np.float32([3, -1])
-    _, t = minijax.jvp(minijax.lax.nextafter, (x, y), (x, y))
-    np.testing.assert_array_equal(t, x)
     z, t = np.complex64([3 + 4j, 0, -2j]), np.complex64([1, 1, 1])
     _, got = minijax.jvp(minijax.lax.sign, (z,), (t,))
     np.testing.assert_allclose(got, np.complex64([0.128 - 0.096j, 0, 0.5]), rtol=1e-6, atol=1e-7)

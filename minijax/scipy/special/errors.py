@@ -20,8 +20,8 @@ __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
 
 # The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles add, has
 # 12 nodes a side for 64 bits: Al Azah and Chandler-Wilde, "Computation of the complex error
-# function using modified trapezoidal rules" (2021). Nodes lie at whole steps or between them: an element
-# takes those that are far from it.
+# function using modified trapezoidal rules" (2021). Nodes lie at whole steps or between them: an
+# element takes those that are far from it.
 _STEP = np.sqrt(np.pi / 12)
 _POLES = np.pi / _STEP  # the height up to which a pole counts
 _BETWEEN = (np.arange(12) + 0.5) * _STEP

@@ -47,11 +47,11 @@ class gaussian_kde:
     A pytree of its arrays. Source: scipy.stats.gaussian_kde.
     """
 
-    neff: Any
-    dataset: Any
-    weights: Any
-    covariance: Any
-    inv_cov: Any
+    neff: Any = None
+    dataset: Any = None
+    weights: Any = None
+    covariance: Any = None
+    inv_cov: Any = None
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
         check_arraylike("gaussian_kde", dataset)

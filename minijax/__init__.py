@@ -49,13 +49,13 @@ from minijax.transforms.assembling import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
-    reshard,
 )
 from minijax.transforms.caches import clear_caches, live_arrays
 from minijax.transforms.checkpoint import checkpoint, remat
 from minijax.transforms.closures import closure_convert, custom_gradient
 from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.custom_vjp import custom_vjp
+from minijax.transforms.explicit import reshard
 from minijax.transforms.grad import (
     grad,
     jvp,
@@ -112,6 +112,7 @@ _SETTINGS = {
 }
 for _name, _default in _SETTINGS.items():
     globals()[_name] = _setting_context(_name, *(() if _default is None else (_default,)))
+checking_leaks = _setting_context("check_tracer_leaks", True)
 
 _LIBRARIES = frozenset(
     ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",

@@ -50,6 +50,10 @@ class UnexpectedTracerError(JAXTypeError):
     """A tracer was used after its trace had ended: it leaked through a side effect."""
 
 
+class ShardingTypeError(Exception):
+    """Operands are split over explicit mesh axes in ways that do not say how the result is."""
+
+
 class TypePromotionError(ValueError):
     """Two dtypes have no common type under the promotion rules in force."""
 

@@ -13,12 +13,12 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named import NamedSharding
 from minijax.runtime.sharding import Sharding, SingleDeviceSharding
-from minijax.transforms.assembling import reshard
+from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 
 make_single_device_sharding = SingleDeviceSharding
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
-    "Sharding", "SingleDeviceSharding", "get_abstract_mesh", "get_mesh",
-    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
+    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh",
+    "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

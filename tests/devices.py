@@ -18,6 +18,7 @@ import numpy as np
 
 import minijax
 import minijax.sharding
+from tests.explicit import EXPLICIT, Split, types
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
 W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -253,9 +254,19 @@ def shown(where):
     return f"{where.mesh} {parts} {where.memory_kind}"
 
 
-def compare(program):
-    ours, error = outcome(program, Setting(minijax, minijax.sharding))
-    theirs, expected = outcome(program, Setting(jax, jax.sharding))
+def split(program):
+    """Within a mesh whose axes are Explicit, types are compared as well."""
+
+    def within(t):
+        with t.m.set_mesh(t.mesh):
+            return program(t)
+
+    compare(within, Split, types)
+
+
+def compare(program, setting=Setting, types=lambda m, out: None):
+    ours, error = outcome(program, setting(minijax, minijax.sharding))
+    theirs, expected = outcome(program, setting(jax, jax.sharding))
     if expected is not None:
         names = [kind.__name__ for kind in type(error).__mro__]
         wanted = [kind.__name__ for kind in type(expected).__mro__ if kind is not object]
@@ -263,6 +274,7 @@ def compare(program):
         return
     if error is not None:
         raise error
+    assert types(minijax, ours) == types(jax, theirs)
     mine, yours = minijax.tree_util.tree_leaves(ours), jax.tree_util.tree_leaves(theirs)
     assert len(mine) == len(yours)
     for a, b in zip(mine, yours, strict=True):
@@ -283,9 +295,14 @@ def fewer(program):
 
 
 def main(chosen):
-    for kind, table, check in (("", PROGRAMS, compare), ("collectives of ", COMPILED, fewer)):
+    tables = (
+        ("", PROGRAMS, compare),
+        ("collectives of ", COMPILED, fewer),
+        ("explicit ", EXPLICIT, split),
+    )
+    for kind, table, check in tables:
         for name, program in table.items():
-            if chosen not in name:
+            if chosen not in kind + name:
                 continue
             try:
                 check(program)

@@ -32,6 +32,8 @@ class Signature:
         if found is None:
             found = object.__new__(cls)
             found.aval, found.sharding, found.committed = key
+            if where.explicit_part(aval.ndim) != aval.explicit:
+                found.aval = aval.update(sharding=where)
             found = _signatures.setdefault(key, found)
         return found
 

@@ -95,6 +95,11 @@ def place(
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
     ]
     found.outs = asked_out
+    if found.mesh is not None and found.mesh.explicit_axes:
+        found.outs = [
+            _typed(found.mesh, var.aval) if where is None else where
+            for where, var in zip(asked_out, jaxpr.outvars, strict=True)
+        ]
     if found.spmd:
         for where, var in zip(
             [*found.args, *asked_out], [*jaxpr.invars, *jaxpr.outvars], strict=True
@@ -102,6 +107,14 @@ def place(
             if where is not None and hasattr(var.aval, "shape"):
                 where.shard_shape(var.aval.shape)
     return found
+
+
+def _typed(mesh: Any, aval: Any) -> Any:
+    """How a result lies whose type says so; None where axes of the mesh are left to XLA."""
+    if not mesh.are_all_axes_explicit or not hasattr(aval, "shape"):
+        return None
+    spec = [None] * aval.ndim if aval.explicit is None else aval.explicit.spec
+    return NamedSharding(mesh, meshes.PartitionSpec(*spec))
 
 
 def _called(index: int, signature: Signature, names: Sequence[str] | None) -> str:

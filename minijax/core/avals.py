@@ -62,13 +62,19 @@ abstract_token = AbstractToken()
 
 
 class ShapedArray(AbstractValue):
-    """Shape, dtype, weak type; and, where they are explicit, sharding and varying mesh axes.
+    """Shape, dtype, weak type; and, of arrays over meshes, explicit sharding and varying axes.
 
-    `sharding` is None unless a mesh with explicit axes is in force; `vma` is the set of manual
-    mesh axes over which the value varies.
+    `explicit` is the sharding as far as it is part of the type: over the explicit axes of a mesh,
+    and None if no dimension is split over those. `vma` is the set of manual mesh axes over which
+    the value varies.
     """
 
-    __slots__ = ("__dict__", "dtype", "ndim", "shape", "sharding", "size", "vma", "weak_type")
+    __slots__ = ("__dict__", "dtype", "explicit", "ndim", "shape", "size", "vma", "weak_type")
+
+    split_seen = False  # whether this process has types that are split at all
+
+    # Set by the room of shardings: that of a type whose dimensions are not split.
+    unsplit: Callable[[int], Any] = staticmethod(lambda ndim: None)
 
     shape: Shape
     dtype: np.dtype
@@ -81,13 +87,35 @@ class ShapedArray(AbstractValue):
         except (KeyError, TypeError):
             return _intern(cls, shape, dtype, weak_type, sharding, vma)
 
+    @property
+    def sharding(self) -> Any:
+        """How the type says that its dimensions are split over a mesh."""
+        return ShapedArray.unsplit(self.ndim) if self.explicit is None else self.explicit
+
     def update(self, **changes) -> ShapedArray:
+        """The same with some fields changed; of another shape it is split only if that says how."""
         shape = changes.pop("shape", self.shape)
         dtype = changes.pop("dtype", self.dtype)
         weak_type = changes.pop("weak_type", self.weak_type)
-        changes.setdefault("sharding", self.sharding)
+        if shape == self.shape:
+            changes.setdefault("sharding", self.explicit)
         changes.setdefault("vma", self.vma)
         return ShapedArray(shape, dtype, weak_type, **changes)
+
+    def without_axis(self, axis: int) -> ShapedArray:
+        """The type of one slice along an axis."""
+        shape, explicit = self.shape, self.explicit
+        if explicit is not None:
+            explicit = explicit.with_spec([*explicit.spec[:axis], *explicit.spec[axis + 1 :]])
+        return self.update(shape=shape[:axis] + shape[axis + 1 :], sharding=explicit)
+
+    def with_axis(self, axis: int, size: int, split: Any = None) -> ShapedArray:
+        """The type of `size` such values stacked along a new axis; `split` is what splits that."""
+        shape, where = self.shape, self.explicit
+        if split is not None or where is not None:
+            where = where or self.sharding
+            where = where.with_spec([*where.spec[:axis], split, *where.spec[axis:]])
+        return self.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=where)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -107,8 +135,17 @@ class ShapedArray(AbstractValue):
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        text = f"{name}[{','.join(map(str, self.shape))}]"
+        sizes = map(str, self.shape) if self.explicit is None else self._split_sizes()
+        text = f"{name}[{','.join(sizes)}]"
+        if self.vma:
+            text += f"{{V:{_shown_axes(sorted(self.vma))}}}"
         return f"~{text}" if self.weak_type and not short_dtypes else text
+
+    def _split_sizes(self) -> list[str]:
+        return [
+            str(size) if part is None else f"{size}@{_shown_axes(part)}"
+            for size, part in zip(self.shape, self.explicit.spec, strict=True)
+        ]
 
     def __str__(self) -> str:
         return self.str_short()
@@ -126,6 +163,13 @@ class ShapedArray(AbstractValue):
         return _unpickle, (self.shape, self.dtype, self.weak_type)
 
 
+def _shown_axes(part: Any) -> str:
+    """One mesh axis by its name, several as a list."""
+    if isinstance(part, (tuple, list)):
+        return str(part[0]) if len(part) == 1 else f"({','.join(map(str, part))})"
+    return str(part)
+
+
 def _unpickle(shape, dtype, weak_type):
     return ShapedArray(shape, dtype, weak_type)
 
@@ -138,11 +182,13 @@ def _intern(cls, shape, dtype, weak_type, sharding, vma) -> ShapedArray:
     shape = tuple(int(size) if not isinstance(size, int) else size for size in shape)
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
-    key = (shape, dtype, bool(weak_type), sharding, frozenset(vma))
+    explicit = None if sharding is None else sharding.explicit_part(len(shape))
+    key = (shape, dtype, bool(weak_type), explicit, frozenset(vma))
     aval = _interned.get(key)
     if aval is None:
+        ShapedArray.split_seen |= explicit is not None
         aval = object.__new__(cls)
-        aval.shape, aval.dtype, aval.weak_type, aval.sharding, aval.vma = key
+        aval.shape, aval.dtype, aval.weak_type, aval.explicit, aval.vma = key
         aval.ndim = len(shape)
         size = 1
         for extent in shape:

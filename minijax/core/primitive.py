@@ -1,6 +1,6 @@
 """`Primitive`: the name of an operation and, beside it, all of its rules.
 
-May import the ground floor and `core.avals`. A rule is a function set by a decorator:
+May import the ground floor, `core.avals` and `core.splits`. A rule is a function set by a decorator:
 
     sin_p = Primitive("sin")
 
@@ -20,8 +20,11 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.config import local
+from minijax.core import splits
 
-__all__ = ["NoRule", "Primitive", "all_primitives", "no_rule", "not_differentiable"]
+__all__ = [
+    "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
+]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
 
@@ -79,6 +82,9 @@ class Primitive:
     - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`
     - impl(*args, **params): run it eagerly, where compiling one equation is not the way
     - stage(trace, args, params): record it, where one equation with these params is not the way
+    - sharding(avals, out, **params) -> for the result (for each, if multiple_results) what splits
+      its dimensions over explicit mesh axes; see `core.splits`, which has the rule of operations on
+      elements, the default
     - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
       over which any does, and those over which its results vary; by default the same both
     - dce(used_outputs, eqn) -> used inputs, new equation or None
@@ -87,8 +93,8 @@ class Primitive:
     __slots__ = (
         "__weakref__", "_avals", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
-        "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_transpose",
-        "rule_varying",
+        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage",
+        "rule_transpose", "rule_varying",
     )  # fmt: skip
 
     def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True):
@@ -113,6 +119,7 @@ class Primitive:
     lower = _setter("rule_lower")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
+    sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
     vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
 
@@ -149,16 +156,30 @@ class Primitive:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals
         if memo is None:
-            return self.rule_shape(*avals, **params)
+            known = self.rule_sharding is None  # by the programs that it holds
+            return self.rule_shape(*avals, **params) if known else self._typed(avals, params)
         key = (avals, *params.items()) if params else avals
         try:
             return memo[key]
         except KeyError:
             pass
         except TypeError:
-            return self.rule_shape(*avals, **params)
-        out = memo[key] = self.rule_shape(*avals, **params)
+            return self._typed(avals, params)
+        out = memo[key] = self._typed(avals, params)
         return out
+
+    def _typed(self, avals: tuple, params: dict) -> Any:
+        """What the shape rule says, and the sharding rule where a type says that it is split."""
+        asked = params.get("out_sharding") or params.get("sharding")
+        if asked is None and all(getattr(aval, "explicit", None) is None for aval in avals):
+            return self.rule_shape(*avals, **params)
+        if self.rule_sharding is in_shape_rule:
+            return self.rule_shape(*avals, **params)
+        whole = [splits.whole(aval) for aval in avals]
+        out = self.rule_shape(*whole, **params)
+        if asked is not None:
+            return splits.as_asked(out, asked)
+        return splits.split_results(self, avals, out, params)
 
     def effects_of(self, params: dict) -> frozenset:
         return self.rule_effects(**params) if self.rule_effects is not None else no_effects
@@ -168,3 +189,8 @@ class Primitive:
 
 
 no_effects: frozenset = frozenset()
+
+
+def in_shape_rule(*args, **params):
+    """Stands as the sharding rule of a primitive whose shape rule says how its results are split."""
+    raise AssertionError("the shape rule gives it")

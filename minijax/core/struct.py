@@ -62,16 +62,21 @@ class ShapeDtypeStruct:
     __str__ = __repr__
 
 
-aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(x.shape, x.dtype, x.weak_type)
+aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(
+    x.shape, x.dtype, x.weak_type, sharding=x.sharding
+)
 
 
 def abstract(x: Any) -> ShapedArray:
     """The aval of an array, a number, or anything with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        return ShapedArray(tuple(x.shape), dtype, bool(getattr(x, "weak_type", False)))
+        where = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False), sharding=where)
     return get_aval(x)
 
 
 def shape_struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, sharding=aval.explicit, weak_type=aval.weak_type
+    )

@@ -18,6 +18,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import ambiguous, cotangent_sharding, parts_of
 from minijax.lax.conv_numbers import (
     ConvDimensionNumbers,
     Ints,
@@ -34,6 +35,7 @@ from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, canonical_precision, precision_config
 from minijax.lax.shapes import reshape_p, rev_p
 from minijax.lowering.module import i64_array
+from minijax.runtime.named import sharding_of
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
@@ -146,6 +148,22 @@ def _(
     return ShapedArray(tuple(shape), dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
 
 
+@conv_general_dilated_p.sharding
+def _(avals, out, *, dimension_numbers, **params):
+    x, y = avals
+    lhs, rhs, places = dimension_numbers
+    left, right = [parts_of(x)[d] for d in lhs], [parts_of(y)[d] for d in rhs]
+    if any(left[1:]) or any(right[1:]):
+        raise ambiguous(
+            "conv_general_dilated",
+            "only the batch dimension of lhs and the output features of rhs may be split",
+            avals,
+        )
+    parts: list[Any] = [None] * out.ndim
+    parts[places[0]], parts[places[1]] = left[0], right[0]
+    return parts
+
+
 # -- derivatives ----------------------------------------------------------------------------------
 
 
@@ -164,7 +182,9 @@ def _(primals, tangents, **params):
 @conv_general_dilated_p.transpose
 def _(ct, x, y, **params):
     if is_undefined(x):
+        params["out_sharding"] = cotangent_sharding(x.aval, range(x.aval.ndim), ct, y)
         return [_cotangent_of_lhs(ct, x.aval, y, **params), None]
+    params["out_sharding"] = cotangent_sharding(y.aval, range(y.aval.ndim), ct, x)
     return [None, _cotangent_of_rhs(ct, x, y.aval, **params)]
 
 
@@ -469,7 +489,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
+        out_sharding=sharding_of(out_sharding, "conv_general_dilated"),
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import along
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -187,6 +188,7 @@ def _cumulative(
 ) -> Primitive:
     """A cumulative operation with its shape, batching and lowering rules."""
     p = Primitive(name)
+    p.sharding(along(name, lambda x, *, axis, **params: (axis,)))
 
     @p.shape_rule
     def _(x, *, axis, reverse):

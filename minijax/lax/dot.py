@@ -15,6 +15,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import ambiguous, batched_sharding, cotangent_sharding, parts_of
+from minijax.errors import ShardingTypeError
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.precision import (
     CanonicalPrecision,
@@ -27,6 +29,7 @@ from minijax.lax.precision import (
     precision_config,
 )
 from minijax.lowering.types import element_type
+from minijax.runtime.named import sharding_of
 from minijax.transforms.primitives import add_tangents, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -153,6 +156,35 @@ def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_shardin
     return ShapedArray(shape, dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
 
 
+@dot_general_p.sharding
+def _(avals, out, *, dimension_numbers, **params):
+    x, y = avals
+    (lc, rc), (lb, rb) = dimension_numbers
+    left, right = parts_of(x), parts_of(y)
+    for one, other in ((lc, rc), (lb, rb)):
+        for i, j in zip(one, other, strict=True):
+            if left[i] and right[j] and left[i] != right[j]:
+                kind = "contracting" if one is lc else "batch"
+                raise ambiguous(
+                    "dot_general",
+                    f"{kind} dimensions must have consistent sharding, got "
+                    f"{tuple(left[i] for i in one)} and {tuple(right[j] for j in other)}",
+                    avals,
+                )
+            if one is lc and left[i] and right[j]:
+                raise ShardingTypeError(
+                    "Contracting dimensions are sharded and it is ambiguous how the output should "
+                    "be sharded. Please specify the output sharding via the `out_sharding` "
+                    f"parameter. Got lhs_contracting_spec={tuple(left[i] for i in lc)} and "
+                    f"rhs_contracting_spec={tuple(right[j] for j in rc)}"
+                )
+    return [
+        *[left[i] or right[j] for i, j in zip(lb, rb, strict=True)],
+        *[left[i] for i in free_dims(x.ndim, lc, lb)],
+        *[right[j] for j in free_dims(y.ndim, rc, rb)],
+    ]
+
+
 # -- derivatives ----------------------------------------------------------------------------------
 
 
@@ -193,10 +225,11 @@ def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params
         (tuple(range(start, start + len(other_free))), other_free),
         (tuple(range(len(batch))), other_batch),
     )
-    out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
     # The contracted dimensions come out in the order that they have in the other operand.
     order = sorted(range(len(contract)), key=other_contract.__getitem__)
     places = (*batch, *free, *[contract[i] for i in order])
+    params = {**params, "out_sharding": cotangent_sharding(aval, places, ct, other)}
+    out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
     inverse = tuple([int(i) for i in np.argsort(places)]) if places else ()
     if inverse != tuple(range(aval.ndim)):
         out = transpose_p.bind(out, permutation=inverse)
@@ -235,9 +268,11 @@ def batched_dot(x_dim, y_dim, x_ndim, y_ndim, dimension_numbers) -> tuple[Any, i
 
 
 @dot_general_p.batch
-def _(args, dims, *, dimension_numbers, **params):
+def _(args, dims, *, dimension_numbers, out_sharding, **params):
     x, y = args
     numbers, place = batched_dot(*dims, get_aval(x).ndim, get_aval(y).ndim, dimension_numbers)
+    mapped, dim = (y, dims[1]) if dims[0] is None else (x, dims[0])
+    params["out_sharding"] = batched_sharding(out_sharding, mapped, dim, place)
     return dot_general_p.bind(x, y, dimension_numbers=numbers, **params), place
 
 
@@ -344,7 +379,7 @@ def dot_general(
         dimension_numbers=canonical_dimension_numbers(dimension_numbers),
         precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
+        out_sharding=sharding_of(out_sharding, "dot_general"),
     )
 
 

@@ -18,6 +18,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
@@ -59,6 +60,7 @@ __all__ = [
 # -- dynamic_slice ------------------------------------------------------------------------------------
 
 dynamic_slice_p = Primitive("dynamic_slice")
+dynamic_slice_p.sharding(as_operand)
 
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
@@ -193,6 +195,21 @@ def _(x, *, start_indices, limit_indices, strides):
 # -- dynamic_update_slice ----------------------------------------------------------------------------
 
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
+
+
+@dynamic_update_slice_p.sharding
+def _(avals, out):
+    x, update, *_ = avals
+    for part, own, size, width in zip(
+        parts_of(x), parts_of(update), x.shape, update.shape, strict=True
+    ):
+        if own == part or (own is None and size == width):
+            continue
+        raise ambiguous(
+            "dynamic_update_slice", "operand sharding must be equal to update sharding", (x, update)
+        )
+    return parts_of(x)
+
 
 
 @dynamic_update_slice_p.shape_rule

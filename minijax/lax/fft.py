@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import as_operand
 from minijax.core.trace import eval_trace
 from minijax.lax.arithmetic import conj_p, mul_p
 from minijax.lax.convert import convert_element_type_p
@@ -40,6 +41,7 @@ class FftType(enum.IntEnum):
 
 
 fft_p = Primitive("fft")
+fft_p.sharding(as_operand)
 
 
 @fft_p.shape_rule

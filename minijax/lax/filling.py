@@ -17,6 +17,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
+from minijax.runtime.named import sharding_of
 
 __all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
 
@@ -78,7 +79,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding=Non
         dtype=_of_dtype("iota", dtype),
         shape=canonical_shape(shape),
         dimension=index(dimension),
-        sharding=out_sharding,
+        sharding=sharding_of(out_sharding, "broadcasted_iota"),
     )
 
 
@@ -101,7 +102,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding=None) -> Ar
         )
     if dtype is not None:
         fill_value = _scalar(fill_value, _of_dtype("full", dtype))
-    return _filled(shape, fill_value, sharding)
+    return _filled(shape, fill_value, sharding_of(sharding, "full"))
 
 
 def _filled(shape: tuple[int, ...], scalar: Any, sharding: Any) -> Array:
@@ -170,5 +171,7 @@ def _(b, *, shape, dtype, out_sharding):
 def empty(shape: Any, dtype: Any, *, out_sharding=None) -> Array:
     """An array whose values do not matter. They are zeros."""
     return empty_p.bind(
-        shape=canonical_shape(shape), dtype=_of_dtype("empty", dtype), out_sharding=out_sharding
+        shape=canonical_shape(shape),
+        dtype=_of_dtype("empty", dtype),
+        out_sharding=sharding_of(out_sharding, "empty"),
     )

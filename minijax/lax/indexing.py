@@ -20,6 +20,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import ambiguous, parts_of
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, neg_p, sub_p
@@ -65,6 +66,31 @@ gather_p = Primitive("gather")
 def _(operand, indices, *, dimension_numbers, slice_sizes, mode, **params):
     shape = gather_shape(operand, indices, dimension_numbers, slice_sizes)
     return ShapedArray(shape, operand.dtype, operand.weak_type, vma=operand.vma | indices.vma)
+
+
+@gather_p.sharding
+def _(avals, out, *, dimension_numbers, slice_sizes, **params):
+    operand, indices = avals
+    parts, rest = parts_of(operand), parts_of(indices)[:-1]
+    offsets, collapsed, _, ob, ib = dimension_numbers
+    window = []
+    for axis, (part, size) in enumerate(zip(parts, slice_sizes, strict=True)):
+        if axis in ob:
+            place = ib[ob.index(axis)]
+            rest[place] = rest[place] or part
+        elif part is not None and size != operand.shape[axis]:
+            raise ambiguous("gather", _GATHER_SPLIT, avals)
+        elif axis not in collapsed:
+            window.append(part)
+    others, places = iter(rest), dict(zip(offsets, window, strict=True))
+    return [places[axis] if axis in places else next(others) for axis in range(out.ndim)]
+
+
+_GATHER_SPLIT, _SCATTER_SPLIT = (
+    f"Use `.at[...].{form}(out_sharding=)` to provide output PartitionSpec for the {what} as out "
+    "sharding could not be resolved unambiguously (or would require collectives on inputs)"
+    for form, what in (("get", "gather indexing"), ("set/add/mul/...", "scatter update"))
+)
 
 
 @gather_p.jvp
@@ -264,6 +290,13 @@ def _scatter_primitive(name: str) -> Primitive:
             operand.weak_type,
             vma=operand.vma | indices.vma | updates.vma,
         )
+
+    @p.sharding
+    def _(avals, out, *, dimension_numbers, **params):
+        parts = parts_of(avals[0])
+        if any(parts[axis] is not None for axis in dimension_numbers.inserted_window_dims):
+            raise ambiguous(name, _SCATTER_SPLIT, avals)
+        return parts
 
     p.batch(_scatter_batch(p))
     p.lower(lower_scatter)

@@ -14,6 +14,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import ambiguous, as_operand, merge, parts_of
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import broadcast, canonical_axis, resized, trailing
 from minijax.lowering.module import i64_array
@@ -77,6 +78,11 @@ def _linear_in_one(p: Primitive) -> None:
 # -- concatenate and split --------------------------------------------------------------------
 
 concatenate_p = Primitive("concatenate")
+
+
+@concatenate_p.sharding
+def _(avals, out, **params):
+    return merge("concatenate", avals, [parts_of(aval) for aval in avals])
 
 
 @concatenate_p.shape_rule
@@ -144,6 +150,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 
 split_p = Primitive("split", multiple_results=True)
+split_p.sharding(as_operand)
 
 
 @split_p.shape_rule
@@ -207,6 +214,12 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 stack_p = Primitive("stack")
 
 
+@stack_p.sharding
+def _(avals, out, *, axis):
+    parts = merge("stack", avals, [parts_of(aval) for aval in avals])
+    return [*parts[:axis], None, *parts[axis:]]
+
+
 @stack_p.shape_rule
 def _(*avals, axis):
     first = avals[0]
@@ -255,6 +268,14 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
+
+
+@unstack_p.sharding
+def _(avals, out, *, axis):
+    parts = parts_of(avals[0])
+    if parts[axis] is not None:
+        raise ambiguous("unstack", f"axis {axis} must not be split", avals)
+    return [parts[:axis] + parts[axis + 1 :]] * len(out)
 
 
 @unstack_p.shape_rule

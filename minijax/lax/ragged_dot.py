@@ -36,6 +36,7 @@ from minijax.lax.filling import iota_p
 from minijax.lax.precision import canonical_precision
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
+from minijax.runtime.named import sharding_of
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import (
     add_tangents,
@@ -388,7 +389,7 @@ def ragged_dot_general(
         precision=canonical_precision(precision),
         preferred_element_type=preferred_dtype("ragged_dot_general", preferred_element_type),
         group_offset=group_offset,
-        out_sharding=out_sharding,
+        out_sharding=sharding_of(out_sharding, "ragged_dot_general"),
     )
 
 

@@ -15,6 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import kept_axes
 from minijax.lax.arithmetic import div_p, max_p, min_p, mul_p
 from minijax.lax.compare import and_p, eq_p, or_p, xor_p
 from minijax.lax.convert import convert_element_type_p
@@ -22,6 +23,7 @@ from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import i64_array
+from minijax.runtime.named import sharding_of
 from minijax.transforms.primitives import (
     full_like_aval,
     reduce_sum_p,
@@ -108,6 +110,7 @@ def _reduction(
 ) -> Primitive:
     """A primitive that reduces one array by an operation; all of its rules but jvp."""
     p = Primitive(name)
+    p.sharding(kept_axes("axes"))
 
     @p.shape_rule
     def _(x, *, axes):
@@ -172,6 +175,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding=None) -> Array
     This and the other reductions leave the axes out of the result's shape. ValueError for axes that
     are negative, too great, or given twice; TypeError for a dtype that the operation is not for.
     """
+    out_sharding = sharding_of(out_sharding, "reduce_sum")
     return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
 
 
@@ -331,6 +335,7 @@ _INT32 = np.dtype(np.int32)
 
 def _arg_reduction(name: str, identity: Callable, direction: str) -> Primitive:
     p = Primitive(name)
+    p.sharding(kept_axes("axes"))
 
     @p.shape_rule
     def _(x, *, axes, index_dtype):

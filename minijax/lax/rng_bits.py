@@ -16,13 +16,14 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, in_shape_rule, no_rule
 from minijax.lax.compare import bitwise_xor
 from minijax.lax.joining import concatenate
 from minijax.lax.prng import PRNGImpl, mapped_over_keys, register_prng
 from minijax.lax.shapes import canonical_shape, expand_dims, reshape, squeeze, transpose
 from minijax.lax.slicing import slice as lax_slice
 from minijax.lax.threefry import threefry_prng_impl
+from minijax.runtime.named import sharding_of
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import zero_tangent
 
@@ -55,6 +56,7 @@ _HLO_NAMES = {
 # -- rng_bit_generator ----------------------------------------------------------------------------
 
 rng_bit_generator_p = Primitive("rng_bit_generator", multiple_results=True)
+rng_bit_generator_p.sharding(in_shape_rule)
 rng_bit_generator_p.rule_transpose = no_rule("it is not linear: it makes random bits")
 
 
@@ -125,7 +127,7 @@ def rng_bit_generator(
         shape=canonical_shape(shape),
         dtype=dtype,
         algorithm=RandomAlgorithm(algorithm),
-        out_sharding=out_sharding,
+        out_sharding=sharding_of(out_sharding, "rng_bit_generator"),
     )
     return state, bits
 

@@ -105,12 +105,11 @@ def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
 def merged(avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ShapedArray:
     """The aval of a result: weak if all operands are, varying where any is."""
     first = avals[0]
-    weak, vma, sharding = first.weak_type, first.vma, first.sharding
+    weak, vma = first.weak_type, first.vma
     for aval in avals[1:]:
         weak = weak and aval.weak_type
         vma = vma | aval.vma if aval.vma else vma
-        sharding = aval.sharding if sharding is None else sharding
-    return ShapedArray(shape, dtype, weak, sharding=sharding, vma=vma)
+    return ShapedArray(shape, dtype, weak, vma=vma)
 
 
 _scalars: dict[tuple, np.generic] = {}

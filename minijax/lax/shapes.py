@@ -19,9 +19,12 @@ from minijax.arrays.array import as_array
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.core.splits import batched_sharding, kept_axes, parts_of
+from minijax.errors import ShardingTypeError
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
+from minijax.runtime.named import axes_of, sharding_of
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,
@@ -104,8 +107,61 @@ def _(x, *, new_sizes, dimensions, sharding):
     return resized(x, new_sizes, sharding)
 
 
+@reshape_p.sharding
+def _(avals, out, *, new_sizes, dimensions, sharding):
+    (x,) = avals
+    parts = parts_of(x) if dimensions is None else None
+    if parts is not None:
+        sizes = x.explicit.mesh.shape
+        count_of = lambda part: prod(sizes[name] for name in axes_of(part))
+        parts = _reshaped_parts(x.shape, parts, new_sizes, count_of)
+    if parts is None:
+        raise ShardingTypeError(
+            "This reshape is not supported. Please specify the sharding of the output via the "
+            f"`out_sharding` argument of minijax.lax.reshape. Got operand type: {x.str_short()}, "
+            f"new sizes: {new_sizes}"
+        )
+    return parts
+
+
+def _reshaped_parts(shape, parts, sizes, count_of) -> list[Any] | None:
+    """What splits the dimensions after a reshape, or None if no dimensions say it.
+
+    Dimensions correspond in groups of equal products: one, several that become one, or one that
+    becomes several, of which the first then has the split.
+    """
+    old = [(size, part) for size, part in zip(shape, parts, strict=True) if size != 1]
+    new = [axis for axis, size in enumerate(sizes) if size != 1]
+    out: list[Any] = [None] * len(sizes)
+    if 0 in shape:
+        return out if not any(parts) else None
+    while old:
+        left, right = [old.pop(0)], [new.pop(0)]
+        have, want = left[0][0], sizes[right[0]]
+        while have != want:
+            if have < want:
+                left.append(old.pop(0))
+                have *= left[-1][0]
+            else:
+                right.append(new.pop(0))
+                want *= sizes[right[-1]]
+        found = [part for _, part in left]
+        named = [part for part in found if part is not None]
+        if not named:
+            continue
+        if (len(left) > 1 and len(right) > 1) or found[: len(named)] != named:
+            return None
+        joined = tuple([name for part in named for name in axes_of(part)])
+        if sizes[right[0]] % count_of(joined):
+            return None
+        out[right[0]] = joined if len(joined) > 1 else joined[0]
+    return out
+
+
 def _reshape_transpose(ct, aval, *, new_sizes, dimensions, sharding):
     if dimensions is None:
+        if aval.explicit is not None:
+            return reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None, sharding=aval.explicit)
         return _reshape(ct, aval.shape)
     ct = _reshape(ct, tuple(aval.shape[d] for d in dimensions))
     return transpose_p.bind(ct, permutation=tuple(map(int, np.argsort(dimensions))))
@@ -120,6 +176,7 @@ def _(args, dims, *, new_sizes, dimensions, sharding):
     if dimensions is not None:
         dimensions = (0, *(d + 1 for d in dimensions))
     sizes = (x.shape[0], *new_sizes)
+    sharding = batched_sharding(sharding, x, 0)
     return reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=sharding), 0
 
 
@@ -151,7 +208,10 @@ def reshape(
     if dimensions is None and shape == new_sizes and out_sharding is None:
         return as_value(operand)
     return reshape_p.bind(
-        operand, new_sizes=new_sizes, dimensions=dimensions, sharding=out_sharding
+        operand,
+        new_sizes=new_sizes,
+        dimensions=dimensions,
+        sharding=sharding_of(out_sharding, "reshape"),
     )
 
 
@@ -173,6 +233,7 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
 # -- squeeze and expand_dims ------------------------------------------------------------------
 
 squeeze_p = Primitive("squeeze")
+squeeze_p.sharding(kept_axes("dimensions"))
 
 
 @squeeze_p.shape_rule
@@ -260,7 +321,10 @@ def broadcast_in_dim(
     if out_sharding is None and np.shape(operand) == shape and dims == tuple(range(len(shape))):
         return as_value(operand)
     return broadcast_in_dim_p.bind(
-        operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding
+        operand,
+        shape=shape,
+        broadcast_dimensions=dims,
+        sharding=sharding_of(out_sharding, "broadcast_in_dim"),
     )
 
 
@@ -361,6 +425,13 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
 # -- tile -------------------------------------------------------------------------------------
 
 tile_p = Primitive("tile")
+
+
+@tile_p.sharding
+def _(avals, out, **params):
+    (x,) = avals
+    pairs = zip(parts_of(x), x.shape, out.shape, strict=True)
+    return [part if size == repeated else None for part, size, repeated in pairs]
 
 
 @tile_p.shape_rule

@@ -22,6 +22,7 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.splits import parts_of
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import div
@@ -29,10 +30,18 @@ from minijax.lax.parallel import psum_p
 from minijax.lax.shapes import reshape
 from minijax.lowering.module import Builder, Value
 from minijax.lowering.types import physical
-from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec, get_abstract_mesh, get_mesh
+from minijax.runtime.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+)
 from minijax.runtime.named import NamedSharding, axes_of
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.constraints import with_types
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jit import close_over
 from minijax.transforms.jvp import jvp_jaxpr
@@ -71,21 +80,22 @@ def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, check: bool) -> Any:
 
 def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) -> Any:
     shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    return aval.update(shape=shape, vma=aval.vma - manual)
+    return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, spec))
 
 
 @contextmanager
 def _within(mesh: Any, manual: frozenset, check: bool):
     """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
     context = local.context
-    saved = context.axes, context.varying
+    saved = context.axes, context.varying, context.mesh
     context.axes = (*saved[0], *[pair for pair in mesh.shape_tuple if pair[0] in manual])
     context.varying = saved[1] | manual if check else saved[1]
+    context.mesh = with_types(mesh, manual, AxisType.Manual)
     context.refresh_key()
     try:
         yield
     finally:
-        context.axes, context.varying = saved
+        context.axes, context.varying, context.mesh = saved
         context.refresh_key()
 
 
@@ -407,8 +417,13 @@ def shard_map(
         where = _chosen_mesh(mesh)
         manual = frozenset(axis_names) or frozenset(where.axis_names)
         leaves, in_tree = tree_util.flatten(args)
-        ins = _flat_specs("in_specs", in_specs if _is_spec(in_specs) else tuple(in_specs), in_tree)
         avals = tuple([get_aval(x) for x in leaves])
+        if in_specs is None:
+            ins = [P(*parts_of(aval)) for aval in avals]
+        else:
+            given = in_specs if _is_spec(in_specs) else tuple(in_specs)
+            ins = _flat_specs("in_specs", given, in_tree)
+            _check_types(where, manual, ins, avals)
         _check_parts(f, where, manual, ins, avals, in_tree)
         key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
         found = traces.get(key)
@@ -428,6 +443,23 @@ def shard_map(
         return functools.wraps(f)(mapped)
     except Exception:
         return mapped
+
+
+def _check_types(mesh: Any, manual: frozenset, specs: Sequence[Any], avals: Sequence[Any]) -> None:
+    """ValueError unless what types say of how arguments are split is what `in_specs` say."""
+    for spec, aval in zip(specs, avals, strict=True):
+        where = getattr(aval, "explicit", None)
+        if where is None or NamedSharding(mesh, spec).explicit_part(aval.ndim) == where:
+            continue
+        if not manual.issuperset(mesh.axis_names):
+            continue
+        raise ValueError(
+            f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
+            f"{where.spec} for arg: {aval.str_short()}. `in_specs` is an optional argument so you "
+            "can omit specifying it and shard_map will infer the in_specs from the arguments. If "
+            "you want to reshard your inputs, you can use `minijax.reshard` on the arguments and "
+            "then pass those args to shard_map."
+        )
 
 
 def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:

@@ -16,6 +16,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import as_operand
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear
@@ -35,6 +36,7 @@ __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
 # -- slice -----------------------------------------------------------------------------------------
 
 slice_p = Primitive("slice")
+slice_p.sharding(as_operand)
 
 
 @slice_p.shape_rule
@@ -169,6 +171,7 @@ _as_index = index
 # -- pad ---------------------------------------------------------------------------------------------
 
 pad_p = Primitive("pad")
+pad_p.sharding(as_operand)
 
 
 @pad_p.shape_rule

@@ -15,6 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import along
 from minijax.lax.filling import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p
@@ -92,6 +93,7 @@ def _before(r, keys: Sequence[tuple[Any, Any]]):
 # -- sort -----------------------------------------------------------------------------------------------
 
 sort_p = Primitive("sort", multiple_results=True)
+sort_p.sharding(along("sort", lambda x, *, dimension, **params: (dimension,)))
 
 
 @sort_p.shape_rule
@@ -263,6 +265,7 @@ def sort_key_val(
 # -- top_k ----------------------------------------------------------------------------------------------
 
 top_k_p = Primitive("top_k", multiple_results=True)
+top_k_p.sharding(along("top_k", lambda x, *, axis, **params: (axis,)))
 
 
 @top_k_p.shape_rule
@@ -342,6 +345,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 # -- approx_max_k, approx_min_k -------------------------------------------------------------------------
 
 approx_top_k_p = Primitive("approx_top_k", multiple_results=True)
+approx_top_k_p.sharding(
+    along("approx_top_k", lambda x, *, reduction_dimension, **params: (reduction_dimension,))
+)
 
 
 @approx_top_k_p.shape_rule

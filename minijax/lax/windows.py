@@ -18,6 +18,7 @@ from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import along
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.arithmetic import add, add_p, max_p, min_p
 from minijax.lax.arithmetic import max as max_of
@@ -54,10 +55,17 @@ __all__ = [
 # -- sum, max and min over windows ----------------------------------------------------------------------
 
 
+def _windowed(x: Any, *, window_dimensions, window_strides, **params) -> list[int]:
+    """The axes along which windows are more than single elements."""
+    pairs = zip(window_dimensions, window_strides, strict=True)
+    return [axis for axis, pair in enumerate(pairs) if pair != (1, 1)]
+
+
 def _window_reduction(
     name: str, combine: Primitive, accepts: Sequence[type], identity: Callable[[Any], np.generic]
 ) -> Primitive:
     p = Primitive(name)
+    p.sharding(along(name, _windowed))
 
     @p.shape_rule
     def _(x, **window):
@@ -144,6 +152,7 @@ _jvp_extremum(reduce_window_min_p, le_p)
 # -- windows of several arrays, reduced by a traced operation -------------------------------------------
 
 reduce_window_p = Primitive("reduce_window", multiple_results=True, memoize=False)
+reduce_window_p.sharding(along("reduce_window", _windowed))
 
 
 @reduce_window_p.shape_rule

@@ -18,6 +18,7 @@ import numpy as np
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.core.primitive import in_shape_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
@@ -69,16 +70,30 @@ class Module:
 
     def mesh_name(self, mesh: Any) -> str:
         """The name that a mesh has in the module; equal ones have the same."""
-        known = next((name for other, name in self.meshes.items() if same_mesh(other, mesh)), None)
-        if known is None:
+        same = next((other for other in self.meshes if same_mesh(other, mesh)), None)
+        if same is None:
             count = len(self.meshes)
-            known = self.meshes[mesh] = f"mesh_{count}" if count else "mesh"
-        return known
+            self.meshes[mesh] = f"mesh_{count}" if count else "mesh"
+        elif not hasattr(same, "device_ids") and hasattr(mesh, "device_ids"):
+            self.meshes[mesh] = self.meshes.pop(same)  # the one that says which devices
+        else:
+            mesh = same
+        return self.meshes[mesh]
 
-    def sharding(self, where: Any, ndim: int) -> str:
+    def sharding(self, where: Any, ndim: int, *, open_: bool = False) -> str:
         """A sharding of an array of this rank, as Shardy's dialect writes it."""
         parts = [*where.spec, *[None] * (ndim - len(where.spec))]
-        return sdy_sharding(self.mesh_name(where.mesh), parts)
+        return sdy_sharding(self.mesh_name(where.mesh), parts, open_=open_)
+
+    def constraint(self, aval: Any, operands: Sequence[Any]) -> Any:
+        """The sharding that the type of a result states, or None if no type states any."""
+        found = getattr(aval, "explicit", None)
+        if found is None and hasattr(aval, "shape"):
+            found = next((a.explicit for a in operands if getattr(a, "explicit", None)), None)
+            found = found and found.with_spec([None] * aval.ndim)
+        if found is not None and found.mesh.auto_axes:  # over those XLA splits it as it likes
+            found = None if aval.explicit is None else found
+        return found
 
     def with_shardings(self, attributes: Any, places: Sequence[Any], values: Any) -> list[str]:
         """The attributes of arguments or results, with those shardings that are given."""
@@ -338,10 +353,33 @@ class Builder:
             operands = [
                 self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in eqn.invars
             ]
-            env.update(zip(eqn.outvars, self.eqn(eqn, operands), strict=True))
+            results = self.eqn(eqn, operands)
+            if len(self.module.devices) > 1 and not self.module.manual:
+                results = self.constrained(eqn, results)
+            env.update(zip(eqn.outvars, results, strict=True))
         return [
             self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
         ]
+
+    def constrained(self, eqn: JaxprEqn, results: Sequence[Value]) -> Sequence[Value]:
+        """The results, split as their types say."""
+        operands = [v.aval for v in eqn.invars]
+        if eqn.primitive.rule_sharding is in_shape_rule or not any(
+            getattr(v.aval, "explicit", None) for v in (*eqn.invars, *eqn.outvars)
+        ):
+            return results
+        out = []
+        for var, value in zip(eqn.outvars, results, strict=True):
+            where = self.module.constraint(var.aval, operands)
+            if where is not None:
+                (value,) = self.split(value, where, open_=bool(where.mesh.auto_axes))
+            out.append(value)
+        return out
+
+    def split(self, x: Value, where: Any, *, open_: bool = False) -> list[Value]:
+        """The value, which the partitioner is to split as a sharding says; further if `open_`."""
+        shown = self.module.sharding(where, physical(x.aval).ndim, open_=open_)
+        return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])
 
     def closed_jaxpr(self, closed: ClosedJaxpr, *args: Value) -> list[Value]:
         """The same for a closed jaxpr: its constants are written into the program."""

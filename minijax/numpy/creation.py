@@ -30,6 +30,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import expanded
+from minijax.transforms.explicit import split_as
 from minijax.transforms.library import library
 from minijax.transforms.transfer import device_put
 from minijax.transforms.vmap import vmap
@@ -45,8 +46,7 @@ _NUMBERS = dtypes.python_scalar_dtypes
 
 def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
     """`x` on a device or sharding, if one was asked for."""
-    where = device if device is not None else out_sharding
-    return x if where is None else device_put(x, where)
+    return split_as(x, out_sharding) if device is None else device_put(x, device)
 
 
 # -- from values ------------------------------------------------------------------------------
@@ -319,6 +319,8 @@ def full_like(
     sizes = aval.shape if shape is None else canonical_shape(shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
+    if shape is None and device is None and out_sharding is None:
+        out_sharding = getattr(aval, "explicit", None)
     weak = dtype is None and getattr(aval, "weak_type", False)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     return placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
@@ -342,6 +344,8 @@ def _type_of(name: str, a: Any) -> Any:
 
 def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     aval = _type_of(name, a)
+    if shape is None and device is None and out_sharding is None:
+        out_sharding = getattr(aval, "explicit", None)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return filling.full_like(a, value, dtype, shape)
     sizes = aval.shape if shape is None else canonical_shape(shape)

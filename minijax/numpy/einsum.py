@@ -27,6 +27,7 @@ from minijax.numpy.promotion import (
     weakened,
 )
 from minijax.numpy.selecting import choose_where
+from minijax.runtime.named import sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
 
@@ -211,7 +212,8 @@ def _einsum(text, optimize, precision, preferred, out_sharding, *operands):
         while len(chosen) > 1:
             wanted = output if is_last and len(chosen) == 2 else None
             later = needed.union(*[labels for labels, _ in chosen[2:]])
-            chosen[:2] = [_multiply(chosen[0], chosen[1], later, wanted, precision, dtype)]
+            where = None if wanted is None else out_sharding
+            chosen[:2] = [_multiply(chosen[0], chosen[1], later, wanted, precision, dtype, where)]
         terms.append(chosen[0])
     (labels, x) = terms[0]
     labels, x = _reduce(labels, x, set(output))
@@ -275,7 +277,9 @@ def _without_ones(labels: str, x: Any, other: str, other_x: Any) -> tuple[str, A
     return kept, squeeze_p.bind(x, dimensions=ones)
 
 
-def _multiply(one, two, needed: set[str], wanted: str | None, precision, dtype) -> tuple[str, Any]:
+def _multiply(
+    one, two, needed: set[str], wanted: str | None, precision, dtype, out_sharding
+) -> tuple[str, Any]:
     """The product of two operands, summed over the labels that nothing else needs."""
     (left, a), (right, b) = one, two
     left, a = _reduce(left, a, needed | set(right))
@@ -294,4 +298,9 @@ def _multiply(one, two, needed: set[str], wanted: str | None, precision, dtype) 
         tuple([tuple([labels.index(label) for label in group]) for labels in (left, right)])
         for group in (summed, batch)
     ])  # fmt: skip
-    return lead + free[0] + free[1], contract("einsum", a, b, dims, precision, dtype)
+    labels = lead + free[0] + free[1]
+    where = sharding_of(out_sharding, "einsum")
+    if where is not None and wanted is not None and labels != wanted:
+        parts = dict(zip(wanted, [*where.spec, *[None] * len(wanted)], strict=False))
+        where = where.with_spec([parts.get(label) for label in labels])
+    return labels, contract("einsum", a, b, dims, precision, dtype, where)

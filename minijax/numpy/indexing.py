@@ -38,6 +38,7 @@ from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, parse
 from minijax.numpy.promotion import filled_like
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.runtime.sharding import SingleDeviceSharding
+from minijax.transforms.explicit import left_to_xla
 from minijax.transforms.library import program_table
 
 __all__ = [
@@ -330,6 +331,9 @@ def _updating(kind: str, doc: str) -> Callable:
         wrap_negative_indices: bool = True,
     ) -> Array:
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
+        if out_sharding is not None:
+            made = lambda x, values: _update(kind, x, self.index, values, options)
+            return left_to_xla(made, out_sharding, kind, self.array, values)
         return _update(kind, self.array, self.index, values, options)
 
     update.__name__ = kind
@@ -384,6 +388,9 @@ class IndexRef:
             indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices
         )
         x, context = self.array, local.context
+        if out_sharding is not None:
+            made = lambda x: read(x, parse(self.index, x.aval.shape, options.wrap), options)
+            return left_to_xla(made, out_sharding, "get", asarray(x))
         if (
             context.trace is not eval_trace
             or type(x) is not ArrayImpl

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     promote_one,
     to_array,
 )
+from minijax.runtime.named import sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
 
@@ -98,17 +99,20 @@ def resolved_shape(wanted: Any, found: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[:free], total // known, *sizes[free + 1 :])
 
 
-def reshaped(x: Any, sizes: tuple[int, ...], dimensions: tuple[int, ...] | None = None) -> Any:
+def reshaped(
+    x: Any, sizes: tuple[int, ...], dimensions: tuple[int, ...] | None = None, where: Any = None
+) -> Any:
     """`lax.reshape` for sizes that are known to be right."""
     if dimensions is None and x.aval.shape == sizes:
         return x
-    return reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=None)
+    where = sharding_of(where, "reshape")
+    return reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=where)
 
 
-def _reshape(a: Any, wanted: Any, order: str) -> Any:
+def _reshape(a: Any, wanted: Any, order: str, where: Any = None) -> Any:
     sizes = resolved_shape(wanted, a.aval.shape)
     if order == "C":
-        return reshaped(a, sizes)
+        return reshaped(a, sizes, None, where)
     if order == "F":
         rank = a.aval.ndim
         backwards = tuple(range(rank - 1, -1, -1)) if rank > 1 else None
@@ -124,17 +128,16 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
     TypeError if the sizes do not fit. `order` is 'C' or 'F'.
     """
-    del copy, out_sharding
-    return _reshape(to_array("reshape", a), shape, order)
+    del copy
+    return _reshape(to_array("reshape", a), shape, order, out_sharding)
 
 
 @library(static=("order", "out_sharding"))
 def ravel(a, order="C", *, out_sharding=None):
     """The elements in one dimension. `order` is 'C' or 'F'. Source: numpy.ravel."""
-    del out_sharding
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K': give 'C' or 'F'.")
-    return _reshape(to_array("ravel", a), (-1,) if np.size(a) else (0,), order)
+    return _reshape(to_array("ravel", a), (-1,) if np.size(a) else (0,), order, out_sharding)
 
 
 @library(static=("new_shape",))
@@ -298,7 +301,6 @@ def atleast_3d(*arys):
 @library(static=("shape", "out_sharding"))
 def broadcast_to(array, shape, *, out_sharding=None):
     """An array repeated along axes of size one and new leading axes. Source: numpy.broadcast_to."""
-    del out_sharding
     array = to_array("broadcast_to", array)
     sizes = canonical_shape(shape)
     found = array.aval.shape

@@ -7,6 +7,7 @@ which dimension of an array is split over which of them.
 from __future__ import annotations
 
 import enum
+import functools
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -283,8 +284,14 @@ class Mesh(_Axes):
     def is_multi_process(self) -> bool:
         return len(self.local_devices) != self.devices.size
 
-    @property
+    @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
+        """The mesh without its devices; `mesh_of` finds them again."""
+        found = self._without_devices()
+        _last_with[found] = self
+        return found
+
+    def _without_devices(self) -> AbstractMesh:
         device = next(iter(self.devices.flat), None)
         kind = None
         if device is not None and self.axis_names:
@@ -318,6 +325,19 @@ class Mesh(_Axes):
 
     def __exit__(self, *exc):
         self._saved.pop().__exit__(*exc)
+
+
+_last_with: dict[AbstractMesh, Mesh] = {}
+
+
+def mesh_of(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
+    """A mesh of devices with these axes: that in force if it has them, or the last that was made."""
+    if isinstance(mesh, Mesh):
+        return mesh
+    current = local.context.mesh
+    if isinstance(current, Mesh) and current.shape_tuple == mesh.shape_tuple:
+        return current.update(axis_types=mesh.axis_types)
+    return _last_with.get(mesh, mesh)
 
 
 # -- The mesh that is in force -----------------------------------------------------------------

@@ -18,6 +18,8 @@ from minijax.runtime.mesh import (
     DuplicateSpecError,
     Mesh,
     PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
 )
 from minijax.runtime.sharding import Sharding, device_list
 from minijax.runtime.versions import HloSharding, xla_client
@@ -30,6 +32,7 @@ __all__ = [
     "same_mesh",
     "sdy_mesh",
     "sdy_sharding",
+    "sharding_of",
 ]
 
 Shape = tuple[int, ...]
@@ -133,6 +136,16 @@ class NamedSharding(Sharding):
             and self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
         )
 
+    def explicit_part(self, ndim: int) -> NamedSharding | None:
+        """The split over axes that are Explicit, by names alone; None if no dimension has one."""
+        names = self.mesh.explicit_axes
+        if not names:
+            return None
+        kept = [tuple(name for name in part if name in names) for part in self._parts(ndim)]
+        if not any(kept):
+            return None
+        return NamedSharding(self.mesh.abstract_mesh, PartitionSpec(*kept))
+
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, kind)
 
@@ -206,6 +219,25 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
+def sharding_of(where: Any, what: str) -> Any:
+    """The sharding that a user gave, a PartitionSpec being over the mesh in force."""
+    if where is None or isinstance(where, Sharding):
+        return where
+    if isinstance(where, PartitionSpec):
+        mesh: Mesh | AbstractMesh = get_mesh()
+        mesh = get_abstract_mesh() if mesh.empty else mesh
+        if mesh.empty:
+            raise RuntimeError(
+                f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s: "
+                f"got {where}. Set one with minijax.set_mesh(mesh), or give NamedSharding(mesh, "
+                "spec)."
+            )
+        return NamedSharding(mesh, where)
+    raise TypeError(
+        f"{what} takes shardings and PartitionSpecs; got {where!r} of type {type(where)}."
+    )
+
+
 # -- to and from the compiler ----------------------------------------------------------------------
 
 
@@ -229,12 +261,16 @@ def same_mesh(one: Mesh | AbstractMesh, other: Mesh | AbstractMesh) -> bool:
     return True
 
 
-def sdy_sharding(name: str, parts: Sequence[Any]) -> str:
-    """`<@mesh, [{"x"}, {}]>`: the entries of a PartitionSpec, one for each dimension."""
+def sdy_sharding(name: str, parts: Sequence[Any], *, open_: bool = False) -> str:
+    """`<@mesh, [{"x"}, {}]>`: the entries of a PartitionSpec, one for each dimension.
+
+    Dimensions of an open one, and those that are UNCONSTRAINED, may be split further.
+    """
     shown = [
-        "{?}" if part is UNCONSTRAINED else "{" + ", ".join(f'"{n}"' for n in axes_of(part)) + "}"
+        ", ".join([*(f'"{n}"' for n in axes_of(part)), *["?"] * (open_ or part is UNCONSTRAINED)])
         for part in parts
     ]
+    shown = [f"{{{names}}}" for names in shown]
     return f"<@{name}, [{', '.join(shown)}]>"
 
 

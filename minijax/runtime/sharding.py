@@ -39,6 +39,10 @@ class Sharding(_jax.Sharding):
     def is_fully_addressable(self) -> bool:
         return len(self.addressable_devices) == len(self.device_set)
 
+    def explicit_part(self, ndim: int) -> Any:
+        """What of it belongs to the type of an array of this rank; None if nothing does."""
+        return None
+
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple[slice, ...]]:
         """From each device to the part of an array of this shape that it holds."""
         raise NotImplementedError

@@ -14,12 +14,11 @@ from minijax.core.avals import ShapedArray
 from minijax.lowering.types import physical
 from minijax.runtime import buffers
 from minijax.runtime import sharding as shardings
-from minijax.transforms.constraints import sharding_of
 from minijax.transforms.transfer import device_put
 
 __all__ = [
     "make_array_from_callback", "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays", "reshard",
+    "make_array_from_single_device_arrays",
 ]  # fmt: skip
 
 
@@ -122,8 +121,3 @@ def _global_shape(sharding: Any, local: tuple[int, ...]) -> tuple[int, ...]:
         mine = len({index[axis].start or 0 for index in indices})
         shape.append(own * count // mine)
     return tuple(shape)
-
-
-def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A tree of arrays laid out as shardings, or PartitionSpecs over the mesh in force, say."""
-    return device_put(xs, sharding_of(out_shardings, "reshard"))

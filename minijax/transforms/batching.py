@@ -25,14 +25,17 @@ __all__ = [
 
 
 class AxisData:
-    """The axis that is mapped: its name (or None), its size, and the mesh axes it is spread on."""
+    """The axis that is mapped: its name (or None), its size, and the mesh axes it is spread on:
+    by XLA (`spmd_name`), or by the types of the arguments (`split`).
+    """
 
-    __slots__ = ("name", "size", "spmd_name")
+    __slots__ = ("name", "size", "split", "spmd_name")
 
-    def __init__(self, name: Hashable, size: int, spmd_name: Any = None):
+    def __init__(self, name: Hashable, size: int, spmd_name: Any = None, split: Any = None):
         self.name = name
         self.size = size
         self.spmd_name = spmd_name
+        self.split = split
 
     def __eq__(self, other):
         return isinstance(other, AxisData) and self._key() == other._key()
@@ -41,7 +44,7 @@ class AxisData:
         return hash(self._key())
 
     def _key(self):
-        return self.name, self.size, self.spmd_name
+        return self.name, self.size, self.spmd_name, self.split
 
 
 class BatchTracer(Tracer):
@@ -53,9 +56,7 @@ class BatchTracer(Tracer):
         self._trace = trace
         self.value = value
         self.dim = dim
-        aval = value.aval
-        shape = aval.shape
-        self.aval = aval.update(shape=shape[:dim] + shape[dim + 1 :])
+        self.aval = value.aval.without_axis(dim)
 
     def origin(self) -> str:
         text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."
@@ -218,12 +219,7 @@ def _make_batched(closed, axis, dims, front):
         return outs
 
     avals = [
-        aval if dim is None else with_axis(aval, dim, axis.size)
+        aval if dim is None else aval.with_axis(dim, axis.size, axis.split)
         for aval, dim in zip(closed.in_avals, dims, strict=True)
     ]
     return trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info), out_dims
-
-
-def with_axis(aval: Any, dim: int, size: int) -> Any:
-    """The aval of a value with a batch axis inserted at `dim`."""
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))

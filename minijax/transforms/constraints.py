@@ -6,28 +6,34 @@ partitioner (Shardy) splits the value as it says. Applied to a concrete array it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import as_array
-from minijax.core.avals import get_aval
-from minijax.core.primitive import Primitive
-from minijax.lowering.types import physical
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive, in_shape_rule
+from minijax.core.splits import parts_of
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
-    AbstractMesh,
-    Mesh,
+    AxisType,
     PartitionSpec,
     get_abstract_mesh,
-    get_mesh,
+    mesh_of,
 )
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named import NamedSharding, sharding_of
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.transfer import put_array
 
-__all__ = ["constrained", "sharding_constraint_p", "sharding_of", "with_sharding_constraint"]
+__all__ = [
+    "constrained", "hidden", "reshard_p", "retyped", "sharding_constraint_p", "with_types",
+    "with_sharding_constraint",
+]  # fmt: skip
 
 sharding_constraint_p = Primitive("sharding_constraint")
+sharding_constraint_p.sharding(in_shape_rule)
 
 
 @sharding_constraint_p.shape_rule
@@ -70,35 +76,124 @@ def _(axis, args, dims, *, sharding):
 def _(b, x, *, sharding):
     if not isinstance(sharding, NamedSharding):
         return x
-    where = b.module.sharding(sharding, physical(x.aval).ndim)
-    text = f"sdy.sharding_constraint {x.name} {where} : {x.type}"
-    return b.statements(text, [x.aval])
+    return b.split(x, sharding)
 
 
-def constrained(x: Any, sharding: Any) -> Any:
-    """`x` with a constraint; None asks for none, and what has no elements that matter needs none."""
+def constrained(x: Any, sharding: Any, *, asserts: bool = False) -> Any:
+    """`x` with a constraint; None asks for none, and what has no elements that matter needs none.
+
+    Over explicit axes it is split as asked, or, if `asserts`, its type must say that it is.
+    """
     if sharding is None or not hasattr(get_aval(x), "shape") or get_aval(x).dtype.kind == "V":
+        return x
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        if asserts:
+            return _asserted(x, sharding)
+        if sharding.explicit_part(np.ndim(x)) != getattr(get_aval(x), "explicit", None):
+            return reshard_p.bind(x, dst_sharding=sharding, free=False)
+    return sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def _asserted(x: Any, sharding: NamedSharding) -> Any:
+    """Over explicit axes the type says already where a value lies: AssertionError if elsewhere."""
+    aval = get_aval(x)
+    if sharding.explicit_part(aval.ndim) != aval.explicit:
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+            f"`Explicit`. The array sharding: {aval.sharding.spec} did not match the sharding "
+            f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to shard your input "
+            "to the sharding you want."
+        )
+    if sharding.mesh.are_all_axes_explicit:
         return x
     return sharding_constraint_p.bind(x, sharding=sharding)
 
 
-def sharding_of(where: Any, what: str) -> Any:
-    """The sharding that a user gave, a PartitionSpec being over the mesh in force."""
-    if where is None or isinstance(where, Sharding):
-        return where
-    if isinstance(where, PartitionSpec):
-        mesh: Mesh | AbstractMesh = get_mesh()
-        mesh = get_abstract_mesh() if mesh.empty else mesh
-        if mesh.empty:
-            raise RuntimeError(
-                f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s: "
-                f"got {where}. Set one with minijax.set_mesh(mesh), or give NamedSharding(mesh, "
-                "spec)."
-            )
-        return NamedSharding(mesh, where)
-    raise TypeError(
-        f"{what} takes shardings and PartitionSpecs; got {where!r} of type {type(where)}."
-    )
+# -- types that say it -----------------------------------------------------------------------------
+
+ShapedArray.unsplit = staticmethod(
+    lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
+)
+
+# The operand with the type that `dst_sharding` gives it; `free` says that its own type does not
+# tell how it is split, since that is left to XLA.
+reshard_p = Primitive("reshard")
+reshard_p.printed = lambda params: {}
+reshard_p.sharding(in_shape_rule)
+
+
+@reshard_p.shape_rule
+def _(x, *, dst_sharding, free):
+    dst_sharding.shard_shape(x.shape)
+    return x.update(sharding=dst_sharding)
+
+
+@reshard_p.impl
+def _(x, *, dst_sharding, free):
+    x = as_array(x)
+    mesh, own = dst_sharding.mesh, x.signature.sharding
+    if isinstance(own, NamedSharding) and own.mesh.shape_tuple == mesh.shape_tuple:
+        mesh = own.mesh.update(axis_types=mesh.axis_types)
+    return put_array(x, NamedSharding(mesh_of(mesh), dst_sharding.spec))
+
+
+@reshard_p.jvp
+def _(primals, tangents, **params):
+    (x,), (t,) = primals, tangents
+    return reshard_p.bind(x, **params), reshard_p.bind(t, **params)
+
+
+@reshard_p.transpose
+def _(ct, x, *, dst_sharding, free):
+    if x.aval.explicit is not None:
+        hides = not dst_sharding.mesh.explicit_axes
+        return [reshard_p.bind(ct, dst_sharding=x.aval.explicit, free=hides)]
+    if free:
+        return [hidden(ct, dst_sharding.mesh.axis_names)]
+    return [reshard_p.bind(ct, dst_sharding=dst_sharding.with_spec([]), free=False)]
+
+
+@reshard_p.batch
+def _(args, dims, *, dst_sharding, free):
+    (x,), (dim,) = args, dims
+    parts = [*dst_sharding.spec, *[None] * (x.ndim - 1 - len(dst_sharding.spec))]
+    parts.insert(dim, parts_of(get_aval(x))[dim])
+    return reshard_p.bind(x, dst_sharding=dst_sharding.with_spec(parts), free=free), dim
+
+
+@reshard_p.lower
+def _(b, x, *, dst_sharding, free):
+    if len(b.module.devices) == 1 or b.module.manual:
+        return x
+    return b.split(x, dst_sharding)
+
+
+def retyped(x: Any, aval: Any) -> Any:
+    """A cotangent, split as the type of its primal says; it itself if it is."""
+    found = getattr(get_aval(x), "explicit", None)
+    wanted = getattr(aval, "explicit", None)
+    if found is wanted or found == wanted or get_aval(x).shape != aval.shape:
+        return x
+    if wanted is None:
+        wanted = found.with_spec([])
+    return reshard_p.bind(x, dst_sharding=wanted, free=False)
+
+
+def hidden(x: Any, axes: Sequence[Any]) -> Any:
+    """`x` as it lies, with a type that does not say how it is split over some axes."""
+    explicit = getattr(get_aval(x), "explicit", None)
+    if explicit is None:
+        return x
+    mesh = with_types(explicit.mesh, axes, AxisType.Auto)
+    return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, explicit.spec), free=False)
+
+
+def with_types(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:
+    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(axis_types=tuple(kind if name in axes else old for name, old in pairs))
+
+
+# -- what users write ------------------------------------------------------------------------------
 
 
 def flat_shardings(what: str, given: Any, tree: Any) -> list[Any]:
@@ -118,4 +213,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     leaves, tree = tree_util.flatten(x)
     places = flat_shardings("with_sharding_constraint", shardings, tree)
-    return tree.unflatten([constrained(leaf, p) for leaf, p in zip(leaves, places, strict=True)])
+    return tree.unflatten(
+        [constrained(leaf, where, asserts=True) for leaf, where in zip(leaves, places, strict=True)]
+    )

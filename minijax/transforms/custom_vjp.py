@@ -425,8 +425,7 @@ _NO_COTANGENT = Zero(None)
 def _unmapped(zero: Zero, dim: int | None) -> Zero:
     if dim is None:
         return zero
-    shape = zero.aval.shape
-    return Zero(zero.aval.update(shape=shape[:dim] + shape[dim + 1 :]))
+    return Zero(zero.aval.without_axis(dim))
 
 
 # -- the decorator --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.core.tracebacks import hide_frames
+from minijax.transforms.explicit import split_as
 
 __all__ = ["library", "program_table"]
 
@@ -49,12 +50,15 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
 
     `static` names the parameters that are no arrays: axes, dtypes, flags, functions. They must be
     hashable when given; a call with one that is not runs operation by operation. Arguments that are
-    None count as static; those that are containers are flattened as pytrees.
+    None count as static; those that are containers are flattened as pytrees. A result is split as
+    the static parameter `out_sharding` says.
     """
     if fun is None:
         return functools.partial(library, static=tuple(static))
     code = fun.__code__
     positional = code.co_varnames[: code.co_argcount]
+    if "out_sharding" in static:
+        fun = _splitting(fun)
     unknown = set(static) - set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     if unknown:
         raise TypeError(f"{fun.__name__} has no parameters {unknown}")
@@ -188,6 +192,18 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
 
     functools.update_wrapper(wrapper, fun)
     return wrapper
+
+
+def _splitting(fun: Callable) -> Callable:
+    """`fun`, whose result is split as its argument `out_sharding` says."""
+
+    @functools.wraps(fun)
+    def split(*args, **kwargs):
+        where = kwargs.get("out_sharding")
+        out = fun(*args, **kwargs)
+        return out if where is None else split_as(out, where, fun.__name__)
+
+    return split
 
 
 def _add(x: Any, arrays: list, key: list) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.core.splits import batched_sharding, kept_axes, parts_of
 from minijax.lowering.module import i64_array
 from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
 
@@ -111,6 +112,14 @@ def _(x, *, shape, broadcast_dimensions, sharding):
     return ShapedArray(tuple(shape), x.dtype, x.weak_type, sharding=sharding, vma=x.vma)
 
 
+@broadcast_in_dim_p.sharding
+def _(avals, out, *, broadcast_dimensions, **params):
+    (x,), parts = avals, [None] * out.ndim
+    for axis, (d, part) in enumerate(zip(broadcast_dimensions, parts_of(x), strict=True)):
+        parts[d] = part if x.shape[axis] == out.shape[d] else None
+    return parts
+
+
 @broadcast_in_dim_p.jvp
 def _(primals, tangents, **params):
     (x,), (t,) = primals, tangents
@@ -140,6 +149,7 @@ def _(args, dims, *, shape, broadcast_dimensions, sharding):
     x = moveaxis(x, axis, 0)
     shape = (x.shape[0], *shape)
     broadcast_dimensions = (0, *(d + 1 for d in broadcast_dimensions))
+    sharding = batched_sharding(sharding, x, 0)
     out = broadcast_in_dim_p.bind(
         x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )
@@ -152,6 +162,7 @@ def _(b, x, *, shape, broadcast_dimensions, sharding):
 
 
 reduce_sum_p = Primitive("reduce_sum")
+reduce_sum_p.sharding(kept_axes("axes"))
 
 
 @reduce_sum_p.shape_rule
@@ -187,15 +198,17 @@ def _(primals, tangents, **params):
 def _(ct, x, *, axes, out_sharding):
     shape = x.aval.shape
     dims = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    return [broadcast_in_dim_p.bind(ct, shape=shape, broadcast_dimensions=dims, sharding=None)]
+    where = x.aval.explicit
+    return [broadcast_in_dim_p.bind(ct, shape=shape, broadcast_dimensions=dims, sharding=where)]
 
 
 @reduce_sum_p.batch
 def _(args, dims, *, axes, out_sharding):
     (x,), (dim,) = args, dims
     axes = tuple(axis + (axis >= dim) for axis in axes)
-    out = reduce_sum_p.bind(x, axes=axes, out_sharding=out_sharding)
-    return out, dim - sum(axis < dim for axis in axes)
+    out_dim = dim - sum(axis < dim for axis in axes)
+    out_sharding = batched_sharding(out_sharding, x, dim, out_dim)
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=out_sharding), out_dim
 
 
 @reduce_sum_p.lower
@@ -215,6 +228,12 @@ def reduce_by(b, op: str, x, initial: Any, axes: Sequence[int], out: ShapedArray
 # -- transpose ----------------------------------------------------------------------------------
 
 transpose_p = Primitive("transpose")
+
+
+@transpose_p.sharding
+def _(avals, out, *, permutation):
+    parts = parts_of(avals[0])
+    return [parts[axis] for axis in permutation]
 
 
 @transpose_p.shape_rule
@@ -290,7 +309,7 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     if not aval.shape:
         return scalar
     return broadcast_in_dim_p.bind(
-        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.sharding
+        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.explicit
     )
 
 

@@ -14,10 +14,12 @@ from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
 from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.trace import Tracer
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named import sharding_of
 
 __all__ = [
     "block_until_ready", "copy_to_host_async", "device_get", "device_put", "device_put_p",
@@ -26,9 +28,15 @@ __all__ = [
 device_put_p = Primitive("device_put", multiple_results=True)
 
 
+device_put_p.sharding(in_shape_rule)
+
+
 @device_put_p.shape_rule
-def _(*avals, **params):
-    return list(avals)
+def _(*avals, devices, **params):
+    return [
+        aval.update(sharding=where) if isinstance(where, shardings.Sharding) else aval
+        for aval, where in zip(avals, devices, strict=True)
+    ]
 
 
 @device_put_p.impl
@@ -86,8 +94,8 @@ def as_sharding(where: Any) -> Any:
         return shardings.single_device(where)
     if isinstance(where, shardings.SingleDeviceSharding):
         return shardings.single_device(where.device) if _is_default_kind(where) else where
-    if isinstance(where, shardings.Sharding):
-        return where
+    if isinstance(where, (shardings.Sharding, PartitionSpec)):
+        return sharding_of(where, "device_put")
     device = getattr(where, "_device", None)
     if device is not None:
         return shardings.single_device(device)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.primitive import NoRule
 from minijax.core.staging import trace_to_jaxpr
+from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
 
@@ -100,6 +101,8 @@ def _transpose_equation(eqn, known: dict, pending: dict) -> None:
     results = rule(ct_in, *args, **eqn.params)
     for var, arg, ct in zip(eqn.invars, args, results, strict=True):
         if is_undefined(arg) and ct is not None and type(ct) is not Zero:
+            if ShapedArray.split_seen:
+                ct = retyped(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)
 
 

@@ -11,7 +11,8 @@ from functools import wraps
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, fun_name
 from minijax.transforms.batching import AxisData, batch_flat, to_front
@@ -78,7 +79,8 @@ def vmap(
             trees.append(tree)
             return outs
 
-        axis = AxisData(axis_name, size, spmd_axis_name)
+        split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
+        axis = AxisData(axis_name, size, spmd_axis_name, split)
         outs, found = batch_flat(flat, axis, leaves, dims)
         wanted = flat_axes("vmap out_axes", trees[0], out_axes)
         results = [
@@ -92,6 +94,21 @@ def vmap(
     except Exception:
         pass
     return batched
+
+
+def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """What splits the mapped axis, by the types of the arguments: they must say the same."""
+    found = {
+        parts_of(get_aval(x))[dim]: None
+        for x, dim in zip(leaves, dims, strict=True)
+        if dim is not None
+    }
+    if len(found) > 1:
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+            f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
+        )
+    return next(iter(found), None)
 
 
 def _at(x: Any, dim: int | None, wanted: int | None, size: int, fun: Callable) -> Any:

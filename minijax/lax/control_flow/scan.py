@@ -12,6 +12,7 @@ from minijax import errors, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.splits import parts_of
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.lax.control_flow.common import (
@@ -189,7 +190,7 @@ def run_loop(
 def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Sequence[Any]]:
     count = len(init_leaves)
     in_avals = [get_aval(x) for x in init_leaves]
-    x_avals = [_row_aval(get_aval(x)) for x in xs_leaves]
+    x_avals = [_row_aval(get_aval(x), "xs") for x in xs_leaves]
     traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
     plan = traced.plans.get(count)
     if plan is not None:
@@ -207,8 +208,13 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Seq
     return make_plan(traced, count, ys_tree), init_leaves
 
 
-def _row_aval(aval: Any) -> Any:
-    return aval.update(shape=aval.shape[1:])
+def _row_aval(aval: Any, name: str) -> Any:
+    if parts_of(aval)[0] is not None:
+        raise ValueError(
+            f"0th dimension of all {name} should be replicated. Got {aval.sharding.spec}: reshard it "
+            "so that each device has every row of its part."
+        )
+    return aval.without_axis(0)
 
 
 def _pair(traced: TracedFunction, f: Callable) -> tuple[Any, Any]:
@@ -285,7 +291,7 @@ def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
     if local.context.settings.disable_jit:
         call = f if how is None else how(f)
         return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]
-    avals = [_row_aval(get_aval(x)) for x in leaves]
+    avals = [_row_aval(get_aval(x), "xs") for x in leaves]
     traced = trace_function("map", f, (tree,), avals, kind=("map", how), adapt=how)
     plan = make_plan(traced, 0, traced.out_tree)
     return plan.ys_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])

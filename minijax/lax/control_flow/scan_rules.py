@@ -30,7 +30,7 @@ from minijax.lax.control_flow.flow import (
     spread,
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
-from minijax.transforms.batching import batch_jaxpr, to_front, with_axis
+from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import add_tangents, instantiate, moveaxis
@@ -47,7 +47,7 @@ scan_p = Primitive("scan", multiple_results=True, memoize=False)
 @scan_p.shape_rule
 def _(*avals, jaxpr, length, num_carry, **params):
     out = jaxpr.out_avals
-    return [*out[:num_carry], *(with_axis(aval, 0, length) for aval in out[num_carry:])]
+    return [*out[:num_carry], *(aval.with_axis(0, length) for aval in out[num_carry:])]
 
 
 @scan_p.effects_rule

@@ -16,6 +16,7 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.splits import as_operands
 from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
@@ -378,6 +379,7 @@ def _symbolic(primal: Any, tangent: Any) -> Any:
 # -- optimization_barrier -------------------------------------------------------------------------
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
+optimization_barrier_p.sharding(as_operands)
 
 
 @optimization_barrier_p.shape_rule

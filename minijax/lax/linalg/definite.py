@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import abs_p, add_p, div_p, max_p, mul_p, neg_p, sqrt_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.loops import fori_loop
@@ -47,6 +48,7 @@ __all__ = [
 # -- cholesky ---------------------------------------------------------------------------------
 
 cholesky_p = Primitive("cholesky")
+cholesky_p.sharding(batched("cholesky", 2))
 
 
 @cholesky_p.shape_rule
@@ -114,6 +116,7 @@ def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
 # -- the update of a factor ---------------------------------------------------------------------
 
 cholesky_update_p = Primitive("cholesky_update")
+cholesky_update_p.sharding(batched("cholesky_update", 2))
 
 
 @cholesky_update_p.shape_rule
@@ -187,6 +190,7 @@ def cholesky_update(r_matrix: Array, w_vector: Array) -> Array:
 # -- symmetric products -------------------------------------------------------------------------
 
 symmetric_product_p = Primitive("symmetric_product")
+symmetric_product_p.sharding(batched("symmetric_product", 2))
 
 
 @symmetric_product_p.shape_rule

@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import add_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.control_flow.solves import custom_linear_solve
@@ -154,6 +155,7 @@ def lu_pivots_to_permutation(pivots: Array, permutation_size: int) -> Array:
 # -- lu -----------------------------------------------------------------------------------------
 
 lu_p = Primitive("lu", multiple_results=True)
+lu_p.sharding(batched("lu", 2))
 
 
 @lu_p.shape_rule

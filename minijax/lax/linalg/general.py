@@ -17,6 +17,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -70,6 +71,7 @@ class EigImplementation(enum.Enum):
 
 
 eig_p = Primitive("eig", multiple_results=True)
+eig_p.sharding(batched("eig", 2))
 
 
 @eig_p.shape_rule
@@ -248,6 +250,7 @@ def _eig(
 # -- hessenberg -----------------------------------------------------------------------------------
 
 hessenberg_p = Primitive("hessenberg", multiple_results=True)
+hessenberg_p.sharding(batched("hessenberg", 2))
 
 
 @hessenberg_p.shape_rule
@@ -292,6 +295,7 @@ def hessenberg(a: Array) -> tuple[Array, Array]:
 # -- schur ----------------------------------------------------------------------------------------
 
 schur_p = Primitive("schur", multiple_results=True)
+schur_p.sharding(batched("schur", 2))
 
 
 @schur_p.shape_rule

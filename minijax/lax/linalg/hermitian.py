@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -54,6 +55,7 @@ class EighImplementation(enum.Enum):
 
 
 eigh_p = Primitive("eigh", multiple_results=True)
+eigh_p.sharding(batched("eigh", 2))
 
 
 @eigh_p.shape_rule
@@ -165,6 +167,7 @@ def eigh(
 # -- tridiagonal --------------------------------------------------------------------------------
 
 tridiagonal_p = Primitive("tridiagonal", multiple_results=True)
+tridiagonal_p.sharding(batched("tridiagonal", 2))
 
 
 @tridiagonal_p.shape_rule

@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import add_p, mul_p, real_p, sub_p
 from minijax.lax.filling import full, iota
 from minijax.lax.joining import concatenate_p
@@ -57,7 +58,9 @@ def _no_derivatives(p: Primitive) -> None:
 # -- the reflectors of a factorization -------------------------------------------------------------
 
 geqrf_p = Primitive("geqrf", multiple_results=True)
+geqrf_p.sharding(batched("geqrf", 2))
 geqp3_p = Primitive("geqp3", multiple_results=True)
+geqp3_p.sharding(batched("geqp3", 2))
 
 
 def _taus(x: ShapedArray) -> ShapedArray:
@@ -104,6 +107,7 @@ for _p in (geqrf_p, geqp3_p):
 # -- products of reflectors -------------------------------------------------------------------------
 
 householder_product_p = Primitive("householder_product")
+householder_product_p.sharding(batched("householder_product", 2))
 
 
 @householder_product_p.shape_rule
@@ -147,6 +151,7 @@ def householder_product(a: Array, taus: Array) -> Array:
 
 
 ormqr_p = Primitive("ormqr")
+ormqr_p.sharding(batched("ormqr", 2))
 
 
 @ormqr_p.shape_rule
@@ -197,6 +202,7 @@ def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool
 # -- qr -----------------------------------------------------------------------------------------
 
 qr_p = Primitive("qr", multiple_results=True)
+qr_p.sharding(batched("qr", 2))
 
 
 @qr_p.shape_rule

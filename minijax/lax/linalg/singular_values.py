@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
 from minijax.lax.linalg.common import (
@@ -53,6 +54,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 svd_p = Primitive("svd", multiple_results=True)
+svd_p.sharding(batched("svd", 2))
 
 
 @svd_p.shape_rule

@@ -12,6 +12,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.core.splits import batched
 from minijax.lax.arithmetic import conj_p, neg_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -36,6 +37,7 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tang
 __all__ = ["triangular_solve", "triangular_solve_p"]
 
 triangular_solve_p = Primitive("triangular_solve")
+triangular_solve_p.sharding(batched("triangular_solve", 2))
 
 
 @triangular_solve_p.shape_rule

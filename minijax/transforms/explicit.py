@@ -1,0 +1,191 @@
+"""Shardings in types: changing them, and leaving them to XLA for a while.
+
+May import the floors below and the `transforms` basics. Over the Explicit axes of a mesh the type of
+an array says how it is split, and operations derive the types of their results (`core.splits`).
+`reshard` goes from one such type to another; `auto_axes` hides them from a function, within which
+XLA splits values as it likes; `explicit_axes` shows them again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.arrays.array import ArrayImpl
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.trace import eval_trace
+from minijax.runtime.mesh import AxisType, PartitionSpec, set_mesh
+from minijax.runtime.named import NamedSharding, sharding_of
+from minijax.transforms.arguments import fun_name
+from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
+from minijax.transforms.jit import jit
+from minijax.transforms.transfer import put_array
+
+__all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]
+
+
+def split_as(x: Any, where: Any, name: str = "reshard") -> Any:
+    """`x`, split as a sharding, or a PartitionSpec over the mesh in force, says; None says nothing."""
+    if where is None:
+        return x
+    where = sharding_of(where, name)
+    named = isinstance(where, NamedSharding) and where.mesh.explicit_axes
+    if local.context.trace is eval_trace and not named:
+        return put_array(x, where)
+    return constrained(x, where)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """A tree of arrays, split over the explicit axes of a mesh as shardings say.
+
+    `out_shardings`: NamedShardings, or PartitionSpecs over the mesh in force (`set_mesh`); one for
+    all, or a tree that is a prefix of `xs`. Values do not change. ValueError where a dimension cannot
+    be split so, or an axis is not Explicit: what XLA decides is asked for with
+    `with_sharding_constraint`.
+    """
+    leaves, tree = tree_util.flatten(xs)
+    is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
+    given = tree_util.broadcast_prefix(out_shardings, xs, is_leaf=is_leaf)
+    places = [sharding_of(where, "reshard") for where in given]
+    for where in places:
+        _check_explicit(where)
+    return tree.unflatten(
+        [
+            x if where is None else reshard_p.bind(x, dst_sharding=where, free=False)
+            for x, where in zip(leaves, places, strict=True)
+        ]
+    )
+
+
+def _check_explicit(where: Any) -> None:
+    if not isinstance(where, NamedSharding):
+        return
+    types = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    for part in where.spec:
+        for name in part if isinstance(part, tuple) else (part,):
+            if name in types and types[name] is not AxisType.Explicit:
+                raise ValueError(
+                    "PartitionSpec passed to reshard cannot contain axis names that are of type "
+                    f"Auto or Manual. Got PartitionSpec: {where.spec} with axis name: {name} of "
+                    f"type: AxisType.{types[name].name}. Use with_sharding_constraint, or make the "
+                    "mesh with axis_types=(AxisType.Explicit, ...)."
+                )
+
+
+# -- modes -----------------------------------------------------------------------------------------
+
+
+def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
+    """The mesh in force, or that of the arguments; and the axes that are meant, all by default."""
+    mesh = local.context.mesh
+    if mesh is None:
+        found = [getattr(get_aval(x), "explicit", None) for x in arrays]
+        mesh = next((where.mesh for where in found if where is not None), None)
+    if mesh is None or mesh.empty:
+        raise ValueError(
+            f"{what} needs a mesh: set one with minijax.set_mesh(mesh), or pass arrays that are "
+            "split over its explicit axes."
+        )
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    return mesh, names
+
+
+def auto_axes(
+    f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Callable:
+    """`f` with some axes of the mesh (all by default) left to XLA within it.
+
+    Its arguments have types that do not say how they are split over these axes; `out_sharding` (a
+    prefix of the tree of its results) says how results are. TypeError without it.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f, updated=())
+    def wrapped(*args, out_sharding=out_sharding, **kwargs):
+        if out_sharding is None:
+            raise TypeError(
+                "Missing required keyword argument: 'out_sharding'. auto_axes must be told how the "
+                f"results of {fun_name(f)} are split: give it to auto_axes or to the call."
+            )
+        leaves, tree = tree_util.flatten((args, kwargs))
+        mesh, names = _mesh_for("auto_axes", leaves, axes)
+        free = with_types(mesh, names, AxisType.Auto)
+
+        def flat(*leaves):
+            with set_mesh(free):
+                given, named = tree.unflatten([hidden(x, names) for x in leaves])
+                outs = f(*given, **named)
+            return _typed(outs, out_sharding, mesh, free=True)
+
+        return _run(flat, leaves)
+
+    return wrapped
+
+
+def explicit_axes(
+    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable:
+    """`f` with some axes of the mesh (all by default) in the types of values within it.
+
+    `in_sharding` (a prefix of the tree of its positional arguments) says how these are split.
+    TypeError without it. Outside, types say nothing of the results over these axes.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f, updated=())
+    def wrapped(*args, in_sharding=in_sharding, **kwargs):
+        if in_sharding is None:
+            raise TypeError(
+                "Missing required keyword argument: 'in_sharding'. explicit_axes must be told how "
+                f"the arguments of {fun_name(f)} are split: give it to explicit_axes or to the call."
+            )
+        mesh, names = _mesh_for("explicit_axes", tree_util.tree_leaves(args), axes)
+        typed = with_types(mesh, names, AxisType.Explicit)
+        leaves, tree = tree_util.flatten(args)
+
+        def flat(*leaves):
+            args = tree.unflatten(leaves)
+            prefix = in_sharding if isinstance(in_sharding, tuple) else (in_sharding,) * len(args)
+            with set_mesh(typed):
+                outs = f(*_typed(args, prefix, typed, free=True), **kwargs)
+            free = [name for name in names if name not in mesh.explicit_axes]
+            return tree_util.tree_map(lambda x: hidden(x, free), outs) if free else outs
+
+        return _run(flat, leaves)
+
+    return wrapped
+
+
+def _run(flat: Callable, leaves: Sequence[Any]) -> Any:
+    if local.context.trace is eval_trace and all(type(x) is ArrayImpl for x in leaves):
+        return jit(flat)(*leaves)
+    return flat(*leaves)
+
+
+def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
+    """`fun(*args)`, split as a user asked for where types alone would not say how."""
+    where = sharding_of(where, name)
+    if where.explicit_part(len(where.spec)) is None:
+        return split_as(fun(*args), where, name)
+    return auto_axes(fun, out_sharding=where)(*args)
+
+
+def _typed(outs: Any, shardings: Any, mesh: Any, *, free: bool) -> Any:
+    """Values whose split was left to XLA, with types that say it."""
+    is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
+    leaves, tree = tree_util.flatten(outs)
+    given = tree_util.broadcast_prefix(shardings, outs, is_leaf=is_leaf)
+    typed = [
+        reshard_p.bind(
+            x,
+            dst_sharding=NamedSharding(mesh, w) if isinstance(w, PartitionSpec) else w,
+            free=free,
+        )
+        for x, w in zip(leaves, given, strict=True)
+    ]
+    return tree.unflatten(typed)

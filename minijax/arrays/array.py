@@ -14,7 +14,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, aval_makers, get_aval
 from minijax.lowering.types import physical
-from minijax.runtime import buffers, platforms, sharding
+from minijax.runtime import buffers, layouts, platforms, sharding
 
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
 
@@ -123,6 +123,14 @@ class ArrayImpl(Array):
     def addressable_data(self, index: int) -> ArrayImpl:
         """The part of the array on one of the devices of this process."""
         return self.addressable_shards[index].data
+
+    @property
+    def format(self) -> layouts.Format:
+        """How the array lies in memory: the order of its dimensions, and its sharding."""
+        self._check_deleted()
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise AttributeError("an array of random keys has no format: ask random.key_data(x)")
+        return layouts.format_of(self._parts()[0], self.signature.sharding)
 
     @property
     def platform(self) -> str:
@@ -327,6 +335,7 @@ def array_from_numpy(
 
 
 _scalars: dict[tuple, ArrayImpl] = {}
+_elsewhere: dict[int, tuple[ArrayImpl, dict]] = {}  # by the identity of one: its copies
 _MOST_SCALARS = 2048
 _COMPLEX = frozenset((complex, np.complex64, np.complex128))
 
@@ -338,11 +347,23 @@ def scalar_array(x: Any) -> ArrayImpl:
     key = (kind, x if x and kind not in _COMPLEX else repr(x), local.context.key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
-        if len(_scalars) >= _MOST_SCALARS:
-            _scalars.clear()
         aval = get_aval(x)
-        found = _scalars[key] = array_from_numpy(_checked_scalar(x, aval), aval)
+        found = _keep(key, array_from_numpy(_checked_scalar(x, aval), aval))
     return found
+
+
+def _keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
+    if len(_scalars) >= _MOST_SCALARS:
+        clear_scalars()
+    _scalars[key] = made
+    _elsewhere[id(made)] = (made, {})
+    return made
+
+
+def copies_of(x: ArrayImpl) -> dict[Any, ArrayImpl] | None:
+    """The copies on other devices, by sharding, of a number that is kept; None for other arrays."""
+    entry = _elsewhere.get(id(x))
+    return entry[1] if entry is not None and entry[0] is x else None
 
 
 _FEW_BYTES = 64
@@ -355,9 +376,7 @@ def small_array(x: np.ndarray) -> ArrayImpl:
     key = (x.dtype, x.shape, x.tobytes(), local.context.key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
-        if len(_scalars) >= _MOST_SCALARS:
-            _scalars.clear()
-        found = _scalars[key] = as_array(x)
+        found = _keep(key, as_array(x))
     return found
 
 
@@ -382,6 +401,11 @@ def as_array(x: Any) -> ArrayImpl:
         get_aval(x)
         return scalar_array(x)
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to JAX functions: "
+                "x.filled() makes an ordinary array of one."
+            )
         aval = get_aval(x)
         return array_from_numpy(np.asarray(x), aval)
     for base in (bool, int, float, complex):
@@ -395,3 +419,4 @@ def as_array(x: Any) -> ArrayImpl:
 
 def clear_scalars() -> None:
     _scalars.clear()
+    _elsewhere.clear()

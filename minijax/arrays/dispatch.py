@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minijax import errors, monitoring
-from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.arrays.placement import place
 from minijax.config import local
 from minijax.core.avals import get_aval
@@ -244,9 +244,20 @@ class Program:
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
         return self.hidden + [
-            a._buffer if a.signature.sharding is target else moved(a, target)._buffer
+            a._buffer if a.signature.sharding is target else _there(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
+
+
+def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
+    """`moved`; numbers that are kept are kept where they were moved, too."""
+    copies = copies_of(value)
+    if copies is None:
+        return moved(value, target)
+    found = copies.get(target)
+    if found is None or found.is_deleted():
+        found = copies[target] = moved(value, target)
+    return found
 
 
 class _Pending(threading.local):
@@ -308,9 +319,15 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     if own.device_set == target.device_set and own.memory_kind == target.memory_kind:
         if own._device_assignment == wanted and target.is_equivalent_to(own, physical(aval).ndim):
             return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
-        return ArrayImpl(_resharded(value, target)._buffer, signature)
+        if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
+            return ArrayImpl(_resharded(value, target)._buffer, signature)
     stored = buffers.to_numpy(value._buffer, physical(aval), own)
     return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
+
+
+def _is_large(value: ArrayImpl) -> bool:
+    """Whether devices that share the host's memory exchange parts faster than the host copies them."""
+    return value.aval.size * value.aval.dtype.itemsize > 1 << 18
 
 
 def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:

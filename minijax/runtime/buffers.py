@@ -26,9 +26,8 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
         if copy:
             how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
     else:  # for several devices jaxlib offers no copying
-        indices = sharding.addressable_devices_indices_map(aval.shape)
-        devices = [device for device in devices if device in indices]
-        parts = [np.array(value[indices[device]], order="C") for device in devices]
+        devices, indices = sharding.local_parts(aval.shape)
+        parts = [np.array(value[index], order="C") for index in indices]
     return _jax.batched_device_put(
         aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
     )
@@ -64,8 +63,7 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
     devices = sharding._device_assignment
     if len(devices) == 1:
         return _one_to_numpy(buffer, aval, devices[0])
-    indices = sharding.addressable_devices_indices_map(aval.shape)
-    mine = [device for device in devices if device in indices]
+    mine, indices = sharding.local_parts(aval.shape)
     if sharding.is_fully_replicated:
         return _one_to_numpy(parts_of(buffer)[0], aval, mine[0])
     if len(mine) < len(devices):
@@ -76,8 +74,8 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
         )
     out = np.empty(aval.shape, aval.dtype)
     part_type = _Wide(sharding.shard_shape(aval.shape), aval.dtype)
-    for device, part in zip(mine, parts_of(buffer), strict=True):
-        out[indices[device]] = _one_to_numpy(part, part_type, device)
+    for device, index, part in zip(mine, indices, parts_of(buffer), strict=True):
+        out[index] = _one_to_numpy(part, part_type, device)
     out.flags.writeable = False
     return out
 

@@ -303,14 +303,24 @@ class Mesh(_Axes):
         names = ("devices", "axis_names", "axis_types")
         return Mesh(**{name: changes.get(name, getattr(self, name)) for name in names})
 
-    def _fields(self):
-        return tuple(self.devices.flat), self.devices.shape, self.axis_names, self.axis_types
+    @functools.cached_property
+    def flat_devices(self) -> tuple:
+        """The devices in the order of the mesh."""
+        return tuple(self.devices.flat)
+
+    @functools.cached_property
+    def _fields(self) -> tuple:
+        return self.flat_devices, self.devices.shape, self.axis_names, self.axis_types
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self._fields)
 
     def __eq__(self, other):
-        return isinstance(other, Mesh) and self._fields() == other._fields()
+        return self is other or (isinstance(other, Mesh) and self._fields == other._fields)
 
     def __hash__(self):
-        return hash(self._fields())
+        return self._hash
 
     def __repr__(self) -> str:
         types = f", axis_types={self.axis_types}" if self.axis_names else ""

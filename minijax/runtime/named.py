@@ -38,6 +38,10 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
+# What equal shardings have found out, by the shape or rank of arrays: users make many equal ones.
+_memos: dict[tuple, tuple[dict, dict, dict]] = {}
+
+
 class NamedSharding(Sharding):
     """Dimensions of an array split over the axes of a mesh, as a PartitionSpec says."""
 
@@ -50,13 +54,14 @@ class NamedSharding(Sharding):
         self.mesh, self.spec = mesh, spec
         _check_spec(mesh, spec)
         if isinstance(mesh, Mesh):
-            devices = tuple(mesh.devices.flat)
+            devices = mesh.flat_devices
             self._device_assignment = devices
             self._internal_device_list = device_list(devices)
             memory_kind = memory_kind or devices[0].default_memory().kind
         self._memory_kind = memory_kind
-        self._indices: dict[Shape, list[tuple[slice, ...]]] = {}
-        self._hash = hash((mesh, spec, memory_kind))
+        key = (mesh, spec, memory_kind)
+        self._hash = hash(key)
+        self._indices, self._local, self._hlo = _memos.setdefault(key, ({}, {}, {}))
 
     memory_kind = property(lambda self: self._memory_kind)
 
@@ -122,6 +127,12 @@ class NamedSharding(Sharding):
             self._indices[global_shape] = found
         return found
 
+    def local_parts(self, global_shape: Shape) -> tuple[list, list]:
+        found = self._local.get(global_shape)
+        if found is None:
+            found = self._local[global_shape] = super().local_parts(global_shape)
+        return found
+
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict:
         indices = self._index_list(tuple(global_shape))
         return dict(zip(self._device_assignment, indices, strict=True))
@@ -158,6 +169,13 @@ class NamedSharding(Sharding):
         return NamedSharding(**{name: changes.get(name, getattr(self, name)) for name in names})
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """The same for XLA; jaxlib asks for it whenever it puts an array somewhere."""
+        found = self._hlo.get(num_dimensions)
+        if found is None:
+            found = self._hlo[num_dimensions] = self._as_hlo(num_dimensions)
+        return found
+
+    def _as_hlo(self, num_dimensions: int) -> Any:
         parts = self._parts(num_dimensions)
         pieces = self._pieces(num_dimensions)
         if all(count == 1 for count in pieces):

@@ -52,6 +52,12 @@ class Sharding(_jax.Sharding):
         table = self.devices_indices_map(global_shape)
         return {device: index for device, index in table.items() if device in local}
 
+    def local_parts(self, global_shape: Shape) -> tuple[list, list]:
+        """The devices of this process, in order, and the part of an array that each holds."""
+        table = self.addressable_devices_indices_map(global_shape)
+        devices = [device for device in self._device_assignment if device in table]
+        return devices, [table[device] for device in devices]
+
 
 class SingleDeviceSharding(Sharding):
     """A whole array on one device."""

@@ -1,14 +1,21 @@
-"""`python -m tests.benchmarks [processes] [dispatch] [programs] [cost]`: minijax and upstream in turn."""
+"""`python -m tests.benchmarks [section ...]`: minijax and upstream in turn."""
 
 import os
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from tests.benchmarks import cost, dispatch, processes, programs
+from tests.benchmarks import cost, devices, dispatch, eager, processes, programs
 from tests.benchmarks.timing import Table
 
-SECTIONS = {"processes": processes, "dispatch": dispatch, "programs": programs, "cost": cost}
+SECTIONS = {
+    "processes": processes,
+    "dispatch": dispatch,
+    "eager": eager,
+    "devices": devices,
+    "programs": programs,
+    "cost": cost,
+}
 
 
 def main(chosen):

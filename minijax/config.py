@@ -39,6 +39,11 @@ def _setting(default, parse=str, *, traced=False, choices=None, factory=None):
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def _guard():
+    levels = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+    return _setting(None, _optional(str), choices=levels)
+
+
 _PRECISIONS = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
     "bfloat16_3x", "fastest",
@@ -81,14 +86,16 @@ class Settings:
     random_seed_offset: int = _setting(0, int, traced=True)
     array_garbage_collection_guard: str = _setting("allow", choices=("allow", "log", "fatal"))
     thread_guard: bool = _setting(False, _flag)
-    transfer_guard: str | None = _setting(None, _optional(str))
-    transfer_guard_host_to_device: str | None = _setting(None, _optional(str))
-    transfer_guard_device_to_device: str | None = _setting(None, _optional(str))
-    transfer_guard_device_to_host: str | None = _setting(None, _optional(str))
+    transfer_guard: str | None = _guard()
+    transfer_guard_host_to_device: str | None = _guard()
+    transfer_guard_device_to_device: str | None = _guard()
+    transfer_guard_device_to_host: str | None = _guard()
     traceback_filtering: str = _setting(
         "auto", choices=("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
     )
     platforms: str | None = _setting(None, _optional(str))
+    cuda_visible_devices: str = _setting("all")
+    rocm_visible_devices: str = _setting("all")
     num_cpu_devices: int = _setting(-1, int)
     cpu_enable_async_dispatch: bool = _setting(True, _flag)
     cpu_collectives_implementation: str | None = _setting("gloo", _optional(str))
@@ -127,8 +134,8 @@ class Context:
     """
 
     __slots__ = (
-        "__weakref__", "axes", "key", "mesh", "overrides", "scope", "settings", "source", "trace",
-        "varying",
+        "__weakref__", "axes", "key", "mesh", "numbers_key", "overrides", "scope", "settings",
+        "source", "trace", "varying",
     )  # fmt: skip
 
     def __init__(self):
@@ -153,6 +160,9 @@ class Context:
         settings = self.settings
         parts = (*[getattr(settings, name) for name in _TRACED], self.axes, self.mesh, self.varying)
         self.key = _keys.get(parts) or _keys.setdefault(parts, _Key(parts))
+        # Numbers that are on a device already are not to be found where their transfer is guarded.
+        guard = settings.transfer_guard_host_to_device or settings.transfer_guard
+        self.numbers_key = (self.key, guard) if guard else self.key
 
 
 Context.outermost = None  # the trace of a thread that traces nothing; `core.trace` sets it

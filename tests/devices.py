@@ -72,7 +72,22 @@ for _spec in SPECS:
 for _name, f in FUNCTIONS.items():
     PROGRAMS[f"eager {_name}"] = lambda t, f=f: f(t, t.put("x"))
 
+
+def _inspected(t):
+    """What is told of shardings when a program is compiled, as the bytes of its text."""
+    seen = []
+
+    def f(a):
+        b = t.jnp.sin(a).T
+        t.m.debug.inspect_array_sharding(b, callback=lambda where: seen.append(str(where.spec)))
+        return b
+
+    t.m.jit(f)(t.put("x", "y"))
+    return t.jnp.asarray(list(" ".join(seen).encode()))
+
+
 programs({
+    "inspect within jit": _inspected,
     "reshard": lambda t: t.m.device_put(t.put("x"), t.named(None, "y")),
     "to one device": lambda t: t.m.device_put(t.put("x"), t.m.devices()[3]),
     "from one device": lambda t: t.m.device_put(t.m.device_put(X, t.m.devices()[3]), t.named("x")),

@@ -171,11 +171,51 @@ programs({
         lambda a: t.sharding.explicit_axes(lambda b: b * 2, in_sharding=t.P("y"))(a),
         out_sharding=t.P("x"),
     ))(t.w),
+    "shard_map over one axis": lambda t: t.m.shard_map(
+        lambda a: t.lax.psum(a, "x"), in_specs=t.P("x", None), out_specs=t.P(None, None),
+        axis_names={"x"},
+    )(t.w),
+    "linearize": lambda t: t.m.linearize(t.jnp.sin, t.w)[1](t.w),
+    "attention": lambda t: t.m.nn.dot_product_attention(
+        *[t.on("x", value=np.ones((4, 8, 2, 4), "f"))] * 3
+    ),
+    "cross entropy": lambda t: -(
+        t.m.nn.log_softmax(t.rows) * t.m.nn.one_hot(t.on("x", value=np.arange(8)), 8)
+    ).sum(-1).mean(),
+    "while": lambda t: t.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2, t.w + 2),
+    "associative_scan": lambda t: t.lax.associative_scan(t.jnp.add, t.rows, axis=1),
+    "max pool": lambda t: t.lax.reduce_window(
+        t.on("x", value=np.ones((8, 4, 4, 3), "f")), -np.inf, t.lax.max, (1, 2, 2, 1),
+        (1, 2, 2, 1), "VALID",
+    ),
+    "median": lambda t: t.jnp.median(t.rows, axis=1),
+    "split": lambda t: t.jnp.split(t.rows, 2, axis=1),
+    "tril": lambda t: t.jnp.tril(t.w),
+    "keys": lambda t: t.m.vmap(lambda k: t.m.random.normal(k, (4,)))(
+        t.m.sharding.reshard(t.m.random.split(t.m.random.key(0), 8), t.P("x"))
+    ),
+    "ahead of time": lambda t: t.m.jit(lambda a: a * 2).lower(t.m.ShapeDtypeStruct(
+        (8, 8), "float32", sharding=t.sharding.NamedSharding(t.mesh, t.P("x"))
+    )).compile()(t.rows),
+    "a constraint where one axis is left to XLA": lambda t: _mixed(
+        t, lambda a: t.lax.with_sharding_constraint(a, t.P("x", t.P.UNCONSTRAINED))
+    ),
+    "where one axis is left to XLA": lambda t: _mixed(t, lambda a: t.jnp.sin(a) @ a.T.sum(0)),
+    "grad where one axis is left to XLA": lambda t: _mixed(
+        t, t.m.grad(lambda a: (a * a).sum())
+    ),
     "auto without out_sharding": lambda t: t.sharding.auto_axes(lambda a: a)(t.w),
     "grad of auto": lambda t: t.m.grad(lambda a: t.sharding.auto_axes(
         lambda a: a @ a, out_sharding=t.P("x", "y"))(a).sum()
     )(t.w),
 })  # fmt: skip
+
+
+def _mixed(t, f):
+    kinds = (t.sharding.AxisType.Auto, t.sharding.AxisType.Explicit)
+    mesh = t.m.make_mesh((4, 2), ("x", "y"), axis_types=kinds)
+    with t.m.set_mesh(mesh):
+        return t.m.jit(f)(t.m.device_put(A, t.sharding.NamedSharding(mesh, t.P("x", "y"))))
 
 
 def _training(t):

@@ -600,6 +600,32 @@ jnp.float32 == np.float32, jnp.dtype(jnp.bfloat16).name, hash(jnp.int8) == hash(
 jnp.iscomplexobj(c), jnp.isrealobj(f), jnp.isscalar(1.0), jnp.isscalar(f), jnp.iterable(f)
 jnp.array_str(f), jnp.broadcast_shapes((2, 1), (3,))
 jnp.s_[1:2, 3], jnp.index_exp[1], jnp.pi, jnp.e, jnp.newaxis
+# asked for by dtype, or by a number of another kind
+jnp.sum(i, dtype=bool), jnp.sum(b, dtype=bool, where=b, initial=False), jnp.nansum(nan, dtype=bool)
+jnp.prod(im, axis=1, dtype=bool), jnp.nanprod(f, dtype=bool, keepdims=True)
+jnp.var(f, dtype=complex), jnp.std(c, dtype=complex), jnp.nanvar(i, dtype=complex)
+jnp.cumulative_prod(u), jnp.cumulative_prod(i8, include_initial=True), jnp.cumulative_sum(u)
+jnp.outer(b, b), jnp.linalg.outer(b, b), jnp.linalg.vector_norm(i8, ord=1)
+jnp.linalg.vector_norm(b, ord=jnp.inf), jnp.linalg.vector_norm(im, ord=1, axis=(0, 1))
+i + 1j, b * 1j, 1j * s, jnp.where(b, 1j, 2.0), i == 1j, jnp.divide(True, True), jnp.isclose(2.5, 1)
+jnp.full((2,), 2**31, "uint32"), jnp.full((2,), 2**40), jnp.full_like(f, 2**63)
+jnp.asarray(1j, dtype=bool), jnp.asarray(np.array([1j]), bool), jnp.array([2.5, 3], "int8")
+jnp.shape([[1, 2]]), jnp.ndim((1, 2)), jnp.size([[1, 2], [3, 4]], 1), jnp.shape("a")
+jnp.frombuffer(b"abcdefgh", dtype=np.int32), jnp.fromstring("1 2", sep=" ", dtype=np.float32)
+jnp.gradient(f, 2.0), jnp.average(m, axis=1, returned=True), jnp.average(2, returned=True)
+jnp.apply_along_axis(jnp.sum, 0, t), jnp.apply_along_axis(lambda x: jnp.outer(x, x), 1, t)
+jnp.cov(m[:1], rowvar=False), jnp.cov(f, rowvar=False), jnp.corrcoef(f, g, rowvar=False)
+jnp.repeat(s, 2, axis=0), jnp.repeat(2.5, 2, axis=1)
+jnp.choose(i, [2.5, 3.5], mode="wrap"), jnp.histogram(f, weights=h)
+jnp.poly(f[:0]), jnp.poly(s), jnp.roots(s, strip_zeros=False)
+jnp.unwrap(i), jnp.unwrap(b, period=3), jnp.unwrap(i8, period=3), jnp.unwrap(i, period=2.5)
+jnp.piecewise(sq, sq < 0, [1, 2, 3]), jnp.piecewise(f, np.array([True, False, True]), [1, 2, 3, 4])
+jnp.ix_(f[:0], i), jnp.isclose(jnp.int4(3), jnp.int4(3)), jnp.array_equiv(jnp.float8_e5m2(1), h)
+jnp.einsum("ij,k->ik", bm, f), jnp.einsum("ij,k->ik", bm, i), jnp.einsum("ij->i", bm)
+jnp.setdiff1d(dup, f, size=3), jnp.setdiff1d(i8, im, size=2)
+jnp.fmod(i, 0), jnp.fmod(i, i - 2), jnp.fmod(5, n - 3), jnp.gradient(i), jnp.gradient(u, 2.0)
+jnp.gradient(i, 2), jnp.gradient(i8, f), jnp.linalg.vector_norm(i8[1:2]), jnp.nonzero(e0, size=2)
+jnp.fft.fft(e0[:, 0], norm="forward"), jnp.put(u, i[:0], f, inplace=False)
 """
 
 # Only when nothing is traced: the size of the result depends on values.
@@ -638,6 +664,15 @@ jnp.array_repr(f), jnp.array_repr(c), jnp.array_repr(e0), jnp.array_repr(h)
 jnp.from_dlpack(f), jnp.from_dlpack(np.arange(3.0, dtype=np.float32))
 isinstance(jnp.add, jnp.ufunc), isinstance(f, jnp.ndarray), jnp.ComplexWarning.__name__
 jnp.get_printoptions()["precision"], jnp.set_printoptions(), type(jnp.printoptions()).__name__
+jnp.array_str(h), jnp.array_str(f), jnp.setdiff1d(i8, f), jnp.setdiff1d(u, i)
+3 in i, 7 in i, jnp.vectorize(jnp.dot, signature="(n),(n)->()")([1, 2], [3, 4])
+"{:.2f}".format(s), np.asarray(jnp.int4([1])).flags.writeable, np.asarray(f).flags.writeable
+jnp.__array_api_version__, jnp.__array_namespace_info__().capabilities()
+sorted(jnp.__array_namespace_info__().dtypes(kind=("bool", "integral", "complex floating")))
+jnp.__array_namespace_info__().dtypes(kind="numeric").keys() - {"x"}
+jnp.__array_namespace_info__().default_dtypes(), jnp.__array_namespace_info__().default_device()
+len(jnp.__array_namespace_info__().devices())
+f.__array_namespace__() is jnp, f.__array_namespace__(api_version="2024.12") is jnp
 """
 
 # What raises, and must raise the same class of error.
@@ -792,6 +827,32 @@ f.flat
 jnp.arange(jnp.ones(2))
 jnp.linspace(0, 1, -1)
 jnp.float32(object())
+f.__array_namespace__(api_version="2021.12")
+f.__array_namespace__("2024.12")
+jnp.__array_namespace_info__().dtypes(kind="float")
+jnp.__array_namespace_info__().dtypes(kind=["bool"])
+jnp.mean(f[:1], where=b)
+jnp.cumsum(s, axis=0)
+jnp.take(s, 0, axis=0)
+jnp.meshgrid(s, f)
+jnp.unwrap(c)
+jnp.arange(1j)
+jnp.full(3, f[:2])
+jnp.full((2,), 1j, "float32")
+jnp.array([1j], "float32")
+jnp.array(np.nan, "int32")
+jnp.asarray(300.0, "int8")
+jnp.asarray(np.ma.array([1.0, 2.0], mask=[1, 0]))
+jnp.sin(np.ma.array([1.0, 2.0], mask=[1, 0]))
+jnp.piecewise(f, f < 0, [1, 2])
+jnp.repeat(f, -1)
+jnp.vectorize(jnp.dot, signature="(n),(n)->()")(f, None)
+"{:.2f}".format(f)
+int(f[:1])
+1.0 in m
+f in f
+None in f
+f[int]
 """
 
 # Differentiable in the arrays that they name.
@@ -853,6 +914,7 @@ jnp.apply_along_axis(lambda v: v * v.sum(), 1, m)
 jnp.vander(f) @ g
 jnp.meshgrid(f, g)[0] ** 2
 jnp.i0(f) * jnp.exp2(g)
+jnp.i0(f * 0) + jnp.i0(-f)
 jnp.expand_dims(f, 1) * jnp.squeeze(m[None])[0]
 """
 

@@ -15,6 +15,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.experimental import multihost_utils
+from minijax.runtime import distributed
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
@@ -115,6 +116,28 @@ def killed(count, number):
     if number == count - 1:
         os._exit(17)
     multihost_utils.sync_global_devices("never")
+
+
+@program
+def mismatched(count, number):
+    """Processes that run different programs are told, instead of waiting for each other."""
+    x = minijax.make_array_from_process_local_data(NamedSharding(mesh(), P("d")), np.ones(2))
+    multihost_utils.sync_global_devices("start")
+    if number:
+        distributed.state.client.wait_at_barrier("first", 30_000)
+        with pytest.raises(RuntimeError, match="mismatched programs: process 1 compiles 'other'"):
+            minijax.jit(other)(x)
+    else:
+        minijax.jit(one).lower(x).compile()
+        distributed.state.client.wait_at_barrier("first", 30_000)
+
+
+def one(x):
+    return (x * 2).sum()
+
+
+def other(x):
+    return (x * 3).sum()
 
 
 def main(name, count, number, port):

@@ -4,6 +4,7 @@ Each row is a call, as a function of the library, and words that our message mus
 argument or value at fault, and the remedy.
 """
 
+import pickle
 import re
 
 import jax
@@ -232,6 +233,18 @@ table({
     "scan no pair": (["pair", "float32[]"], lambda m: m.lax.scan(lambda c, x: c, 0.0, X)),
     "while carry": (["carry", "float32[3]", "Revise"], lambda m: m.lax.while_loop(lambda c: c < 1, lambda c: X, 0.0)),
     "fori bounds": (["lower and upper", "float32 and int32", "astype"], lambda m: m.lax.fori_loop(0.5, 2, lambda i, c: c, 0.0)),
+    # what needs values, of tracers
+    "truth of a traced vector": (["float32[3]", "a.any()"], lambda m: m.jit(lambda x: bool(x))(X)),
+    "float of a traced vector": (["ndim=1", "index"], lambda m: m.jit(lambda x: float(x))(X)),
+    "index by a float": (["integer scalar", "float32[]"], lambda m: m.jit(lambda x: [1, 2][x])(1.0)),
+    "index by a vector": (["integer scalar", "int32[3]"], lambda m: m.jit(range)(np.arange(3, dtype=np.int32))),
+    "devices of a tracer": (["devices", "concrete"], lambda m: m.jit(lambda x: x.devices())(X)),
+    "committed tracer": (["committed", "concrete"], lambda m: m.jit(lambda x: x.committed)(X)),
+    "waiting for a tracer": (["block_until_ready"], lambda m: m.jit(lambda x: x.block_until_ready())(X)),
+    "pickle of a tracer": (["reduce", "concrete"], lambda m: m.vmap(lambda x: (pickle.dumps(x), x)[1])(X)),
+    "values of a traced jvp": (["float32[3]"], lambda m: m.jvp(lambda x: x.devices(), (X,), (X,))),
+    "lax axis": (["axis 7", "-2 to 1"], lambda m: m.lax.slice_in_dim(Y, 0, 1, axis=7)),
+    "masked array": (["masked", "filled"], lambda m: m.numpy.sin(np.ma.array(X, mask=[1, 0, 0]))),
     # trees, devices, settings, random
     "tree_map structure": (["length 2", "length 1", "same structure"], lambda m: m.tree_util.tree_map(lambda a, b: a, [1, 2], [1])),
     "unflatten count": (["expected 1", "got 0"], lambda m: m.tree_util.tree_unflatten(m.tree_util.tree_structure([1]), [])),

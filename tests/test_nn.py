@@ -119,7 +119,10 @@ def test_row_in_16_bits(row, dtype):
     check_dtype(row, dtype)
 
 
-@pytest.mark.parametrize("dtype", LOW, ids=lambda dtype: np.dtype(dtype).name)
+# On a CPU upstream computes float16 eagerly, and refuses to compile it; here both work.
+@pytest.mark.parametrize(
+    "dtype", [d for d in LOW if d != np.float16], ids=lambda dtype: np.dtype(dtype).name
+)
 def test_attention_in_16_bits(dtype):
     for row in ROWS:
         if row.name == "dot_product_attention":

@@ -42,6 +42,11 @@ def test_several_processes(name, count):
     assert codes == [0] * count, "\n".join(outputs)[-4000:]
 
 
+def test_different_programs_are_reported():
+    codes, outputs = run("mismatched", 2, timeout=90)
+    assert codes == [0, 0], "\n".join(outputs)[-4000:]
+
+
 def test_the_others_end_when_one_is_killed():
     start = time.monotonic()
     codes, outputs = run("killed", 2, timeout=120)

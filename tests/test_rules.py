@@ -2,7 +2,8 @@
 
 import pytest
 
-import minijax.lax.linalg  # registers its primitives
+import minijax.lax.exchange  # registers its primitives
+import minijax.lax.linalg
 import minijax.random
 from minijax import lax
 from minijax.core.primitive import NoRule, all_primitives

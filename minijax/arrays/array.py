@@ -13,8 +13,11 @@ from minijax import dtypes
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, aval_makers, get_aval
+from minijax.core.staging import recording_trace
+from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, layouts, platforms, sharding
+from minijax.runtime.guards import check_transfer
 
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
 
@@ -185,7 +188,9 @@ class ArrayImpl(Array):
         self._check_deleted()
         if self.aval.dtype == dtypes.float0:
             return np.zeros(self.aval.shape, dtypes.float0)
-        return buffers.to_numpy(self._buffer, physical(self.aval), self.signature.sharding)
+        value = buffers.to_numpy(self._buffer, physical(self.aval), self.signature.sharding)
+        value.flags.writeable = False  # also of what had to be copied, as sub-byte dtypes are
+        return value
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         value = self._value
@@ -207,7 +212,7 @@ class ArrayImpl(Array):
 
     def _scalar(self, kind: str) -> Any:
         value = self._value
-        if value.size != 1:
+        if value.ndim:
             raise TypeError(
                 f"Only scalar arrays can be converted to Python scalars by {kind}(); got an array "
                 f"of shape {self.shape}: pick one element, or use .astype."
@@ -255,8 +260,10 @@ class ArrayImpl(Array):
         return iter([self[index] for index in range(self.aval.shape[0] - 1, -1, -1)])
 
     def __format__(self, spec: str) -> str:
-        if self.aval.ndim or isinstance(self.aval.dtype, dtypes.ExtendedDType):
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return format(str(self), spec)
+        if self.aval.ndim:
+            return format(self._value, spec) if spec else str(self)
         return format(self._value[()], spec)
 
     def __repr__(self) -> str:
@@ -318,10 +325,12 @@ def array_from_numpy(
     committed: bool = False,
     *,
     copy: bool = True,
+    explicit: bool | None = False,
 ) -> ArrayImpl:
     """A NumPy array on a device: the default one, unless a sharding is given.
 
-    `aval` may be that of random keys; the array then holds their words.
+    `aval` may be that of random keys; the array then holds their words. `explicit` says that the
+    user asked for the transfer; None, that the library made the value itself.
     """
     if aval is None:
         aval = get_aval(value)
@@ -330,6 +339,7 @@ def array_from_numpy(
         value = value.astype(stored.dtype)
     if where is None:
         where = sharding.single_device(platforms.default_device())
+    check_transfer("host_to_device", aval, where, explicit=explicit)
     signature = Signature(aval, where, committed)
     return ArrayImpl(buffers.put(value, stored, where, committed, copy=copy), signature)
 
@@ -344,7 +354,7 @@ def scalar_array(x: Any) -> ArrayImpl:
     """A number as an array; those met lately are kept, since programs use few."""
     kind = type(x)
     # Zeros have signs that comparing does not tell apart.
-    key = (kind, x if x and kind not in _COMPLEX else repr(x), local.context.key)
+    key = (kind, x if x and kind not in _COMPLEX else repr(x), local.context.numbers_key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
         aval = get_aval(x)
@@ -373,7 +383,7 @@ def small_array(x: np.ndarray) -> ArrayImpl:
     """An operand from the host; a few integers, which are mostly indices, are kept as numbers are."""
     if x.nbytes > _FEW_BYTES or x.dtype.kind not in "iu":
         return as_array(x)
-    key = (x.dtype, x.shape, x.tobytes(), local.context.key)
+    key = (x.dtype, x.shape, x.tobytes(), local.context.numbers_key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
         found = _keep(key, as_array(x))
@@ -415,6 +425,21 @@ def as_array(x: Any) -> ArrayImpl:
         return as_array(x.__jax_array__())
     get_aval(x)
     raise TypeError(f"{x!r} of type {kind} cannot become an array")
+
+
+def as_value(x: Any) -> Any:
+    """A value as an array: within a program that is being recorded, a number is a literal of it."""
+    if isinstance(x, Array):
+        return x
+    if local.context.trace is not eval_trace and (
+        isinstance(x, (int, float, complex, np.generic))
+        or (type(x) is np.ndarray and x.ndim == 0)
+    ):
+        trace = recording_trace()
+        if trace is not None:
+            get_aval(x)
+            return trace.literal(x)
+    return as_array(x)
 
 
 def clear_scalars() -> None:

@@ -55,6 +55,18 @@ class Array:
     def nbytes(self) -> int:
         return self.aval.size * self.aval.dtype.itemsize
 
+    @property
+    def device_buffer(self) -> Any:
+        """Gone, as upstream's is."""
+        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+
+    @property
+    def device_buffers(self) -> Any:
+        """Gone, as upstream's is."""
+        raise AttributeError(
+            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
+        )
+
     def __len__(self) -> int:
         return len(self.aval)
 

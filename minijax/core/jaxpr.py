@@ -13,7 +13,7 @@ from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import is_impure
 from minijax.core.primitive import Primitive, no_effects
-from minijax.core.source import NameStack, SourceInfo
+from minijax.core.source import NameStack, SourceInfo, joined
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict",
@@ -206,7 +206,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for eqn in jaxpr.eqns:
             context.source = eqn.source
             if eqn.scope:
-                context.scope = f"{outer_scope}/{eqn.scope}" if outer_scope else eqn.scope
+                context.scope = joined(outer_scope, eqn.scope)
             else:
                 context.scope = outer_scope
             ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]

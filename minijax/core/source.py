@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from minijax.config import local
 
 __all__ = [
-    "NameStack", "Source", "SourceInfo", "capture", "is_internal", "named_scope",
-    "register_exclusion", "summarize",
+    "NameStack", "Source", "SourceInfo", "capture", "is_internal", "joined", "named_scope",
+    "register_exclusion", "relative", "summarize", "transposed",
 ]  # fmt: skip
 
 excluded_prefixes: list[str] = [
@@ -108,8 +108,38 @@ def named_scope(name: str):
         raise TypeError(f"named_scope takes a string, got {name!r} of type {type(name)}")
     context = local.context
     saved = context.scope
-    context.scope = f"{saved}/{name}" if saved else name
+    context.scope = joined(saved, name)
     try:
         yield
     finally:
         context.scope = saved
+
+
+# A transformation is an open scope, as in `jvp()`: the next one that is entered stands within its
+# parentheses, `jvp(layer)/inner`.
+
+
+def joined(outer: str, inner: str) -> str:
+    """The scope `inner` within the scope `outer`."""
+    if not outer or not inner:
+        return outer or inner
+    head, is_open, tail = outer.rpartition("()")
+    if not is_open or tail.strip(")"):
+        return f"{outer}/{inner}"
+    first, slash, rest = inner.partition("/")
+    return f"{head}({first}){tail}{slash}{rest}"
+
+
+def relative(outer: str, scope: str) -> str:
+    """The `inner` that `joined` to `outer` gives `scope`."""
+    head, is_open, tail = outer.rpartition("()")
+    if not is_open or tail.strip(")"):
+        return scope.removeprefix(outer).removeprefix("/")
+    first, slash, rest = scope.removeprefix(head + "(").partition("/")
+    return first.removesuffix(")" + tail) + slash + rest
+
+
+def transposed(scope: str) -> str:
+    """The scope of the transpose of an operation."""
+    first, slash, rest = scope.partition("/")
+    return f"transpose({first}){slash}{rest}"

@@ -16,7 +16,7 @@ from minijax.errors import ShardingTypeError
 
 __all__ = [
     "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
-    "cotangent_sharding", "elementwise", "kept_axes", "merge", "parts_of", "split_results", "whole",
+    "cotangent_sharding", "elementwise", "kept_axes", "leading", "merge", "parts_of", "split_results", "whole",
 ]  # fmt: skip
 
 Parts = list[Any]
@@ -172,6 +172,11 @@ def as_operand(avals: Sequence[Any], out: Any, **params) -> Any:
 def as_operands(avals: Sequence[Any], out: Any, **params) -> Any:
     """The rule of an operation on several arrays at once, each with a result of its type."""
     return [parts_of(aval) for aval in avals]
+
+
+def leading(avals: Sequence[Any], out: Any, **params) -> Parts:
+    """The rule of an operation that adds or removes trailing dimensions, which are whole."""
+    return (parts_of(avals[0]) + [None] * out.ndim)[: out.ndim]
 
 
 def kept_axes(names: str | Sequence[str]) -> Callable:

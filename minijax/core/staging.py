@@ -105,8 +105,7 @@ class JaxprTrace(Trace):
             outs = axes
         atoms = [
             self.atom(primitive.vary(StagedTracer(self, atom), axes - atom.aval.vma))
-            if type(atom) is Var and hasattr(atom.aval, "vma") and atom.aval.vma != axes
-            and primitive.vary is not None
+            if getattr(atom.aval, "vma", axes) != axes and primitive.vary is not None
             else atom
             for atom in atoms
         ]  # fmt: skip
@@ -153,6 +152,13 @@ class JaxprTrace(Trace):
     def literal(self, x: Any) -> StagedTracer:
         """A tracer of this trace for a number, which stays a literal of the program."""
         return StagedTracer(self, self.lift(x))
+
+    def known(self, x: Any) -> Literal | None:
+        """The literal that a value is in this program, if it is one."""
+        if type(x) is StagedTracer:
+            return x._var if type(x._var) is Literal else None
+        kind = type(x)
+        return self.lift(x) if kind in _LITERAL_TYPES or isinstance(x, np.generic) else None
 
     def closed(self, outs: Sequence[Any]) -> ClosedJaxpr:
         """End the trace: the program that computes `outs`."""
@@ -249,6 +255,14 @@ def recording_trace() -> JaxprTrace | None:
     return trace
 
 
+def _refuse(info: DebugInfo | None) -> None:
+    name = (info and info.func_name) or "a function"
+    raise RuntimeError(
+        f"re-tracing {name} for `{(info and info.traced_for) or 'jit'}`, but 'no_tracing' is set: "
+        "call it before with arguments of these types, or leave the context."
+    )
+
+
 def trace_to_jaxpr(
     fun: Callable[..., Sequence[Any]],
     in_avals: Sequence[AbstractValue],
@@ -256,6 +270,8 @@ def trace_to_jaxpr(
 ) -> ClosedJaxpr:
     """Record `fun`, which takes and gives flat values. Constants may be tracers of outer traces."""
     context = local.context
+    if context.settings.no_tracing:
+        _refuse(debug_info)
     saved, saved_source, saved_scope = context.trace, context.source, context.scope
     trace = JaxprTrace(saved, debug_info)
     context.trace, context.source, context.scope = trace, None, ""

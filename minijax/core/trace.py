@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minijax import errors
 from minijax.config import Context, local
 from minijax.core.array import Array
@@ -31,14 +33,18 @@ class Trace:
 
     __slots__ = ("__weakref__", "alive", "parent")
 
-    def __init__(self, parent: Trace | None):
+    def __init__(self, parent: Trace | None = None):
         self.parent = parent
         self.alive = True
 
     main = property(lambda self: self)  # libraries tell levels apart by it
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
-        raise NotImplementedError
+        """Apply a primitive. Traces that libraries define have `process_primitive`."""
+        return self.process_primitive(primitive, args, params)
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must override the method `process`.")
 
     def end(self) -> None:
         self.alive = False
@@ -134,6 +140,9 @@ class Tracer(Array):
 
     __slots__ = ("_trace", "aval")
 
+    def __init__(self, trace: Trace, aval: Any):
+        self._trace, self.aval = trace, aval
+
     @property
     def sharding(self):
         raise AttributeError(
@@ -148,6 +157,11 @@ class Tracer(Array):
         return ""
 
     def __bool__(self):
+        if self.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() "
+                f"or a.all(); got {self!r}."
+            )
         known = self.concrete()
         if known is not None:
             return bool(known)
@@ -161,6 +175,10 @@ class Tracer(Array):
         )
 
     def __index__(self):
+        if self.aval.ndim or self.aval.dtype.kind not in "iu":
+            raise TypeError(
+                f"Only integer scalar arrays can be converted to a scalar index; got {self!r}."
+            )
         known = self.concrete()
         if known is not None:
             return known.__index__()
@@ -173,6 +191,11 @@ class Tracer(Array):
         )
 
     def _to_scalar(self, kind: str):
+        if self.aval.ndim and kind in _REMEDIES:
+            raise TypeError(
+                "Only scalar arrays can be converted to Python scalars; got "
+                f"arr.ndim={self.aval.ndim}: {self!r}. Index it first."
+            )
         known = self.concrete()
         if known is not None:
             return known
@@ -211,25 +234,38 @@ class Tracer(Array):
     def item(self, *args):
         known = self.concrete()
         if known is not None:
-            return known.item(*args)
+            return np.asarray(known).item(*args)
         self._to_scalar("item")
 
     def tolist(self):
         known = self.concrete()
-        return known.tolist() if known is not None else self._to_scalar("tolist")
+        return np.asarray(known).tolist() if known is not None else self._to_scalar("tolist")
 
-    def block_until_ready(self):
+    def __copy__(self):
         return self
 
-    def copy_to_host_async(self) -> None:
-        pass
+    def __deepcopy__(self, memo):
+        return self
 
-    def delete(self) -> None:
+
+def _only_concrete(name: str) -> Callable:
+    def refuse(self, *args, **kwargs):
         raise errors.ConcretizationTypeError(
             _conversion_message(
-                self, "delete() was called on it", "Only concrete arrays hold a buffer."
+                self, f"`{name}` was asked of it", "Only concrete arrays hold a buffer."
             )
         )
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in ("delete", "devices", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer",
+              "__reduce__", "addressable_data", "__dlpack__"):  # fmt: skip
+    setattr(Tracer, _name, _only_concrete(_name))
+for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable",
+              "is_fully_replicated", "traceback"):  # fmt: skip
+    setattr(Tracer, _name, property(_only_concrete(_name)))
 
 
 def _conversion_message(tracer: Tracer, seen: str, remedy: str) -> str:

@@ -8,7 +8,8 @@ through: conditionals, loops and called programs carry it too. What holds no che
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.struct import abstract
+from minijax.core.struct import ShapeDtypeStruct, abstract
 from minijax.core.trace import Tracer
 from minijax.lax.checks import JaxRuntimeError, check_p
+from minijax.lax.shard_map import shard_map as lax_shard_map
+from minijax.runtime.mesh import PartitionSpec
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
@@ -72,7 +75,7 @@ class _Message:
         self.template, self.tree = template, tree
 
     def __call__(self, values: Sequence[Any]) -> str:
-        args, kwargs = self.tree.unflatten([np.asarray(v) for v in values])
+        args, kwargs = self.tree.unflatten(values)
         return f"{self.template.format(*args, **kwargs)} (`check` failed)"
 
 
@@ -108,12 +111,22 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 class _Site:
-    """A place in a program that may fail: of what kind, and its message from some values."""
+    """A place in a program that may fail: of what kind, and its message from some values.
 
-    __slots__ = ("avals", "category", "message", "number")
+    `nested` are the sites within a program mapped over devices, whose state the values are then.
+    """
 
-    def __init__(self, category: ErrorCategory, message: Callable, avals: Sequence[Any] = ()):
+    __slots__ = ("avals", "category", "message", "nested", "number")
+
+    def __init__(
+        self,
+        category: ErrorCategory,
+        message: Callable,
+        avals: Sequence[Any] = (),
+        nested: tuple[_Site, ...] = (),
+    ):
         self.category, self.message, self.avals = category, message, tuple(avals)
+        self.nested = nested
         self.number = 0  # from one, once it is known
 
 
@@ -123,28 +136,34 @@ class Error:
     def __init__(self, code: Any, payloads: Sequence[Any], sites: tuple[_Site, ...]):
         self._code, self._payloads, self._sites = code, list(payloads), sites
 
-    def _found(self) -> list[tuple[tuple, _Site, list]]:
+    def _failures(self) -> Iterator[tuple[tuple[int, ...], ErrorCategory, str]]:
+        """For each failure where it was mapped to, its kind, and its message."""
         code = np.asarray(self._code)
-        found = []
-        for place in np.argwhere(code):
-            place = tuple(int(i) for i in place)
+        for found in np.argwhere(code):
+            place = tuple(int(i) for i in found)
             site = self._sites[int(code[place]) - 1]
-            values = [np.asarray(x)[place] for x in _payload_of(site, self._sites, self._payloads)]
-            found.append((place, site, values))
-        return found
+            payload = _payload_of(site, self._sites, self._payloads)
+            values = [jnp.asarray(x)[place] for x in payload]
+            if site.nested:
+                inner = Error(values[0], values[1:], site.nested)
+                for deeper, category, message in inner._failures():
+                    yield (*place, *deeper), category, message
+            else:
+                yield place, site.category, site.message(values)
 
     def get(self) -> str | None:
         """The message of the failure; of each element if it was mapped. None if there is none."""
         lines = [
-            (f"at mapped index {', '.join(map(str, place))}: " if place else "")
-            + site.message(values)
-            for place, site, values in self._found()
+            (f"at mapped index {', '.join(map(str, place))}: " if place else "") + message
+            for place, _, message in self._failures()
         ]
         return "\n".join(lines) or None
 
     def get_exception(self) -> JaxException | None:
-        found = self._found()
-        return found[0][1].category(self.get()) if found else None
+        """The first failure, as an exception of its kind."""
+        for _, category, _ in self._failures():
+            return category(self.get())
+        return None
 
     def throw(self) -> None:
         """Raise JaxRuntimeError if there is a failure; under a transformation, check it again."""
@@ -172,7 +191,7 @@ def check_error(error: Error) -> None:
     if not isinstance(error, Error):
         raise ValueError(f"check_error takes an Error, got {error!r} of type {type(error)}")
     if not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error)):
-        if (message := error.get()) is not None:
+        for _, _, message in error._failures():
             raise JaxRuntimeError(message)
         return
     for site in error._sites:
@@ -221,12 +240,13 @@ class _Checks:
                 continue
             programs = _programs(eqn)
             made = [] if programs else list(_sites_of(eqn, self.errors))
+            mapped = eqn.primitive.name == "shard_map" and bool(made)
             for site, _ in made:
                 self.sites.append(site)
                 site.number = len(self.sites)
             self.by_eqn[id(eqn)] = made
             below = [self.visit(program.jaxpr) for program in programs]  # all of them
-            self.inner[id(eqn)] = any(below)
+            self.inner[id(eqn)] = mapped or any(below)
             found = found or bool(made) or self.inner[id(eqn)]
         return found
 
@@ -239,6 +259,11 @@ def _sites_of(eqn: JaxprEqn, errors: frozenset):
             site = _Site(FailedCheckError, eqn.params["message"], avals[1:])
             yield site, lambda ins, outs: (jnp.logical_not(ins[0]), ins[1:])
         return
+    if name == "shard_map":
+        nested = _Checks(eqn.params["jaxpr"].jaxpr, errors)
+        if nested.sites:
+            yield _mapped_site(eqn, nested), nested
+        return
     if name in _BOUNDS and OOBError in errors:
         bounds = _BOUNDS[name](eqn, avals)
         if bounds is not None:
@@ -250,6 +275,17 @@ def _sites_of(eqn: JaxprEqn, errors: frozenset):
     if inexact and NaNError in errors and name not in _MOVES and not eqn.effects:
         site = _Site(NaNError, lambda values: f"nan generated by primitive: {name}.")
         yield site, lambda ins, outs: (_any_nan([outs[i] for i in inexact]), ())
+
+
+def _mapped_site(eqn: JaxprEqn, nested: _Checks) -> _Site:
+    """One site for all of a `shard_map`, whose values are the state of failure on each device."""
+    mesh, manual = eqn.params["mesh"], eqn.params["newly_manual_axes"]
+    count = math.prod(mesh.shape[name] for name in manual)
+    inner = [abstract(np.int32(0)), *(aval for site in nested.sites for aval in site.avals)]
+    avals = [ShapeDtypeStruct((count, *aval.shape), aval.dtype) for aval in inner]
+    sites = tuple(nested.sites)
+    message = lambda values: Error(values[0], values[1:], sites).get() or ""
+    return _Site(sites[0].category, message, avals, sites)
 
 
 # These hand on the elements that they are given: a NaN in their results was there before.
@@ -373,6 +409,21 @@ class _Runner:
 
     def call(self, eqn, state, ins):
         return self.run(_programs(eqn)[0], state, ins)
+
+    def shard_map(self, eqn, state, ins):
+        p, ((site, nested),) = eqn.params, self.checks.by_eqn[id(eqn)]
+        manual = tuple(n for n in p["mesh"].axis_names if n in p["newly_manual_axes"])
+
+        def body(*parts):
+            runner = _Runner(nested)
+            found, outs = runner.run(p["jaxpr"], runner.start(), parts)
+            return [lax.expand_dims(x, (0,)) for x in found], outs
+
+        found, outs = lax_shard_map(
+            body, mesh=p["mesh"], in_specs=p["in_specs"], check_vma=p["check_vma"],
+            out_specs=(PartitionSpec(manual), list(p["out_specs"])), axis_names=frozenset(manual),
+        )(*ins)  # fmt: skip
+        return self.fail(state, site, jnp.any(found[0] != 0), found), outs
 
     def cond(self, eqn, state, ins):
         index, *ops = ins

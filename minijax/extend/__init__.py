@@ -6,7 +6,12 @@ Its modules are loaded when first asked for.
 from importlib import import_module as _import_module
 from typing import Any
 
-_MODULES = frozenset(("backend", "core", "linear_util", "source_info_util"))
+_MODULES = frozenset(
+    (
+        "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding",
+        "source_info_util", "xla",
+    )
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,14 @@
 """`minijax.interpreters.batching`: batching rules, registered upstream's way.
 
 May import the floors below. A rule is `rule(args, dims, **params) -> out, out dim`; `not_mapped` is
-the dim of what has no batch axis. The rules of `fancy_primitive_batchers` are told the axis first.
+the dim of what has no batch axis. The rules of `fancy_primitive_batchers` are told the axis first;
+those of `axis_primitive_batchers` its size and its name.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from minijax.core.primitive import Primitive
@@ -13,16 +16,31 @@ from minijax.interpreters.tables import RuleTable
 from minijax.lax import broadcast_in_dim, reshape
 from minijax.transforms.batching import AxisData, BatchTrace, BatchTracer, to_front
 from minijax.transforms.primitives import moveaxis
+from minijax.transforms.vmappable import register_vmappable, unregister_vmappable
 
 __all__ = [
     "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front",
     "broadcast", "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers",
-    "moveaxis", "not_mapped", "primitive_batchers",
+    "moveaxis", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip
 
 not_mapped = None
 primitive_batchers = RuleTable("rule_batch", "rule_batch_axis")
-fancy_primitive_batchers = axis_primitive_batchers = RuleTable("rule_batch_axis")
+fancy_primitive_batchers = RuleTable("rule_batch_axis")
+
+
+class _AxisTable(RuleTable):
+    """Rules `rule(size, name, None, args, dims, **params)`; None was once the class of a trace."""
+
+    def __setitem__(self, primitive: Primitive, rule: Callable) -> None:
+        @functools.wraps(rule)
+        def told(axis, args, dims, **params):
+            return rule(axis.size, axis.name, None, args, dims, **params)
+
+        super().__setitem__(primitive, told)
+
+
+axis_primitive_batchers = _AxisTable("rule_batch_axis")
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:

@@ -5,12 +5,13 @@ May import the floors below. Functions are `extend.linear_util.WrappedFun`s on f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
-from minijax.core.jaxpr import Jaxpr, Var, dce_jaxpr
+from minijax.core.effects import is_impure
+from minijax.core.jaxpr import Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.staging import PartialTrace, StagedTracer, trace_to_jaxpr
 from minijax.core.staging import StagedTracer as DynamicJaxprTracer
 from minijax.core.staging import StagedTracer as JaxprTracer
@@ -18,7 +19,7 @@ from minijax.interpreters.tables import RuleTable
 
 __all__ = [
     "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr",
-    "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+    "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip
 
 custom_partial_eval_rules = RuleTable("rule_partial_eval")
@@ -105,3 +106,42 @@ def dce_jaxpr_consts(
     used_consts = [var in read for var in made.constvars]
     kept: list[Var] = [v for v, used in zip(made.constvars, used_consts, strict=True) if used]
     return made.replace(constvars=kept), used_consts, used_inputs
+
+
+# -- rules for primitives that call a program ------------------------------------------------------------
+
+
+def _pruned_call(
+    used_outputs: Sequence[bool], eqn: JaxprEqn, wrap: Callable[[Jaxpr], Any], jaxpr: Jaxpr
+) -> tuple[list[bool], JaxprEqn | None]:
+    impure = is_impure(eqn.effects)
+    if not any(used_outputs) and not impure:
+        return [False] * len(eqn.invars), None
+    made, used_inputs = dce_jaxpr(jaxpr, used_outputs)
+    if not any(used_inputs) and not any(used_outputs) and not impure:
+        return used_inputs, None
+    kept = eqn.replace(
+        invars=[v for v, used in zip(eqn.invars, used_inputs, strict=True) if used],
+        outvars=[v for v, used in zip(eqn.outvars, used_outputs, strict=True) if used],
+        params={**eqn.params, "call_jaxpr": wrap(made)},
+        effects=made.effects,
+    )
+    return used_inputs, kept
+
+
+def dce_jaxpr_call_rule(
+    used_outputs: Sequence[bool], eqn: JaxprEqn
+) -> tuple[list[bool], JaxprEqn | None]:
+    """The rule, for `dce_rules`, of a primitive that calls the jaxpr `call_jaxpr`.
+
+    Gives which inputs are used, and the equation without the others; None if it is of no use.
+    """
+    return _pruned_call(used_outputs, eqn, lambda made: made, eqn.params["call_jaxpr"])
+
+
+def dce_jaxpr_closed_call_rule(
+    used_outputs: Sequence[bool], eqn: JaxprEqn
+) -> tuple[list[bool], JaxprEqn | None]:
+    """The same for a primitive whose `call_jaxpr` is a closed one."""
+    closed = eqn.params["call_jaxpr"]
+    return _pruned_call(used_outputs, eqn, lambda made: closed.replace(jaxpr=made), closed.jaxpr)

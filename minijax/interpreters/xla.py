@@ -7,8 +7,9 @@ from typing import Any
 from minijax.arrays.dispatch import run_primitive
 from minijax.core.primitive import Primitive
 from minijax.core.trace import eval_trace
+from minijax.runtime.versions import Client as Backend
 
-__all__ = ["apply_primitive"]
+__all__ = ["Backend", "apply_primitive"]
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

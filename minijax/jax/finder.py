@@ -31,6 +31,8 @@ class Face(types.ModuleType):
         value = getattr(minijax, name, None)  # no public name stands for None
         if value is not None and not is_private_room(value):
             return value
+        if name in names.FACE:
+            return placed(names.FACE[name])
         raise AttributeError(missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
@@ -47,10 +49,7 @@ class Borrowed(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         place = names.BORROWED[self.__name__].get(name)
         if place is not None:
-            module, _, path = place.partition(":")
-            value: Any = importlib.import_module(module)
-            for part in filter(None, path.split(".")):
-                value = getattr(value, part)
+            value = placed(place)
         elif f"{self.__name__}.{name}" in names.BORROWED:
             value = importlib.import_module(f"{self.__name__}.{name}")
         else:
@@ -60,6 +59,15 @@ class Borrowed(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*names.BORROWED[self.__name__], *self.__dict__})
+
+
+def placed(place: str) -> Any:
+    """What stands at `module:path`."""
+    module, _, path = place.partition(":")
+    value: Any = importlib.import_module(module)
+    for part in filter(None, path.split(".")):
+        value = getattr(value, part)
+    return value
 
 
 def is_private_room(value: Any) -> bool:
@@ -88,6 +96,8 @@ def is_public(fullname: str) -> bool:
 
 class Finder:
     """Answers for `jax` and everything in it, and for nothing else."""
+
+    stands_in_for_jax = True  # plug-ins, which import it, are told nothing else then
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:

@@ -13,6 +13,9 @@ PRIVATE_ROOMS = frozenset(
 
 _HERE = "minijax.jax.counterparts"
 
+# Names of `jax` itself that libraries look for when they are imported.
+FACE: dict[str, str] = {"Ref": f"{_HERE}:Ref", "new_ref": f"{_HERE}:new_ref"}
+
 BORROWED: dict[str, dict[str, str]] = {
     "jax.version": {
         "__version__": f"{_HERE}:API_VERSION",
@@ -25,6 +28,13 @@ BORROWED: dict[str, dict[str, str]] = {
         "stop_gradient_p": "minijax.lax:stop_gradient_p",
     },
     "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
+    "jax._src.checkify": {
+        "Error": "minijax.experimental.checkify:Error",
+        "JaxException": "minijax.experimental.checkify:JaxException",
+        "Out": f"{_HERE}:CheckifyOut",
+        "checkify": "minijax.experimental.checkify:checkify",
+        "user_checks": "minijax.experimental.checkify:user_checks",
+    },
     "jax._src.compiler": {},
     "jax._src.core": {
         "ShapedArray": "minijax.core.avals:ShapedArray",
@@ -45,6 +55,9 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
     "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
+    "jax._src.lib": {"xla_client": "minijax.runtime.versions:xla_client"},
+    "jax._src.state": {},
+    "jax._src.state.types": {"AbstractRef": f"{_HERE}:AbstractRef"},
     "jax._src.traceback_util": {
         "_exclude_paths": "minijax.core.source:excluded_prefixes",
         "api_boundary": f"{_HERE}:api_boundary",
@@ -54,6 +67,11 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.tree_util": {
         "_registry": f"{_HERE}:node_registry",
         "flatten_one_level": "minijax.tree_util:flatten_one_level",
+        "prefix_errors": "minijax.tree_util:prefix_errors",
     },
-    "jax._src.xla_bridge": {"_backends": "minijax.runtime.platforms:_clients"},
+    "jax._src.xla_bridge": {
+        "_backends": "minijax.runtime.platforms:_clients",
+        "register_backend_factory": "minijax.runtime.plugins:register_backend_factory",
+        "register_plugin": "minijax.runtime.plugins:register_plugin",
+    },
 }

@@ -672,14 +672,18 @@ __all__ = [
     "population_count_p",
     "pow",
     "pow_p",
+    "precv",
     "ppermute",
     "ppermute_p",
     "pshuffle",
+    "psend",
     "psum",
     "psum_p",
     "psum_scatter",
     "pswapaxes",
     "pvary",
+    "ragged_all_to_all",
+    "ragged_all_to_all_p",
     "ragged_dot",
     "ragged_dot_general",
     "random_bits_p",
@@ -815,6 +819,9 @@ _LATER = {
     **dict.fromkeys(
         ("after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p"),
         "minijax.lax.ordering",
+    ),
+    **dict.fromkeys(
+        ("precv", "psend", "ragged_all_to_all", "ragged_all_to_all_p"), "minijax.lax.exchange"
     ),
 }
 

@@ -37,10 +37,14 @@ _log = logging.getLogger("minijax")
 
 
 def lower_callback(
-    b: Any, operands: Sequence[Any], run: Callable, *, effect: Any = None, pure: bool = False
-) -> list[Any]:
-    """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one."""
-    outs = list(b.outs)
+    b: Any, operands: Sequence[Any], run: Callable, *, effect: Any = None, pure: bool = False,
+    outs: Sequence[Any] | None = None,
+) -> list[Any]:  # fmt: skip
+    """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one.
+
+    Its results are those of the equation at hand unless `outs` says otherwise.
+    """
+    outs = list(b.outs if outs is None else outs)
     in_avals = [x.aval for x in operands]
     chained = getattr(effect, "ordered", False)
 

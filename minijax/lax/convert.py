@@ -6,12 +6,13 @@ May import the floors below and `lax.rules`.
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import as_array
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -87,6 +88,26 @@ def _as_typed(t, aval):
 _same_batch(convert_element_type_p)
 
 
+@convert_element_type_p.stage
+def _(trace, args, params):
+    """A number in a program is converted at once, and stays a number."""
+    literal = trace.known(args[0])
+    if literal is None or params["weak_type"] or not _both_numeric(literal.aval.dtype, params):
+        return trace.record(convert_element_type_p, args, params)
+    with np.errstate(all="ignore"):
+        return trace.literal(
+            np.asarray(literal.val, literal.aval.dtype).astype(params["new_dtype"])[()]
+        )
+
+
+def _both_numeric(old: Any, params: dict) -> bool:
+    """Neither keys nor what has no values; nor complex numbers, of which XLA takes the real part."""
+    kinds = (old, params["new_dtype"])
+    return not any(isinstance(d, dtypes.ExtendedDType) or d == dtypes.float0 for d in kinds) and (
+        old.kind != "c" or params["new_dtype"].kind == "c"
+    )
+
+
 @convert_element_type_p.lower
 def _(b, x, **params):
     old, out = x.dtype, b.out
@@ -121,7 +142,20 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     aval = operand.aval if hasattr(operand, "aval") else get_aval(operand)
     if aval.dtype == new_dtype and not aval.weak_type:
         return operand
+    warn_if_complex(aval.dtype, new_dtype)
     return convert_element_type_p.bind(operand, new_dtype=new_dtype, weak_type=False, sharding=None)
+
+
+def warn_if_complex(old: Any, new: Any) -> None:
+    """ComplexWarning where a conversion that was asked for loses imaginary parts."""
+    if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
+        new, np.complexfloating
+    ):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part: take the real part first.",
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
+        )
 
 
 def _as_operand(x: Any, new_dtype: Any) -> Any:
@@ -130,7 +164,7 @@ def _as_operand(x: Any, new_dtype: Any) -> Any:
         x = _number(x, new_dtype)
         if local.context.trace is not eval_trace:
             return x
-    return as_array(x)
+    return as_value(x)
 
 
 def _number(x: Any, dtype: np.dtype) -> np.generic:
@@ -252,7 +286,7 @@ linear(copy_p, lambda ct, aval: copy_p.bind(ct))
 
 stop_gradient_p = _identity("stop_gradient")
 stop_gradient_p.rule_transpose = no_rule("its derivative is zero")
-stop_gradient_p.impl(as_array)
+stop_gradient_p.impl(as_value)
 
 
 @stop_gradient_p.jvp
@@ -274,7 +308,7 @@ def stop_gradient(x: Any) -> Any:
 # `stage` records nothing: it turns a value from outside into one of the trace that is at work.
 stage_p = _identity("stage")
 linear(stage_p, lambda ct, aval: ct)
-stage_p.impl(as_array)
+stage_p.impl(as_value)
 
 
 @stage_p.stage

@@ -14,8 +14,8 @@ import numpy as np
 from minijax.core.avals import ShapedArray
 
 __all__ = [
-    "all_gather", "all_reduce", "all_to_all", "axis_index", "collective_permute", "groups_of",
-    "reduce_scatter",
+    "all_gather", "all_reduce", "all_to_all", "axis_index", "collective_permute", "exchanged",
+    "gathered", "groups_of", "pairs", "partitions", "ragged_all_to_all", "reduce_scatter",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
@@ -101,10 +101,15 @@ def reduce_scatter(
     return b.reshape(x, out.shape)
 
 
-def collective_permute(b, x, *, axis_name, perm):
+def pairs(b: Any, axis_name: Sequence[Any], perm: Sequence[tuple[int, int]]) -> str:
+    """The attributes that say which partition sends to which."""
     rows = groups_of(_mesh(b, axis_name), axis_name)
-    pairs = np.array([[row[src], row[dst]] for row in rows for src, dst in perm], int)
-    attributes = f"{_channel(b)}, source_target_pairs = {_dense(pairs.reshape(-1, 2))}"
+    found = np.array([[row[src], row[dst]] for row in rows for src, dst in perm], int)
+    return f"{_channel(b)}, source_target_pairs = {_dense(found.reshape(-1, 2))}"
+
+
+def collective_permute(b, x, *, axis_name, perm):
+    attributes = pairs(b, axis_name, perm)
     return b.op("stablehlo.collective_permute", (x,), b.out, attributes)
 
 
@@ -146,3 +151,36 @@ def axis_index(b, *, axis_name):
         size = b.constant(np.uint32(mesh.axis_sizes[place]))
         index = b.op("stablehlo.remainder", (index, size), unsigned)
     return b.convert(index, _INT32)
+
+
+# -- for exchanges of ragged parts ---------------------------------------------------------------------
+
+
+def partitions(b: Any, names: Sequence[Any], index_groups: Any) -> np.ndarray:
+    """`groups_of` in the mesh in force; NameError if it has no such axes."""
+    return groups_of(_mesh(b, names), names, index_groups)
+
+
+def gathered(b: Any, rows: np.ndarray, x: Any) -> Any:
+    """The rows of `x` of all partitions of a group, one after the other."""
+    out = x.aval.update(shape=(x.shape[0] * rows.shape[1], *x.shape[1:]))
+    attributes = (
+        f"all_gather_dim = 0 : i64, {_channel(b)}, replica_groups = {_dense(rows)}, "
+        "use_global_device_ids"
+    )
+    return b.op("stablehlo.all_gather", (x,), out, attributes)
+
+
+def exchanged(b: Any, rows: np.ndarray, x: Any) -> Any:
+    """The parts of `x` that all partitions of a group have for this one."""
+    return b.op("stablehlo.all_to_all", (x,), x.aval, _exchange(b, 0, 0, rows.shape[1], rows))
+
+
+def ragged_all_to_all(b: Any, rows: np.ndarray, operands: Sequence[Any]) -> Any:
+    """XLA's own operation, on platforms that have it."""
+    b.module.channels += 1
+    config = f"{{channel_id = {b.module.channels} : i64, replica_groups = {_dense(rows)}}}"
+    attributes = (
+        f'api_version = 4 : i32, call_target_name = "ragged_all_to_all", backend_config = {config}'
+    )
+    return b.op("stablehlo.custom_call", operands, b.out, attributes)

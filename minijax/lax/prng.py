@@ -19,6 +19,7 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.splits import leading
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.rules import nary_shape
 from minijax.lowering.module import Value
@@ -280,6 +281,7 @@ def _(b, seeds, *, impl):
 
 
 random_split_p = Primitive("random_split")
+random_split_p.sharding(leading)
 _constant_in_keys(random_split_p)
 _keeps_leading_axes(random_split_p)
 
@@ -351,6 +353,7 @@ def _(b, keys, msgs):
 
 
 random_bits_p = Primitive("random_bits")
+random_bits_p.sharding(leading)
 _constant_in_keys(random_bits_p)
 _keeps_leading_axes(random_bits_p)
 
@@ -376,6 +379,7 @@ def _(b, keys, *, bit_width, shape):
 # -- between keys and words -----------------------------------------------------------------------
 
 random_wrap_p = Primitive("random_wrap")
+random_wrap_p.sharding(leading)
 _constant_in_keys(random_wrap_p)
 random_wrap_p.lower(lambda b, x, *, impl: _renamed(b, x))
 
@@ -402,6 +406,7 @@ def _(args, dims, *, impl):
 
 
 random_unwrap_p = Primitive("random_unwrap")
+random_unwrap_p.sharding(leading)
 _constant_in_keys(random_unwrap_p)
 _keeps_leading_axes(random_unwrap_p)
 random_unwrap_p.lower(_renamed)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_array
+from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
@@ -58,19 +58,14 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:
-    """An axis counted from the front. ValueError if there is no such axis."""
+    """An axis counted from the front. AxisError, a ValueError and IndexError, if there is none."""
     axis = index(axis)
     if not -ndim <= axis < ndim:
-        raise ValueError(
+        raise np.exceptions.AxisError(
             f"axis {axis} is out of bounds for array of dimension {ndim}: "
             + (f"give one from {-ndim} to {ndim - 1}." if ndim else "a scalar has no axes.")
         )
     return axis + ndim if axis < 0 else axis
-
-
-def as_value(x: Any) -> Any:
-    """`x` itself if it is an array or a tracer; else the array of it."""
-    return x if isinstance(x, Array) else as_array(x)
 
 
 def trailing(aval: ShapedArray) -> tuple[int, ...]:

@@ -71,16 +71,23 @@ def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
     return [int(np.prod([sizes[name] for name in axes_of(part)])) for part in parts]
 
 
-def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, check: bool) -> Any:
+def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool) -> Any:
     """The type of the part of an array that a device holds."""
     shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
     vma = aval.vma | _named(spec) if check else aval.vma
-    return aval.update(shape=shape, vma=vma, sharding=None)
+    rest = None
+    if aval.explicit is not None:  # over the axes that are not manual
+        parts = [tuple(n for n in axes_of(p) if n not in manual) for p in aval.explicit.spec]
+        rest = aval.explicit.with_spec(parts)
+    return aval.update(shape=shape, vma=vma, sharding=rest)
 
 
 def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) -> Any:
     shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, spec))
+    named = [axes_of(part) for part in [*spec, *[None] * (aval.ndim - len(spec))]]
+    rest = [axes_of(part) for part in parts_of(aval)]
+    whole = P(*[(*one, *other) for one, other in zip(named, rest, strict=True)])
+    return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, whole))
 
 
 @contextmanager
@@ -122,7 +129,12 @@ def _(*args, **params):
     )
     mesh, places = params["mesh"], None
     if isinstance(mesh, Mesh):
-        places = tuple([NamedSharding(mesh, spec) for spec in params["out_specs"]])
+        places = tuple(
+            [
+                NamedSharding(mesh, spec if aval.explicit is None else aval.explicit.spec)
+                for spec, aval in zip(params["out_specs"], closed.out_avals, strict=True)
+            ]
+        )
     return program_for(closed, "shard_map", arrays, keep_unused=True, out_shardings=places)(arrays)
 
 
@@ -499,7 +511,9 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs) -> tuple:
         trees.append(tree)
         return outs
 
-    parts = [_part_aval(aval, mesh, spec, check) for aval, spec in zip(avals, ins, strict=True)]
+    parts = [
+        _part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
+    ]
     with _within(mesh, manual, check):
         closed = trace_to_jaxpr(flat, parts, debug_info("shard_map", f, in_tree))
     closed, consts = close_over(closed, lambda c: True)

@@ -57,7 +57,7 @@ class Module:
         self.channels = 0  # of collectives, numbered
         self.functions: list[str] = []
         self.by_key: dict[Any, str] = {}
-        self.names: dict[str, int] = {}
+        self.names: dict[str, int] = {"main": 1}  # the public function's
         self.header: list[str] = []
         self.keepalives: list[Any] = []  # what the executable refers to by address: callbacks
         self.host_callbacks: list[Any] = []
@@ -65,8 +65,13 @@ class Module:
     def unique(self, name: str) -> str:
         clean = "".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_") or "f"
         count = self.names.get(clean, 0)
+        chosen = f"{clean}_{count}" if count else clean
+        while count and chosen in self.names:
+            count += 1
+            chosen = f"{clean}_{count}"
         self.names[clean] = count + 1
-        return f"{clean}_{count}" if count else clean
+        self.names.setdefault(chosen, 1)
+        return chosen
 
     def mesh_name(self, mesh: Any) -> str:
         """The name that a mesh has in the module; equal ones have the same."""
@@ -115,6 +120,9 @@ class Module:
             self.functions.append(make(chosen))
         return self.by_key[key]
 
+    def add_keepalive(self, kept: Any) -> None:
+        """Upstream's way to keep alive what a program refers to; compiled programs do so here."""
+
     def text(self) -> str:
         attributes = f"mhlo.num_partitions = {len(self.devices)} : i32, mhlo.num_replicas = 1 : i32"
         meshes = [sdy_mesh(name, mesh, self.devices) for mesh, name in self.meshes.items()]
@@ -126,13 +134,15 @@ class Builder:
     """Writes the operations of one function, or of one region of it."""
 
     __slots__ = (
-        "_counter", "_memo", "lines", "location", "module", "out", "outs", "prologue", "tokens",
+        "_counter", "_memo", "ins", "lines", "location", "module", "out", "outs", "prologue",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
         self.module = module
         self.lines: list[str] = []
         self.location = ""
+        self.ins: Sequence[Value] = ()  # of the equation at hand, and the types of its results
         self.out: Any = None
         self.outs: list[Any] = []
         self.tokens: dict[Any, Value] = {}
@@ -150,6 +160,11 @@ class Builder:
     @property
     def platform(self) -> str:
         return self.module.platform
+
+    # Upstream's names, for lowering rules that libraries bring.
+    module_context = property(lambda self: self.module)
+    avals_in = property(lambda self: [x.aval for x in self.ins])
+    avals_out = property(lambda self: self.outs)
 
     def _name(self) -> str:
         count = self._counter[0]
@@ -328,7 +343,7 @@ class Builder:
 
     def eqn(self, eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """Lower one equation by its primitive's rule."""
-        self.outs = [var.aval for var in eqn.outvars]
+        self.ins, self.outs = operands, [var.aval for var in eqn.outvars]
         self.out = self.outs[0] if self.outs else None
         primitive = eqn.primitive
         rule = primitive.rule_lower

@@ -1,6 +1,7 @@
 """Modules as text and as MLIR objects. Imports jaxlib's MLIR bindings, when first asked.
 
-The bindings are only for looking: programs go to the compiler as text.
+The bindings are only for looking, and for rules that users write with them (`lowering.bindings`):
+programs go to the compiler as text.
 """
 
 from __future__ import annotations
@@ -8,28 +9,44 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-__all__ = ["as_hlo", "parse", "pretty"]
+__all__ = ["as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context"]
 
 
 @cache
-def _bindings():
+def dialects() -> Any:
+    """The registry of the dialects that contexts know; others may be added to it."""
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
+    return registry
+
+
+def new_context() -> Any:
+    """A context that knows the dialects of programs."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
     context = ir.Context()
-    context.append_dialect_registry(registry)
+    context.append_dialect_registry(dialects())
     context.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
-    return ir, context
+    return context
+
+
+@cache
+def shared_context() -> Any:
+    """The context of all modules that are made here."""
+    return new_context()
 
 
 def parse(text: str) -> Any:
     """The MLIR module that a text stands for."""
-    ir, context = _bindings()
+    from jaxlib.mlir import ir
+
+    context = shared_context()
     with context, ir.Location.unknown(context):
         return ir.Module.parse(text)
 

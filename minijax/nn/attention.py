@@ -13,6 +13,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.nn.normalizing import logsumexp
+from minijax.runtime.platforms import default_backend
 from minijax.transforms.library import library
 
 __all__ = ["dot_product_attention"]
@@ -146,6 +147,15 @@ def _grouped(x: Any, kv_heads: int) -> Any:
     return jnp.transpose(jnp.reshape(x, (batch, *split, t, s)), (0, 1, 3, 2, 4))
 
 
+def _precision(dtype: str) -> Any:
+    """How products of this dtype are added up. XLA has no such name for float16 on a CPU, where
+    `preferred_element_type` alone says the same.
+    """
+    if dtype == "float16" and default_backend() == "cpu":
+        return None
+    return _PRECISIONS.get(dtype)
+
+
 def _attend(query, key, value, bias, seen, scale, with_residual) -> tuple[Any, Any]:
     batch, t, heads, features = query.shape
     kv_heads = key.shape[2]
@@ -153,7 +163,7 @@ def _attend(query, key, value, bias, seen, scale, with_residual) -> tuple[Any, A
     wide = jnp.promote_types(query.dtype, np.float32)
     logits = lax.dot_general(
         grouped, key, (((4,), (3,)), ((0, 2), (0, 2))),
-        precision=_PRECISIONS.get(query.dtype.name), preferred_element_type=wide,
+        precision=_precision(query.dtype.name), preferred_element_type=wide,
     )  # (B, K, T, G, S)  # fmt: skip
     logits = logits * np.asarray(scale, wide)
     if bias is not None:

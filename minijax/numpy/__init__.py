@@ -13,6 +13,7 @@ import numpy as _np
 
 from minijax.core.array import Array as ndarray
 from minijax.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
 from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
 from minijax.numpy.creation import (
@@ -500,6 +501,9 @@ __all__ = [
 ]  # fmt: skip
 
 _array_methods.install()
+
+__array_api_version__ = _array_api.VERSION
+__array_namespace_info__ = _array_api.__array_namespace_info__
 
 ComplexWarning = _np.exceptions.ComplexWarning
 dtype = _np.dtype

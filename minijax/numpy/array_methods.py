@@ -16,6 +16,7 @@ from minijax.core.array import Array, attach
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.joining import stack_p, unstack_p
 from minijax.numpy import (
+    array_api,
     creation,
     cumulative,
     division,
@@ -122,6 +123,7 @@ def _method(function: Callable) -> Callable:
 
     method.__name__ = function.__name__
     method.__doc__ = function.__doc__
+    method.__wrapped__ = function  # for its signature
     return method
 
 
@@ -159,6 +161,19 @@ def _iter(self):
     if not self.ndim:
         raise TypeError("iteration over a 0-d array: use x[None]")
     return iter(unstack_p.bind(self, axis=0)) if self.shape[0] else iter(())
+
+
+def _contains(self, value):
+    if not is_arraylike(value):
+        raise TypeError(
+            f"Array.__contains__: unsupported operand type {type(value)}: give a number."
+        )
+    if self.ndim != 1 or np.ndim(value):
+        raise ValueError(
+            "Array.__contains__: search array must be one-dimensional, and the value sought a "
+            f"scalar; got shapes {self.shape} and {np.shape(value)}. Use jnp.isin."
+        )
+    return bool(reductions.any(logic.equal(self, value)))
 
 
 def _reversed(self):
@@ -304,7 +319,8 @@ def _byteswap(self, inplace=False):
 
 _OTHERS: dict[str, Any] = {
     "__getitem__": _getitem, "__setitem__": _setitem, "__iter__": _iter, "__reversed__": _reversed,
-    "__round__": _round, "reshape": _reshape, "transpose": _transpose, "astype": _astype,
+    "__contains__": _contains,
+    "__round__": _round, "__array_namespace__": array_api.array_namespace, "reshape": _reshape, "transpose": _transpose, "astype": _astype,
     "view": _view, "sort": _sort, "argsort": _argsort, "dot": _dot, "flatten": _flatten,
     "compress": _compress,
     "copy": _copy, "to_device": _to_device, "byteswap": _byteswap, "flat": property(_flat),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
@@ -25,11 +25,12 @@ from minijax.numpy.promotion import (
     as_dtype,
     broadcast_to_shape,
     canonical_shape,
+    cast,
     check_arraylike,
     converted,
     to_array,
 )
-from minijax.numpy.shapes import expanded
+from minijax.numpy.shapes import broadcast_to, expanded
 from minijax.transforms.explicit import split_as
 from minijax.transforms.library import library
 from minijax.transforms.transfer import device_put
@@ -71,6 +72,8 @@ def array(
         raise TypeError("array() takes two positional arguments: give copy, order, ndmin by name.")
     if order not in (None, "K"):
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
+    if copy and isinstance(object, np.ma.MaskedArray):  # a copy may leave the mask behind
+        object = np.asarray(object)
     out = _to_array(object, as_dtype(dtype, "array"), copy)
     if ndmin > out.ndim:
         out = expanded(out, range(ndmin - out.ndim))
@@ -90,6 +93,8 @@ def asarray(
     if order not in (None, "K"):
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
     dtype = as_dtype(dtype, "asarray")
+    if isinstance(a, np.ma.MaskedArray) and (copy or dtype is not None):
+        a = np.asarray(a)
     out = _to_array(a, dtype, bool(copy))
     if copy is False and out is not a and isinstance(a, Array):
         raise ValueError(
@@ -100,12 +105,12 @@ def asarray(
 
 def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
     if isinstance(x, Array):
-        out = x if dtype is None else converted(x, dtype)
+        out = x if dtype is None else cast(x, dtype)
         return copy_p.bind(out) if copied and out is x else out
     kind = type(x)
     if kind in _NUMBERS:
         if dtype is None:
-            return as_array(x)
+            return as_value(x)
         return _from_numbers(x, {kind}, dtype)
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
@@ -139,11 +144,8 @@ def _from_numpy(x: Any, dtype: Any) -> Array:
     if x.dtype.kind in "OSUMm":
         _through_numpy(x)
     if dtype is not None and dtype != x.dtype:
-        if x.dtype.kind == "c" and not dtypes.issubdtype(dtype, np.complexfloating):
-            x = x.real
-        with np.errstate(all="ignore"):
-            x = x.astype(dtype)
-    return as_array(x)
+        x = x.astype(dtype)  # NumPy warns of what is lost
+    return as_value(x)
 
 
 def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
@@ -152,7 +154,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
     if type(None) in kinds:
         raise ValueError("None is not a valid value for jnp.array: give numbers.")
     if not kinds:
-        return as_array(np.asarray(x, dtype or dtypes.float_()))
+        return as_value(np.asarray(x, dtype or dtypes.float_()))
     if kinds <= _NUMBERS.keys():
         return _from_numbers(x, kinds, dtype)
     leaves = [_leaf(leaf) for leaf in leaves]
@@ -164,7 +166,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
     )
     if plain and dtype is not None and local.context.trace is eval_trace:
         values = tree_util.tree_structure(x).unflatten([np.asarray(leaf) for leaf in leaves])
-        return as_array(np.array(values, dtype=dtype))
+        return as_value(np.array(values, dtype=dtype))
     return _stacked(x, dtype)
 
 
@@ -173,7 +175,7 @@ def _leaf(x: Any) -> Any:
     if hasattr(x, "__jax_array__") and not isinstance(x, Array):
         return _leaf(x.__jax_array__())
     if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
-        return x if hasattr(x, "dtype") else as_array(x)
+        return x if hasattr(x, "dtype") else as_value(x)
     return _through_numpy(x)
 
 
@@ -181,14 +183,13 @@ def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
     widest = next(kind for kind in (complex, float, int, bool) if kind in kinds)
     default = dtypes.canonicalize_dtype(_NUMBERS[widest])
     if dtype is None or dtype == default:
-        return as_array(np.array(x, dtype=default))
-    if widest is int:  # NumPy says which integers do not fit
-        return as_array(np.array(x, dtype=dtype))
+        return as_value(np.array(x, dtype=default))
+    to_real = widest is complex and not dtypes.issubdtype(dtype, np.complexfloating)
+    if widest is int or to_real or dtype.kind in "iub":  # NumPy says which numbers do not fit
+        return as_value(np.array(x, dtype=dtype))
     value = np.array(x, dtype=default)
-    if widest is complex and not dtypes.issubdtype(dtype, np.complexfloating):
-        value = value.real
     with np.errstate(all="ignore"):
-        return as_array(value.astype(dtype))
+        return as_value(value.astype(dtype))
 
 
 def _stacked(x: Any, dtype: Any) -> Array:
@@ -196,10 +197,10 @@ def _stacked(x: Any, dtype: Any) -> Array:
     if not isinstance(x, (list, tuple)):
         x = _leaf(x)
         x = to_array("array", x)
-        return x if dtype is None else converted(x, dtype)
+        return x if dtype is None else cast(x, dtype)
     parts = [_stacked(item, dtype) for item in x]
     if not parts:
-        return as_array(np.zeros((0,), dtype))
+        return as_value(np.zeros((0,), dtype))
     if any(part.shape != parts[0].shape for part in parts):
         raise ValueError(
             "setting an array element with a sequence: the parts have the shapes "
@@ -227,8 +228,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         return placed(copy_p.bind(x) if copy else x, device)
     if aval.dtype.kind == "c" and dtype.kind not in "cb":
         warnings.warn(
-            "Casting from complex to real dtypes will discard the imaginary part: take x.real.",
-            np.exceptions.ComplexWarning,
+            "Casting from complex to real dtypes discards the imaginary part, and will be an error "
+            "in future: take x.real.",
+            DeprecationWarning,
             stacklevel=2,
         )
     return placed(_astype(x, dtype), device)
@@ -253,6 +255,8 @@ def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: A
     if isinstance(dtype, dtypes.ExtendedDType):
         return filling.full_like(ShapedArray(sizes, dtype), value)
     found = dtypes.check_user_dtype_supported(dtype, name)
+    if found == dtypes.float0:  # a matter of NumPy: no device holds it
+        return np.zeros(sizes, found)
     return placed(_filled(sizes, value, found), device, out)
 
 
@@ -291,14 +295,27 @@ def full(
     check_arraylike("full", fill_value)
     sizes = canonical_shape(shape)
     _check_sizes("full", sizes)
-    out = _full(sizes, fill_value, as_dtype(dtype, "full"))
+    found = as_dtype(dtype, "full")
+    out = _full(sizes, _fitted(fill_value, found), found)
     return placed(out, device, out_sharding)
 
 
 @library(static=("shape", "dtype"))
 def _full(shape, fill_value, dtype):
     x = to_array("full", fill_value)
-    return broadcast_to_shape(x if dtype is None else converted(x, dtype), shape)
+    return broadcast_to(x if dtype is None else cast(x, dtype), shape)
+
+
+def _fitted(x: Any, dtype: Any) -> Any:
+    """A Python number to fill with: integers wrap around in the dtype, as NumPy's casts do."""
+    if type(x) is int and not isinstance(dtype, dtypes.ExtendedDType):
+        info = dtypes.iinfo(dtypes.int_())
+        if not info.min <= x <= info.max:
+            wrapped = np.asarray(x).astype(dtypes.int_() if dtype is None else dtype)[()]
+            return int(wrapped) if dtype is None else wrapped
+    elif type(x) is complex and getattr(dtype, "kind", "c") not in "cb":
+        return float(x)  # the TypeError of Python
+    return x
 
 
 def full_like(
@@ -323,6 +340,7 @@ def full_like(
         out_sharding = getattr(aval, "explicit", None)
     weak = dtype is None and getattr(aval, "weak_type", False)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
+    fill_value = _fitted(fill_value, found)
     return placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
 
 
@@ -405,7 +423,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def _np_dtype(dtype: Any) -> np.dtype:
-    return np.dtype(getattr(dtype, "dtype", dtype))
+    return np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
@@ -442,4 +460,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         raise TypeError(
             f"from_dlpack takes an object with __dlpack__ and __dlpack_device__; got {type(x)}."
         )
-    return placed(as_array(np.from_dlpack(x)), device)
+    return placed(as_value(np.from_dlpack(x)), device)

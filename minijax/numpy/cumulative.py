@@ -15,6 +15,7 @@ from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
     broadcast_to_shape,
+    cast,
     check_no_out,
     converted,
     number_like,
@@ -35,8 +36,8 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
     def body(a, axis, dtype, out):
         check_no_out(name, out)
         a = to_array(name, a)
-        if axis is None or not a.aval.ndim:
-            a, axis = ravel(a), 0 if axis is None else axis
+        if axis is None:
+            a, axis = ravel(a), 0
         axis = axis_of(axis, a.aval.ndim)
         dtype = as_dtype(dtype, name)
         if skipped is not None and dtypes.issubdtype(a.aval.dtype, np.inexact):
@@ -46,7 +47,7 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
         wanted = dtype
         if dtype == dtypes.bool_:
             dtype = dtypes.int_()
-        return converted(p.bind(converted(a, dtype), axis=axis, reverse=False), wanted)
+        return converted(p.bind(cast(a, dtype), axis=axis, reverse=False), wanted)
 
     return body
 
@@ -82,7 +83,7 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 
 
 def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
-    """The functions of the array API standard: integers widen, and scalars are refused."""
+    """The functions of the array API standard: sums of integers widen, and scalars are refused."""
     x = to_array(name, x)
     if not x.aval.ndim:
         raise ValueError(
@@ -97,7 +98,7 @@ def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim)
-    if dtype is None and dtypes.issubdtype(x.aval.dtype, np.integer):
+    if dtype is None and not identity and dtypes.issubdtype(x.aval.dtype, np.integer):
         unsigned = dtypes.issubdtype(x.aval.dtype, np.unsignedinteger)
         default = dtypes.uint() if unsigned else dtypes.int_()
         dtype = default if default.itemsize > x.aval.dtype.itemsize else None

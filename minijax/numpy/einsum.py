@@ -203,6 +203,8 @@ def _einsum(text, optimize, precision, preferred, out_sharding, *operands):
     dtype, weak = _result_type(arrays, preferred)
     if len(arrays) > 2 or any(len(set(labels)) < len(labels) for labels in inputs):
         arrays = promote_dtypes(*arrays) if preferred is None else arrays
+    if dtype != dtypes.bool_:  # truths are counted, not joined
+        arrays = [converted(x, dtype) if x.aval.dtype == dtypes.bool_ else x for x in arrays]
     terms = list(zip(inputs, arrays, strict=True))
     for position, step in enumerate(steps):
         chosen = [terms[i] for i in sorted(step)]

@@ -34,7 +34,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 def _scale(norm: str | None, sizes: Sequence[int], is_forward: bool) -> float:
     """What a transform that divides in the inverse only is to be multiplied with."""
-    count = prod(sizes)
+    count = prod(sizes) or 1
     if norm in (None, "backward"):
         return 1.0
     power = {"ortho": 0.5, "forward": 1.0}[norm]

@@ -144,6 +144,9 @@ def histogram(
     """
     if isinstance(bins, str):
         raise TypeError(f"histogram takes a number of bins, or their edges; got bins={bins!r}.")
+    if weights is not None:
+        check_arraylike("histogram", a, weights)
+        a, weights = promote_dtypes_inexact(a, weights)
     edges = histogram_bin_edges(a, bins, range)
     return _histogram(a, weights, edges, bool(density)), edges
 

@@ -20,7 +20,7 @@ from minijax.core.staging import JaxprTrace
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.lax.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from minijax.lax.filling import iota_p
 from minijax.lax.index_numbers import (
@@ -515,6 +515,7 @@ def warn_of_loss(x: Any, y: Any) -> None:
         return
     wide, _ = dtypes.lattice_result_type(x, y)
     if wide != dtype:
+        warn_if_complex(wide, dtype)
         mode = local.context.settings.numpy_dtype_promotion
         warnings.warn(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={wide} "

@@ -160,7 +160,7 @@ def _item(item: Any, position: int) -> Any:
             f"{dtypes.short_name(dtype)} at position {position}, indexer value {item}: convert it "
             "with .astype(int)."
         )
-    if hasattr(item, "__index__"):
+    if hasattr(item, "__index__") and not isinstance(item, type):
         return as_index(item)
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean "

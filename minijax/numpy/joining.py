@@ -14,8 +14,8 @@ from minijax.lax.joining import concatenate_p, split_p, stack_p, unstack_p
 from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
+    cast,
     check_no_out,
-    converted,
     promote_dtypes,
     to_array,
 )
@@ -45,7 +45,7 @@ def _parts(name: str, arrays: Any) -> list[Any]:
 def _one_dtype(name: str, parts: list[Any], dtype: Any) -> list[Any]:
     dtype = as_dtype(dtype, name)
     if dtype is not None:
-        return [converted(x, dtype) for x in parts]
+        return [cast(x, dtype) for x in parts]
     first = parts[0].aval.dtype
     if all(x.aval.dtype == first for x in parts) and not dtypes.is_extended(first):
         return parts

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.lax import arithmetic, slicing
 from minijax.lax.arithmetic import mul_p, sub_p
+from minijax.lax.compare import and_p
 from minijax.lax.dot import dot_general
 from minijax.lax.joining import stack_p
 from minijax.lax.shapes import squeeze_p
@@ -195,7 +196,8 @@ def outer(a, b, out=None):
     check_no_out("outer", out)
     check_arraylike("outer", a, b)
     a, b = promote_dtypes(to_array("outer", a), to_array("outer", b))
-    return mul_p.bind(expanded(ravel(a), (1,)), expanded(ravel(b), (0,)))
+    times = and_p if a.aval.dtype == dtypes.bool_ else mul_p
+    return times.bind(expanded(ravel(a), (1,)), expanded(ravel(b), (0,)))
 
 
 @library(static=("axes", "precision", "preferred_element_type", "out_sharding"))

@@ -302,13 +302,14 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     out = or_p.bind(and_p.bind(both_finite, near), eq_p.bind(a, b))
     if equal_nan:
         out = or_p.bind(out, and_p.bind(isnan(a), isnan(b)))
-    return out
+    return converted(out, dtypes.bool_)
 
 
 def _pair_for_isclose(a: Any, b: Any) -> list[Any]:
     check_arraylike("isclose", a, b)
     a, b = promote_dtypes(a, b)
-    if dtypes.issubdtype(get_aval(a).dtype, np.integer):
+    dtype = get_aval(a).dtype
+    if dtypes.issubdtype(dtype, np.integer) and dtypes.bit_width(dtype) >= 8:
         a, b = promote_dtypes(a, b, np.zeros((), dtypes.float_()))[:2]
     return [a, b]
 
@@ -345,7 +346,8 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     a1, a2 = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
     try:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
-    except ValueError:
+        dtypes.result_type(a1, a2)
+    except ValueError:  # they fit neither in shape nor in dtype
         return to_array("array_equiv", np.zeros((), bool))
     return _array_equiv(a1, a2)
 

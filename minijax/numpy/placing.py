@@ -20,6 +20,7 @@ from minijax.numpy.linear_algebra import diagonal_length
 from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
+    cast,
     converted,
     to_array,
 )
@@ -129,7 +130,7 @@ def _insert(arr, places, values, axis, scalar):
     count = places.aval.shape[0] if not scalar else values.aval.shape[axis]
     if not count:
         return arr
-    values = converted(values, arr.aval.dtype)
+    values = cast(values, arr.aval.dtype)
     sizes = list(arr.aval.shape)
     sizes[axis] = count
     values = broadcast_to(values, tuple(sizes))

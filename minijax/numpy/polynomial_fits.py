@@ -17,7 +17,7 @@ from minijax.numpy.promotion import check_arraylike, converted, promote_dtypes_i
 from minijax.numpy.ranges import arange, vander
 from minijax.numpy.searching import known
 from minijax.numpy.selecting import choose_where
-from minijax.numpy.shapes import roll
+from minijax.numpy.shapes import atleast_1d, roll
 from minijax.numpy.signal import convolve
 from minijax.numpy.sorting import argsort
 from minijax.transforms.library import library
@@ -30,7 +30,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     `strip_zeros` leaves leading zeros out, whose number must be known; else they give NaN.
     """
-    (p,) = promote_dtypes_inexact(to_array("roots", p))
+    (p,) = promote_dtypes_inexact(atleast_1d(to_array("roots", p)))
     if p.ndim != 1:
         raise ValueError(f"Input must be a rank-1 array; roots got shape {p.shape}.")
     if p.shape[0] < 2:
@@ -83,13 +83,15 @@ def _all_roots(p):
 def poly(seq_of_zeros):
     """The polynomial with these roots, or the characteristic one of a matrix. Source: numpy.poly."""
     check_arraylike("poly", seq_of_zeros)
-    (zeros_,) = promote_dtypes_inexact(to_array("poly", seq_of_zeros))
+    (zeros_,) = promote_dtypes_inexact(atleast_1d(to_array("poly", seq_of_zeros)))
     shape = zeros_.aval.shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
         zeros_ = linalg.eigvals(zeros_)
     elif len(shape) != 1:
         raise ValueError("input must be 1d or non-empty square 2d array: poly got "
                          f"shape {shape}.")  # fmt: skip
+    if not zeros_.aval.size:
+        return to_array("poly", np.ones((), zeros_.aval.dtype))
     out = to_array("poly", np.ones((1,), zeros_.aval.dtype))
     one = out
     for i in range(zeros_.aval.shape[0]):

@@ -23,16 +23,7 @@ can_cast = np.can_cast
 save = np.save
 savez = np.savez
 array_repr = np.array_repr
-
-
-def array_str(
-    a: Any,
-    max_line_width: int | None = None,
-    precision: int | None = None,
-    suppress_small: bool | None = None,
-) -> str:
-    """The text of an array's values. Source: numpy.array_str."""
-    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+array_str = np.array_str
 
 
 def isscalar(element: Any) -> bool:

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_array
+from minijax.arrays.array import as_array, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.transforms.primitives import broadcast_in_dim_p
 
 __all__ = [
-    "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape",
+    "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
     "check_arraylike", "check_no_out", "converted", "filled_like", "is_arraylike", "number_like", "promote", "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
@@ -58,7 +58,7 @@ def to_array(name: str, x: Any, position: int = 0) -> Any:
         check_arraylike(name, *[0] * position, x)
     if hasattr(x, "__jax_array__"):
         return to_array(name, x.__jax_array__(), position)
-    return as_array(x)
+    return as_value(x)
 
 
 def check_no_out(name: str, out: Any) -> None:
@@ -80,8 +80,8 @@ def as_dtype(dtype: Any, name: str) -> Any:
 
 def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     """An array or number in another dtype; it is not touched if it has that one already."""
-    aval = getattr(x, "aval", None)
-    if aval is not None:
+    if isinstance(x, Array):  # others may have an `aval` too
+        aval = x.aval
         if aval.dtype == dtype and (weak or not aval.weak_type):
             return x
     elif type(x) in _NUMBERS:
@@ -97,6 +97,12 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
 
 
+def cast(x: Any, dtype: Any) -> Any:
+    """As `converted`, where the dtype was asked for: says so if imaginary parts are lost."""
+    warn_if_complex(get_aval(x).dtype, dtype)
+    return converted(x, dtype)
+
+
 _default_kinds = {"f": float, "i": int, "c": complex}
 
 
@@ -105,7 +111,7 @@ def _number(x: Any, dtype: Any, weak: bool) -> Any:
     kind = dtype.kind
     if kind in _default_kinds:
         plain = _default_kinds[kind]
-        if dtypes.canonicalize_dtype(_NUMBERS[plain]) == dtype and type(x) is not complex:
+        if dtypes.canonicalize_dtype(_NUMBERS[plain]) == dtype and (weak or type(x) is not bool):
             return plain(x)
     default = dtypes.canonicalize_dtype(_NUMBERS[type(x)])
     try:
@@ -158,7 +164,7 @@ def settled(out: Any, *args: Any) -> Any:
 
 def _pair_of(x: Any) -> tuple[Any, bool]:
     """The dtype and weak type with which an argument enters promotion."""
-    aval = getattr(x, "aval", None)
+    aval = x.aval if isinstance(x, Array) else None  # others may have one too
     if aval is not None:
         return aval.dtype, aval.weak_type
     kind = type(x)
@@ -270,7 +276,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """An array or number broadcast to a shape that it is known to fit."""
     found = np.shape(x)
     if found == shape:
-        return x if isinstance(x, Array) else as_array(x)
+        return x if isinstance(x, Array) else as_value(x)
     lead = len(shape) - len(found)
     return broadcast_in_dim_p.bind(
         x, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape))), sharding=None
@@ -282,11 +288,8 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
 
 def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two arguments, checked, in one dtype and at one rank."""
-    try:
+    if isinstance(x, Array) and isinstance(y, Array):  # others may have an `aval` too
         a, b = x.aval, y.aval
-    except AttributeError:
-        pass
-    else:
         if a is b:
             return x, y
         same = a.dtype == b.dtype and a.weak_type == b.weak_type
@@ -301,12 +304,10 @@ def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def promote_pair_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two arguments, checked, in one floating or complex dtype and at one rank."""
-    try:
+    if isinstance(x, Array) and isinstance(y, Array):
         a = x.aval
         if a is y.aval and a.dtype.kind in "fc":
             return x, y
-    except AttributeError:
-        pass
     check_arraylike(name, x, y)
     x, y = promote_dtypes_inexact(x, y)
     if np.ndim(x) == np.ndim(y):
@@ -333,10 +334,9 @@ def promote_one(name: str, x: Any) -> Any:
 
 def promote_one_inexact(name: str, x: Any) -> Any:
     """One argument, checked, in a floating or complex dtype."""
-    aval = getattr(x, "aval", None)
-    if aval is None:
+    if not isinstance(x, Array):
         x = to_array(name, x)
-        aval = x.aval
+    aval = x.aval
     if aval.dtype.kind in "fc":
         return x
     dtype = dtypes.to_inexact_dtype(aval.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_array
+from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.trace import eval_trace
@@ -65,8 +65,13 @@ def arange(
     """
     if type(start) is int and 0 < start <= _ON_HOST and stop is step is dtype is device is None:
         if out_sharding is None and local.context.trace is eval_trace:
-            return as_array(np.arange(start, dtype=dtypes.int_()))
+            return array_from_numpy(np.arange(start, dtype=dtypes.int_()), explicit=None)
     dtype = as_dtype(dtype, "arange")
+    if any(np.iscomplexobj(x) for x in (start, stop, step)):
+        raise ValueError(
+            f"jnp.arange takes no complex bounds; got {start!r}, {stop!r}, {step!r}: make the range "
+            "of real numbers, and convert it."
+        )
     bounds = [_known(x, name) for x, name in ((start, "start"), (stop, "stop"), (step, "step"))]
     if stop is None and step is None:
         bounds = [None, bounds[0], None]
@@ -110,7 +115,8 @@ def _range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
         if isinstance(first, (int, np.integer)) and isinstance(by, (int, np.integer)):
             last = int(first) + int(by) * length
             if abs(last) < 1 << 62:
-                return as_array(np.arange(int(first), last, int(by)).astype(dtype))
+                made = np.arange(int(first), last, int(by)).astype(dtype)
+                return array_from_numpy(made, explicit=None)
     return _iota_range(start, step, length, dtype)
 
 
@@ -433,10 +439,9 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     vectors = [to_array("meshgrid", x) for x in xi]
-    if any(x.aval.ndim > 1 for x in vectors):
+    if any(x.aval.ndim != 1 for x in vectors):
         raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes: "
                          f"{[x.aval.shape for x in vectors]}.")  # fmt: skip
-    vectors = [ravel(x) for x in vectors]
     count = len(vectors)
     places = list(range(count))
     if indexing == "xy" and count >= 2:
@@ -482,6 +487,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got {x.shape}.")
         if x.dtype == dtypes.bool_:
             x = asarray(np.nonzero(np.asarray(x))[0])
+        elif not x.size:  # as NumPy has it
+            x = asarray(np.zeros((0,), dtypes.int_()))
         out.append(_along(x, place, len(args)))
     return tuple(out)
 

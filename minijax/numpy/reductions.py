@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
+from minijax.lax.compare import and_p, or_p
 from minijax.lax.reductions import (
     argmax_p,
     argmin_p,
@@ -35,6 +36,7 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_shapes,
     broadcast_to_shape,
+    cast,
     check_arraylike,
     check_no_out,
     converted,
@@ -43,7 +45,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.selecting import choose_where
-from minijax.numpy.shapes import expanded, ravel
+from minijax.numpy.shapes import broadcast_to, expanded, ravel
 from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p
 
@@ -99,13 +101,16 @@ def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Calla
         a = to_array(name, a)
         working, result = _sum_dtype(a, as_dtype(dtype, name), promote_integers)
         axes = axes_of(axis, a.aval.ndim)
-        a = converted(a, working)
+        a = cast(a, working)
         if where is not None:
             a = choose_where(mask_of(name, where), a, number_like(a, identity))
             axes = axes_of(axis, a.aval.ndim)
-        total = reduce(a, axes)
+        truths = a.aval.dtype == dtypes.bool_  # asked for: their sum is "or", their product "and"
+        total = (reduce_and_p if identity else reduce_or_p).bind(a, axes=axes) if truths else None
+        total = reduce(a, axes) if total is None else total
         if initial is not None:
-            total = combine.bind(_initial(name, initial, working), total)
+            join = (and_p if identity else or_p) if truths else combine
+            total = join.bind(_initial(name, initial, working), total)
         return kept(converted(total, result), axes, keepdims)
 
     return body
@@ -300,6 +305,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     result = dtypes.to_inexact_dtype(a.aval.dtype) if dtype is None else dtype
     working = wide(result) if dtype is None else dtype
     where = mask_of("mean", where)
+    where = None if where is None else broadcast_to(where, a.aval.shape)
     axes = axes_of(axis, a.aval.ndim)
     total = sum(a, axis, working, None, keepdims, where=where)
     count = count_of(a, axes, where, working, keepdims)
@@ -321,6 +327,8 @@ def _var_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
         working = dtypes.to_inexact_dtype(dtype)
     else:
         working = dtypes.to_inexact_dtype(found)
+    if dtype is not None and working.kind == "c":  # asked for
+        return working, working
     return wide(working), dtypes.to_real_dtype(working)
 
 
@@ -344,7 +352,7 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
         squared = arithmetic.real(mul_p.bind(centered, arithmetic.conj(centered)))
     else:
         squared = arithmetic.square(centered)
-    working = dtypes.to_real_dtype(working)
+    working = squared.aval.dtype
     total = sum(squared, axes, working, keepdims=keepdims, where=where)
     count = count_of(a, axes, where, working, keepdims)
     if isinstance(count, int) and isinstance(ddof, (int, float)):

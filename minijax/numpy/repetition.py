@@ -63,13 +63,20 @@ def _needs_length(repeats: Any) -> Exception:
     )
 
 
+def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
+    """The array and the axis to repeat along; a scalar counts as one element, whatever the axis."""
+    a = to_array(name, a)
+    if axis is None or not a.aval.ndim:
+        return ravel(a), 0
+    return a, axis_of(axis, a.aval.ndim)
+
+
 @library(static=("repeats", "axis", "total"))
 def _repeat_each(a, repeats, axis, total):
-    a = to_array("repeat", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.aval.ndim)
+    a, axis = _along("repeat", a, axis)
     sizes = a.aval.shape
+    if repeats < 0:
+        raise TypeError(f"repeat: the number of repeats must be nonnegative, got {repeats}.")
     longer = (*sizes[: axis + 1], repeats, *sizes[axis + 1 :])
     kept = tuple([i for i in range(len(longer)) if i != axis + 1])
     out = broadcast_in_dim_p.bind(a, shape=longer, broadcast_dimensions=kept, sharding=None)
@@ -92,10 +99,7 @@ def _extended(x: Any, axis: int, total: int) -> Any:
 
 @library(static=("axis", "total"))
 def _repeat_by(a, repeats, axis, total):
-    a = to_array("repeat", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.aval.ndim)
+    a, axis = _along("repeat", a, axis)
     length = a.aval.shape[axis]
     repeats = to_array("repeat", repeats)
     if repeats.ndim > 1 or repeats.size not in (1, length):

@@ -115,7 +115,8 @@ def _nonzero_of_size(a, fill_value, size):
     dtype = dtypes.int_()
     count = mask.aval.size
     if not size or not count:
-        return tuple([broadcast_to_shape(converted(v, dtype), (size,)) for v in fill_value])
+        filled = [broadcast_to_shape(converted(v, dtype), (size,)) for v in fill_value]
+        return tuple([converted(x, dtype) for x in filled])
     # How many elements have each rank; of the first few ranks, as many as were asked for. An element
     # is preceded by all that have a rank of no more than its own.
     rank = cumsum(reshaped(mask, (count,)))
@@ -220,7 +221,8 @@ def _choose(a, choices, mode):
     shape = broadcast_shapes(a.aval.shape, *[np.shape(x) for x in choices])
     a = broadcast_to_shape(a, shape)
     choices = [broadcast_to_shape(x, shape) for x in choices]
-    return compare.select_n(converted(a, dtypes.int32), *choices)
+    out = compare.select_n(converted(a, dtypes.int32), *choices)
+    return converted(out, out.aval.dtype)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
@@ -243,16 +245,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             f"{len(cases)}"
         )
     outs = [_case(case, x, args, kw) for case in cases]
-    return _piecewise(conditions, outs)
+    return _piecewise(conditions, outs, x.shape)
 
 
 def _stacked_conditions(condlist: Any) -> list[Any]:
-    if isinstance(condlist, (Array, np.ndarray)) and np.ndim(condlist) <= 1:
-        return [asarray(condlist)]
-    conditions = list(condlist)
-    if conditions and all(isinstance(c, (bool, np.bool_)) for c in conditions):
-        return [asarray(conditions)]
-    return [asarray(c) for c in conditions]
+    return [asarray(c) for c in condlist]
 
 
 def _case(case: Any, x: Any, args: tuple, kw: dict) -> Any:
@@ -260,12 +257,12 @@ def _case(case: Any, x: Any, args: tuple, kw: dict) -> Any:
     return converted(to_array("piecewise", value), x.dtype)
 
 
-@library
-def _piecewise(conditions, outs):
+@library(static=("shape",))
+def _piecewise(conditions, outs, shape):
     rest, *outs = outs
     out = rest
-    shape = broadcast_shapes(*[c.aval.shape for c in conditions], *[x.aval.shape for x in outs])
-    out = broadcast_to_shape(out, broadcast_shapes(shape, out.aval.shape))
+    sizes = [x.aval.shape for x in (*conditions, *outs, out)]
+    out = broadcast_to_shape(out, broadcast_shapes(shape, *sizes))
     for condition, value in zip(conditions, outs, strict=True):
         out = choose_where(truth(condition), value, out)
     return out

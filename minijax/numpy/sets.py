@@ -252,11 +252,13 @@ def setdiff1d(
 ) -> Array:
     """The elements of the first that are not in the second. Source: numpy.setdiff1d."""
     one, two = _pair("setdiff1d", ar1, ar2)
+    dtype = to_array("setdiff1d", ar1).dtype
     if size is None:
         values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
-        return as_array(np.setdiff1d(*values, assume_unique=assume_unique).astype(one.dtype))
+        return as_array(np.setdiff1d(*values, assume_unique=assume_unique).astype(dtype))
     fill_value = 0 if fill_value is None else fill_value
-    return _setdiff_of_size(one, two, fill_value, int(size), bool(assume_unique))
+    out = _setdiff_of_size(one, two, fill_value, int(size), bool(assume_unique))
+    return converted(out, dtype)
 
 
 @library(static=("size", "assume_unique"))

@@ -7,6 +7,7 @@ in `padding`.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     canonical_shape,
     check_arraylike,
+    is_arraylike,
     promote_one,
     to_array,
 )
@@ -40,27 +42,32 @@ __all__ = [
 
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array. Source: numpy.shape."""
-    if not hasattr(a, "shape"):
-        check_arraylike("shape", a)
-    return tuple(np.shape(a))
+    return _shape_of("shape", a)
 
 
 def ndim(a: Any) -> int:
     """The number of axes. Source: numpy.ndim."""
-    if not hasattr(a, "ndim"):
-        check_arraylike("ndim", a)
-    return np.ndim(a)
+    return len(_shape_of("ndim", a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, in all or along some axes. Source: numpy.size."""
-    if not hasattr(a, "shape"):
-        check_arraylike("size", a)
-    sizes = np.shape(a)
+    sizes = _shape_of("size", a)
     out = 1
     for one in axes_of(axis, len(sizes)):
         out *= sizes[one]
     return out
+
+
+def _shape_of(name: str, a: Any) -> tuple[int, ...]:
+    if not hasattr(a, "shape") and not is_arraylike(a):
+        warnings.warn(
+            f"jnp.{name} of a {type(a).__name__} will be an error in future, as of all functions: "
+            "convert it with minijax.numpy.asarray(...), or use NumPy's function.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return tuple(np.shape(a))
 
 
 # -- reshape ----------------------------------------------------------------------------------

@@ -13,9 +13,10 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.custom_derivatives import custom_jvp
 from minijax.lax import arithmetic, compare
 from minijax.lax.convolution import conv_general_dilated
-from minijax.lax.special import bessel_i0e
+from minijax.lax.special import bessel_i0e, bessel_i1e
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.division import divide, remainder
@@ -153,7 +154,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
 @library(static=("axis",))
 def _gradient(f, spacings, axis):
-    f = promote_one_inexact("gradient", f)
+    check_arraylike("gradient", f, *spacings)
+    f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *spacings)
     axes = axes_of(axis, f.aval.ndim)
     if not axes:
         return []
@@ -227,6 +229,9 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
     """With jumps of more than half a period taken back. Source: numpy.unwrap."""
     p = to_array("unwrap", p)
+    if p.aval.dtype.kind == "c":
+        raise ValueError("jnp.unwrap does not support complex inputs: unwrap jnp.angle(p).")
+    p, _ = promote_dtypes(p, period)
     if discont is None:
         discont = divide(period, 2)
     if dtypes.issubdtype(p.aval.dtype, np.integer):
@@ -325,8 +330,20 @@ def i0(x):
     x = promote_one_inexact("i0", x)
     if not dtypes.issubdtype(x.aval.dtype, np.floating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.aval.dtype}")
+    return _i0(x)
+
+
+@custom_jvp
+def _i0(x):
     size = arithmetic.abs(x)
     return arithmetic.mul_p.bind(ufuncs.exp(size), bessel_i0e(size))
+
+
+@_i0.defjvp
+def _(primals, tangents):  # by the chain rule the corner of abs would show at zero
+    (x,), (t,) = primals, tangents
+    slope = arithmetic.mul_p.bind(ufuncs.exp(arithmetic.abs(x)), bessel_i1e(x))
+    return _i0(x), arithmetic.mul_p.bind(t, slope)
 
 
 def _window(name: str, count: Any) -> tuple[Array, int]:

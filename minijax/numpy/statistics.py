@@ -51,7 +51,8 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
         out = reductions.mean(a, axis, keepdims=keepdims)
         axes = axes_of(axis, a.aval.ndim)
         count = reductions.count_of(a, axes, None, None)
-        total = broadcast_to_shape(converted(count, out.aval.dtype), out.aval.shape)
+        count = np.asarray(count).astype(out.aval.dtype)[()]
+        total = broadcast_to_shape(count, out.aval.shape)
         return (out, total) if returned else out
     weights = to_array("average", weights, 2)
     a, weights = promote_dtypes_inexact(a, weights)
@@ -297,9 +298,9 @@ def _variables(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
     m = to_array(name, m)
     if m.aval.ndim > 2:
         raise ValueError(f"m has more than 2 dimensions: {name} got shape {m.aval.shape}.")
-    m = atleast_2d(m)
-    if not rowvar and m.aval.shape[0] != 1:
+    if not rowvar and m.aval.ndim == 2:
         m = transpose_p.bind(m, permutation=(1, 0))
+    m = atleast_2d(m)
     return m if dtype is None else converted(m, dtype)
 
 

@@ -27,7 +27,7 @@ from minijax.lax.shapes import (
 )
 from minijax.lax.slicing import slice_in_dim
 from minijax.numpy.division import remainder
-from minijax.numpy.index_plans import Options, wrapped, write
+from minijax.numpy.index_plans import Options, warn_of_loss, wrapped, write
 from minijax.numpy.index_terms import parse
 from minijax.numpy.promotion import check_arraylike, check_no_out, to_array
 from minijax.transforms.library import library
@@ -88,8 +88,7 @@ def take(
     if mode not in _MODES:
         raise ValueError(f"Invalid mode {mode!r} for np.take: it is one of {_MODES}.")
     x, places = to_array("take", a), _places("take", indices)
-    if axis is None or not x.ndim:
-        canonical_axis(axis or 0, max(x.ndim, 1))
+    if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
     size, count = x.shape[axis], places.ndim
@@ -241,6 +240,7 @@ def _put(a, ind, v, mode):
     x, places, values = to_array("put", a), to_array("put", ind, 1), to_array("put", v, 2)
     if not (x.size and places.size and values.size):
         return x
+    warn_of_loss(x, values)
     if not dtypes.issubdtype(places.dtype, np.integer):
         raise TypeError(f"put: ind must have integer type, got {places.aval.str_short()}.")
     places = reshape(_places("put", places), (places.size,))
@@ -283,6 +283,7 @@ def put_along_axis(
 def _put_along_axis(arr, indices, values, axis, mode):
     x, places = to_array("put_along_axis", arr), to_array("put_along_axis", indices, 1)
     values = to_array("put_along_axis", values, 2)
+    warn_of_loss(x, values)
     shape = x.shape
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0

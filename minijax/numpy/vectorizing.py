@@ -71,7 +71,12 @@ def vectorize(
                     f"wrong number of positional arguments: expected {len(inputs)}, got "
                     f"{len(args)} {error_context}"
                 )
-        arrays = [None if x is None else to_array("vectorize", x, i) for i, x in enumerate(args)]
+        missing = {i for i, x in enumerate(args) if x is None}
+        if missing and signature is not None:
+            raise ValueError(
+                f"Cannot pass None at locations {missing} with {signature=}: name them in excluded."
+            )
+        arrays = [None if x is None else asarray(x) for x in args]
         return _map(fun, arrays, inputs, outputs, error_context)
 
     return wrapped
@@ -199,8 +204,8 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     def apply(vector):
         return asarray(func1d(vector, *args, **kwargs))
 
-    for _ in range(rank - axis - 1):
-        apply = vmap(apply, in_axes=1, out_axes=-1)
+    for place in range(1, rank - axis):
+        apply = vmap(apply, in_axes=1, out_axes=-place)
     for _ in range(axis):
         apply = vmap(apply, in_axes=0, out_axes=0)
     return apply(arr)

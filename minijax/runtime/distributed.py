@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.config import local
-from minijax.runtime import platforms
+from minijax.runtime import platforms, plugins
 from minijax.runtime.versions import _jax
 
 __all__ = ["Place", "initialize", "is_initialized", "shutdown", "state"]
@@ -202,6 +202,8 @@ def initialize(
         ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
         state.visible_devices = found.local_device_ids if ids is None else ids
         platforms.client_options.update(_cpu_options(client, number, count))
+        plugins.joined.client, plugins.joined.visible = client, state.visible_devices
+        plugins.joined.options = {"node_id": number, "num_nodes": count}
         atexit.register(shutdown)
 
 

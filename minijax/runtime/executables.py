@@ -12,6 +12,7 @@ import numpy as np
 from minijax import errors
 from minijax.config import local
 from minijax.runtime import sharding as shardings
+from minijax.runtime.agreement import check_agreement
 from minijax.runtime.cache import disk_cache, program_key
 from minijax.runtime.versions import (
     CompileOptions,
@@ -58,6 +59,38 @@ def compile_options(
     return options
 
 
+def bare_options(
+    replicas: int, partitions: int, assignment: Any, overrides: dict[str, Any] | None,
+    profile: bytes | None,
+) -> CompileOptions:  # fmt: skip
+    """XLA's options for a program over devices that are given by number, or not yet."""
+    options = CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = replicas
+    options.num_partitions = build.num_partitions = partitions
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    if assignment is not None:
+        numbers = np.asarray(assignment)
+        for name, place, wanted in (("replicas", 0, replicas), ("partitions", 1, partitions)):
+            if numbers.ndim != 2 or numbers.shape[place] != wanted:
+                raise ValueError(
+                    f"device_assignment does not match num_{name}: {assignment} vs {wanted}."
+                )
+        options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+        build.device_assignment = options.device_assignment
+    if profile is not None:
+        build.fdo_profile = profile
+    if overrides:
+        options.env_option_overrides = list(overrides.items())
+    return options
+
+
+def inspecting(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
+    """What a program carries to tell of a sharding when it is compiled, and what must live on."""
+    return _jax.encode_inspect_sharding_callback(callback), callback
+
+
+transformations: set[tuple] = set()  # passes that were added to XLA's
 _in_memory: dict[tuple, Any] = {}
 _pending: dict[tuple, threading.Lock] = {}
 _MOST_IN_MEMORY = 4096
@@ -97,6 +130,7 @@ def compile_module(
     with _pending.setdefault(key, threading.Lock()):  # threads that want the same one wait for it
         executable = _in_memory.get(key)
         if executable is None:
+            check_agreement(text, devices)
             options = compile_options(devices, spmd=spmd, overrides=overrides)
             executable = _compile(text, devices, options, cached)
             if len(_in_memory) >= _MOST_IN_MEMORY:
@@ -109,7 +143,7 @@ def compile_module(
 def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -> Any:
     """From the disk if it is there, else compiled and kept."""
     client, device_list = devices[0].client, shardings.device_list(devices)
-    kept = disk_cache() if cached else None
+    kept = disk_cache() if cached and not transformations else None
     if kept is None:
         return client.compile_and_load(text, device_list, options)
     key = program_key(text, devices, options)

@@ -1,14 +1,17 @@
 """Platforms and their devices: clients of jaxlib, made the first time that something asks.
 
-May import the ground floor and `runtime.versions`.
+May import the ground floor, `runtime.versions` and `runtime.plugins`. Where a platform is not asked
+for by name and cannot be started, the next is taken, silently: the CPU is always there.
 """
 
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any
 
 from minijax.config import local
+from minijax.runtime import gpus, plugins
 from minijax.runtime.versions import xla_client
 
 __all__ = [
@@ -27,9 +30,10 @@ __all__ = [
 ]
 
 _lock = threading.RLock()
-_clients: dict[str, Any] = {}
-_failures: dict[str, str] = {}
+_clients: dict[str, Any] = {}  # the preferred one first
+_failures: dict[tuple[str, str], str] = {}  # by platform and source: why it did not start
 _ALIASES = {"gpu": ("cuda", "rocm", "gpu")}
+_NVIDIA = ("cuda", "gpu")
 Device = xla_client.Device
 
 
@@ -43,47 +47,110 @@ def _make_cpu_client():
     return xla_client.make_cpu_client(asynchronous=settings.cpu_enable_async_dispatch, **options)
 
 
-_factories = {"cpu": _make_cpu_client}
+plugins.add(plugins.Candidate("cpu", "jaxlib", 0, _make_cpu_client))
 
 
-def _wanted_platforms() -> list[str]:
-    """The platforms to start, the preferred one first."""
+def _asked() -> list[str]:
+    """The platforms that the setting names, in its order."""
     asked = local.context.settings.platforms
-    if asked:
-        return [name.strip() for name in asked.split(",") if name.strip()]
-    return [name for name in _factories if name != "cpu"] + ["cpu"]
+    return [name.strip() for name in asked.split(",") if name.strip()] if asked else []
 
 
 def _start() -> dict[str, Any]:
     with _lock:
-        if _clients:
-            return _clients
-        explicit = local.context.settings.platforms
-        for name in _wanted_platforms():
-            factory = _factories.get(name)
-            if factory is None:
-                if explicit:
-                    raise RuntimeError(_unknown_platform(name))
-                continue
-            try:
-                _clients[name] = factory()
-            except Exception as error:
-                _failures[name] = str(error)
-                if explicit:
-                    raise RuntimeError(
-                        f"Unable to initialize backend {name!r}: {error}. Set JAX_PLATFORMS to a "
-                        "platform that this machine has, or leave it unset."
-                    ) from error
         if not _clients:
-            raise RuntimeError(f"No platform could be started: {_failures}")
+            asked = _asked()
+            _clients.update(_start_asked(asked) if asked else _start_all())
         return _clients
 
 
-def _unknown_platform(name: str) -> str:
-    failed = "".join(f"; {key} failed: {why}" for key, why in _failures.items())
+def _start_asked(asked: list[str]) -> dict[str, Any]:
+    """What the setting names, and an error for what does not start."""
+    started: dict[str, Any] = {}
+    missing: list[str] = []
+    for name in asked:
+        found = _start_named(name)
+        if found is None:
+            missing.append(name)
+        else:
+            started.setdefault(*found)
+    for name in missing:
+        # "cuda,cpu" is how programs ask for a GPU of NVIDIA's where there is one.
+        if not started or name not in _NVIDIA or gpus.is_present("cuda"):
+            raise RuntimeError(
+                f"Unable to initialize backend {name!r} (set JAX_PLATFORMS='' to automatically "
+                f"choose an available backend). {_told(name)}"
+            )
+    return started
+
+
+def _start_all() -> dict[str, Any]:
+    """All platforms that there is hardware for; the CPU is always one of them."""
+    plugins.discover()
+    best = {name: max(c.priority for c in found) for name, found in plugins.candidates.items()}
+    started: dict[str, Any] = {}
+    for name in sorted(best, key=lambda name: -best[name]):
+        found = _start_named(name)
+        if found is not None:
+            started.setdefault(*found)
+            continue
+        loud = [c.source for c in plugins.candidates[name] if not c.quiet]
+        if loud:
+            raise RuntimeError(f"Unable to initialize backend {name!r}: {_told(name)}")
+        if gpus.is_present(name):
+            warnings.warn(
+                f"There is a GPU here, but it is not used: {_told(name)}", RuntimeWarning,
+                stacklevel=2,
+            )  # fmt: skip
+    if not started:
+        raise RuntimeError(f"No platform could be started: {_told('cpu')}")
+    return started
+
+
+def _start_named(platform: str) -> tuple[str, Any] | None:
+    """A platform by its name or alias: the name of the client that it has, and the client."""
+    if platform != "cpu":
+        plugins.discover()
+    for name in _ALIASES.get(platform, (platform,)):
+        for candidate in plugins.candidates.get(name, ()):
+            if (name, candidate.source) in _failures:
+                continue
+            try:
+                client = candidate.make()
+            except Exception as error:
+                _failures[name, candidate.source] = plugins.told(error)
+                continue
+            if client is not None:
+                return name, client
+            _failures[name, candidate.source] = "its factory gave no client"
+    return None
+
+
+def _told(platform: str) -> str:
+    """Why a platform is not there: all that was found, and why each did not do."""
+    if any(name in plugins.candidates for name in _ALIASES.get(platform, (platform,))):
+        opening = f"Backend {platform!r} failed to start."
+    else:
+        known = sorted({"cpu", *plugins.candidates})
+        opening = f"Backend {platform!r} is not in the list of known backends: {known}."
+    lines = [f"{source} ({name}): {why}" for (name, source), why in _failures.items()]
+    lines += [f"{source}: {why}" for source, why in plugins.problems.items()]
+    if not lines:
+        return f"{opening} No plug-in was found in the entry points or the package 'jax_plugins'."
+    return "\n  ".join(
+        [f"{opening} The plug-ins that were found, and why each is not used:", *lines]
+    )
+
+
+def _missing(platform: str) -> str:
+    asked = _asked()
+    if asked and platform not in asked:
+        why = f"The setting jax_platforms={','.join(asked)!r} leaves it out."
+    else:
+        why = _told(platform)
     return (
-        f"Unknown backend {name!r}: the platforms known here are {sorted(_factories)}{failed}. "
-        "Install the plug-in of that platform, or name one of these."
+        f"Unknown backend {platform!r}. Available backends are {list(_clients)}: name one of these, "
+        f"or install the plug-in of that platform, such as jax-cuda12-plugin[with-cuda]. {why}"
     )
 
 
@@ -102,11 +169,13 @@ def backend(platform: str | Any | None = None) -> Any:
     for name in _ALIASES.get(platform, (platform,)):
         if name in clients:
             return clients[name]
-        if name in _factories and name not in _failures:
-            with _lock:
-                clients[name] = _factories[name]()
-            return clients[name]
-    raise RuntimeError(_unknown_platform(platform))
+    asked = _asked()
+    if platform == "cpu" or not asked or platform in asked:  # registered since, or left to itself
+        with _lock:
+            found = _start_named(platform)
+            if found is not None:
+                return clients.setdefault(*found)
+    raise RuntimeError(_missing(platform))
 
 
 def started() -> bool:

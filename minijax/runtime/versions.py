@@ -5,15 +5,17 @@ May import jaxlib only.
 
 from __future__ import annotations
 
+from jaxlib import _ifrt_proxy as ifrt_proxy
 from jaxlib import _jax, xla_client
 from jaxlib import version as _version
 
-__all__ = ["approx_top_k_size", "jaxlib_version", "result_handler"]
+__all__ = ["approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler"]
 
 jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
 jaxlib_version_text: str = _version.__version__
 HloSharding = xla_client.HloSharding
 CompileOptions = xla_client.CompileOptions
+Client = _jax.Client
 
 
 def _skip_checks_is_known() -> bool:

@@ -38,8 +38,15 @@ sharding_constraint_p.sharding(in_shape_rule)
 
 @sharding_constraint_p.shape_rule
 def _(x, *, sharding):
+    """Over explicit axes the type is what was asked for; its own where that is left open."""
     sharding.shard_shape(x.shape)
-    return x
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return x
+    asked = [*sharding.spec, *[None] * (x.ndim - len(sharding.spec))]
+    pairs = zip(asked, parts_of(x), strict=True)
+    return x.update(
+        sharding=sharding.with_spec([own if part is UNCONSTRAINED else part for part, own in pairs])
+    )
 
 
 @sharding_constraint_p.impl
@@ -86,7 +93,7 @@ def constrained(x: Any, sharding: Any, *, asserts: bool = False) -> Any:
     """
     if sharding is None or not hasattr(get_aval(x), "shape") or get_aval(x).dtype.kind == "V":
         return x
-    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
         if asserts:
             return _asserted(x, sharding)
         if sharding.explicit_part(np.ndim(x)) != getattr(get_aval(x), "explicit", None):
@@ -104,9 +111,7 @@ def _asserted(x: Any, sharding: NamedSharding) -> Any:
             f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to shard your input "
             "to the sharding you want."
         )
-    if sharding.mesh.are_all_axes_explicit:
-        return x
-    return sharding_constraint_p.bind(x, sharding=sharding)
+    return x
 
 
 # -- types that say it -----------------------------------------------------------------------------

@@ -300,7 +300,7 @@ class FlatBackward(Rule):
         ]
 
     def spread(self, found: Any, in_tree: Any) -> list[Any]:
-        """The leaves of a result; None stands for zeros of any structure."""
+        """The leaves of a result, a prefix of the arguments; None stands for zeros."""
         if isinstance(found, list):
             found = tuple(found)
         leaves, tree = tree_util.flatten(found)
@@ -308,7 +308,7 @@ class FlatBackward(Rule):
             return leaves
         leaves, prefix = tree_util.flatten(found, lambda x: x is None)
         out: list[Any] = []
-        if found is not None and _spread(prefix, in_tree, iter(leaves), out):
+        if isinstance(found, tuple) and _spread(prefix, in_tree, iter(leaves), out):
             return out
         raise TypeError(
             f"Custom VJP bwd rule {self!r} of {fun_name(self.call.fun)} must produce an output "
@@ -338,15 +338,10 @@ class FlatBackward(Rule):
 
 
 def _spread(prefix: Any, full: Any, leaves: Iterator[Any], out: list[Any]) -> bool:
+    """Repeat each leaf for the leaves that it stands for; whether `prefix` is a prefix of `full`."""
     node, full_node = prefix.node_data(), full.node_data()
     if node is None:
-        leaf = next(leaves)
-        if leaf is None:
-            out += [None] * full.num_leaves
-        elif full_node is None:
-            out.append(leaf)
-        else:
-            return False
+        out += [next(leaves)] * full.num_leaves
         return True
     children, full_children = prefix.children(), full.children()
     return (

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.staging import PartialTrace, recording_trace
+from minijax.core.source import named_scope
+from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, fun_name
@@ -36,11 +37,8 @@ def as_result(x: Any) -> Any:
         return x
     if getattr(x, "dtype", None) == dtypes.float0:
         return np.asarray(x)
-    if local.context.trace is eval_trace:
-        return as_array(x)
-    if isinstance(x, (np.generic, int, float, complex)):
-        trace = recording_trace()
-        return as_array(x) if trace is None else trace.literal(x)
+    if local.context.trace is eval_trace or isinstance(x, (np.generic, int, float, complex)):
+        return as_value(x)
     return x
 
 
@@ -55,11 +53,15 @@ def check_callable(fun: Any) -> None:
 
 
 class _Flat:
-    """A function on the leaves of its arguments; keeps the structure of what it returned last."""
+    """A function on the leaves of its arguments; keeps the structure of what it returned last.
+
+    Of its auxiliary data only tracers take part: the rest may be anything, and is handed on.
+    """
 
     def __init__(self, fun: Callable, in_tree: Any, has_aux: bool, transform: str):
         self.fun, self.in_tree, self.has_aux, self.transform = fun, in_tree, has_aux, transform
         self.out_tree = self.aux_tree = None
+        self.aux: list[Any] = []
         self.count = 0
 
     def __call__(self, *leaves):
@@ -74,16 +76,18 @@ class _Flat:
                 f"(output, auxiliary data); got {_what(out)}."
             )
         outs, self.out_tree = tree_util.flatten(out[0])
-        aux, self.aux_tree = tree_util.flatten(out[1])
+        self.aux, self.aux_tree = tree_util.flatten(out[1])
         self.count = len(outs)
-        return [*outs, *aux]
+        return [*outs, *[x for x in self.aux if isinstance(x, Tracer)]]
 
     def results(self, outs: Sequence[Any]) -> tuple[Any, Any]:
         """Output and auxiliary data as trees."""
         out = self.out_tree.unflatten([as_result(x) for x in outs[: self.count]])
         aux = None
         if self.has_aux:
-            aux = self.aux_tree.unflatten(outs[self.count :])
+            traced = iter(outs[self.count :])
+            aux = [next(traced) if isinstance(x, Tracer) else x for x in self.aux]
+            aux = self.aux_tree.unflatten(aux)
         return out, aux
 
 
@@ -127,7 +131,8 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
         )
     pairs = [_tangent_for(x, t) for x, t in zip(leaves, tangent_leaves, strict=True)]
     flat = _Flat(fun, in_tree, has_aux, "jvp")
-    outs, outs_dot = jvp_flat(flat, leaves, pairs)
+    with named_scope("jvp()"):
+        outs, outs_dot = jvp_flat(flat, leaves, pairs)
     out, aux = flat.results(outs)
     dots = [as_result(_instantiated(t, x)) for t, x in zip(outs_dot, outs, strict=True)]
     tangent_out = flat.out_tree.unflatten(dots[: flat.count])
@@ -275,7 +280,7 @@ class Pullback:
         """Cotangents of all inputs from those of the outputs that depend on them."""
         jaxpr = self.closed.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        found = iter(backward_pass(jaxpr, self.closed.consts, args, given))
+        found = iter(backward_pass(jaxpr, self.closed.consts, args, given, outermost=True))
         return [
             float0_zeros(aval.shape)
             if aval.to_tangent_aval().dtype == dtypes.float0
@@ -566,7 +571,7 @@ class _Transposed(Pullback):
     def pull(self, given):
         jaxpr = self.closed.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        found = backward_pass(jaxpr, self.closed.consts, args, given)
+        found = backward_pass(jaxpr, self.closed.consts, args, given, outermost=True)
         return [
             instantiate(Zero(aval) if type(ct) is Zero else ct)
             for ct, aval in zip(found, self.in_avals, strict=True)

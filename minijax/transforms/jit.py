@@ -1,18 +1,20 @@
 """`jit`: calling a sub-program, and compiling one.
 
 May import the floors below and the other interpreters. `jit_p` is the primitive that calls a
-program; each interpreter transforms the program once and calls the result. `JitFunction` is what
+program; each interpreter transforms the program once and calls the result. `PjitFunction` is what
 `jit` gives: on a cached call it costs one flatten, one dict lookup and the execution.
 """
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
@@ -36,7 +38,7 @@ from minijax.transforms.stages import Traced, make_traced
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.transforms.transpose import transpose_jaxpr
 
-__all__ = ["JitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
+__all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
 # -- the primitive --------------------------------------------------------------------------------
 
@@ -283,7 +285,11 @@ class Call:
     __slots__ = ("donated", "in_tree", "leaves", "static_kwargs", "statics")
 
 
-class JitFunction:
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class PjitFunction(Generic[_P, _R]):
     """A function that is traced and compiled for each new type of its arguments."""
 
     def __init__(self, fun: Callable, options: dict[str, Any]):
@@ -312,7 +318,7 @@ class JitFunction:
         self._cache = cache_for(fun, key)
         self._fast, self._programs = self._cache.fast, self._cache.programs
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         context = local.context
         if context.trace is not eval_trace:
             return self._bind(context, args, kwargs)
@@ -546,7 +552,11 @@ class JitFunction:
         return self if instance is None else partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._fun!r}>"
+        return f"<PjitFunction of {self._fun!r}>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
 
     def clear_cache(self) -> None:
         """Forget every program of this function."""
@@ -562,7 +572,8 @@ def _hashable(shardings: Any) -> Any:
         return (type(shardings), *map(_hashable, shardings))
     if isinstance(shardings, dict):
         return (dict, *[(key, _hashable(shardings[key])) for key in sorted(shardings, key=str)])
-    return shardings
+    leaves, tree = tree_util.flatten(shardings)
+    return shardings if tree == _LEAF else (tree, *leaves)
 
 
 _LEAF = tree_util.tree_structure(0)
@@ -596,6 +607,10 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any) -> None:
             ) from None
 
 
+@overload
+def jit(fun: Callable[_P, _R], /, **options: Any) -> PjitFunction[_P, _R]: ...
+@overload
+def jit(**options: Any) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
 def jit(
     fun: Callable | None = None,
     /,
@@ -644,13 +659,20 @@ def jit(
     return jit_of(fun, options)
 
 
-def jit_of(fun: Callable, options: dict[str, Any]) -> JitFunction:
+def jit_of(fun: Callable, options: dict[str, Any]) -> PjitFunction:
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}.")
-    return JitFunction(fun, options)
+    return PjitFunction(fun, options)
 
 
 def device_of(device: Any, backend: str | None) -> Any:
+    if device is not None or backend is not None:
+        warnings.warn(
+            "The arguments device and backend of jit are deprecated: put the operands on a device, "
+            "or give in_shardings.",
+            DeprecationWarning,
+            stacklevel=4,
+        )
     if device is None and backend is not None:
         return platforms.backend(backend).local_devices()[0]
     return device

@@ -8,8 +8,9 @@ static ones; within a trace it is an ordinary function, so that its operations a
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -45,6 +46,13 @@ class _Pytree:
 _ARRAY = object()  # the place of an argument that is an array
 
 
+_F = TypeVar("_F", bound=Callable)
+
+
+@overload
+def library(fun: _F, *, static: Sequence[str] = ()) -> _F: ...
+@overload
+def library(fun: None = None, *, static: Sequence[str] = ()) -> Callable[[_F], _F]: ...
 def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
     """Decorator: see the top of this file.
 
@@ -55,51 +63,48 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
     """
     if fun is None:
         return functools.partial(library, static=tuple(static))
-    code = fun.__code__
-    positional = code.co_varnames[: code.co_argcount]
     if "out_sharding" in static:
         fun = _splitting(fun)
-    unknown = set(static) - set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    if unknown:
-        raise TypeError(f"{fun.__name__} has no parameters {unknown}")
-    static_names = frozenset(static)
-    static_places = frozenset(i for i, name in enumerate(positional) if name in static_names)
-    takes_number = 1 not in static_places
-    programs: dict[tuple, tuple] = {}
-    plain: dict[tuple, tuple] = {}  # for calls of arrays, and static keywords: the least work
-    _registered.extend((programs, plain))
+    general = _Calls(fun, static)
+    plain, mixed = general.plain, bool(general.static_places)
 
     def wrapper(*args, **kwargs):
         context = local.context
         if context.trace is not eval_trace:
             return fun(*args, **kwargs)
         try:
-            if not kwargs:
-                if len(args) == 1:
-                    (x,) = args
-                    execute, handlers, signature = plain[(context.key, x.signature)]
-                    operands = [x._buffer]
-                elif len(args) == 2:
-                    x, y = args
-                    if type(y) in _NUMBERS and takes_number:
-                        y = scalar_array(y)
-                    execute, handlers, signature = plain[(context.key, x.signature, y.signature)]
-                    operands = [x._buffer, y._buffer]
-                else:
-                    execute, handlers, signature = plain[
-                        (context.key, *[a.signature for a in args])
-                    ]
-                    operands = [a._buffer for a in args]
-            else:
-                execute, handlers, signature = plain[
-                    (
-                        context.key,
-                        *[a.signature for a in args],
-                        *kwargs.items(),
-                        *map(type, kwargs.values()),
-                    )
-                ]
+            if kwargs:
+                key = (
+                    context.key,
+                    *[a.signature for a in args],
+                    *kwargs.items(),
+                    *map(type, kwargs.values()),
+                )
+                execute, handlers, signature = plain[key]
                 operands = [a._buffer for a in args]
+            elif len(args) == 1:
+                (x,) = args
+                execute, handlers, signature = plain[(context.key, x.signature)]
+                operands = [x._buffer]
+            elif mixed:
+                key = (
+                    context.key,
+                    *[a.signature if type(a) is ArrayImpl else (type(a), a) for a in args],
+                )
+                execute, handlers, signature = plain[key]
+                operands = [a._buffer for a in args if type(a) is ArrayImpl]
+            elif len(args) == 2:
+                x, y = args
+                if type(y) in _NUMBERS:
+                    y = scalar_array(y)
+                execute, handlers, signature = plain[(context.key, x.signature, y.signature)]
+                operands = [x._buffer, y._buffer]
+            else:
+                arrays = [scalar_array(a) if type(a) in _NUMBERS else a for a in args]
+                execute, handlers, signature = plain[
+                    (context.key, *[a.signature for a in arrays])
+                ]
+                operands = [a._buffer for a in arrays]
         except (KeyError, AttributeError, TypeError):
             pass
         else:
@@ -117,81 +122,119 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
             hide_frames(error)
             raise
 
-    def general(context, args, kwargs):
-        arrays: list[ArrayImpl] = []
-        key: list[Any] = [context.key]
-        place = 0
-        try:
-            for x in args:
-                kind = type(x)
-                if kind is ArrayImpl:
-                    arrays.append(x)
-                    key.append(x.signature)
-                elif place in static_places or x is None:
-                    key.append(kind)
-                    key.append(repr(x) if kind in _SIGNED else x)
-                elif kind in _NUMBERS:
-                    x = scalar_array(x)
-                    arrays.append(x)
-                    key.append(x.signature)
-                else:
-                    _add(x, arrays, key)
-                place += 1
-            if kwargs:
-                for name, x in kwargs.items():
-                    kind = type(x)
-                    key.append(name)
-                    if kind is ArrayImpl:
-                        arrays.append(x)
-                        key.append(x.signature)
-                    elif name in static_names or x is None:
-                        key.append(kind)
-                        key.append(repr(x) if kind in _SIGNED else x)
-                    else:
-                        _add(x, arrays, key)
-            full = tuple(key)
-            entry = programs.get(full)
-        except TypeError:  # something that is no array, or cannot be hashed: let `fun` say so
-            return fun(*args, **kwargs)
-        if entry is None:
-            try:
-                entry = _compile(fun, static_places, static_names, args, kwargs, arrays)
-            except TypeError:
-                pass
-            else:
-                programs[full] = entry
-            if entry is None:  # let it meet the values as they were given, and speak of them
-                return fun(*args, **kwargs)
-            program, out_tree = entry
-            kinds = [type(x) for x in kwargs.values()]
-            if (
-                out_tree is None
-                and program.simple
-                and len(arrays) == len(args)
-                and all(type(x) in _PLAIN for x in args)
-                and _SIGNED.isdisjoint(kinds)
-            ):
-                found = (program.execute, program.handlers, program.out_signatures[0])
-                signatures = [a.signature for a in arrays]
-                plain[(context.key, *signatures, *kwargs.items(), *kinds)] = found
-        program, out_tree = entry
-        if program.simple:
-            try:
-                results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
-                    program.handlers
-                )
-            except Exception:
-                check_deleted(arrays)
-                raise
-            if out_tree is None:
-                return ArrayImpl(results[0], program.out_signatures[0])
-            outs = map(ArrayImpl, results, program.out_signatures)
-        else:
-            outs = program(arrays)
-        return outs[0] if out_tree is None else out_tree.unflatten(outs)
-
     functools.update_wrapper(wrapper, fun)
     return wrapper
+
+
+class _Calls:
+    """The programs of one function, by their arguments.
+
+    `plain` has those that the least work finds: of calls with arrays, and static keywords, that give
+    one array.
+    """
+
+    __slots__ = ("fun", "plain", "programs", "static_names", "static_places")
+
+    def __init__(self, fun: Callable, static: Sequence[str]):
+        code = inspect.unwrap(fun).__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        unknown = set(static) - set(names)
+        if unknown:
+            raise TypeError(f"{fun.__name__} has no parameters {unknown}")
+        self.fun = fun
+        self.static_names = frozenset(static)
+        positional = names[: code.co_argcount]
+        self.static_places = frozenset(i for i, name in enumerate(positional) if name in static)
+        self.programs: dict[tuple, tuple] = {}
+        self.plain: dict[tuple, tuple] = {}
+        _registered.extend((self.programs, self.plain))
+
+    def __call__(self, context: Any, args: tuple, kwargs: dict) -> Any:
+        arrays: list[ArrayImpl] = []
+        key: list[Any] = [context.key]
+        try:
+            for place, x in enumerate(args):
+                _note(x, place in self.static_places, arrays, key)
+            for name, x in kwargs.items():
+                key.append(name)
+                _note(x, name in self.static_names, arrays, key)
+            full = tuple(key)
+            entry = self.programs.get(full)
+        except TypeError:  # something that is no array, or cannot be hashed: let `fun` say so
+            return self.fun(*args, **kwargs)
+        if entry is None:
+            entry = self._compiled(context, full, args, kwargs, arrays)
+            if entry is None:  # let it meet the values as they were given, and speak of them
+                return self.fun(*args, **kwargs)
+        program, out_tree = entry
+        if not program.simple:
+            outs = program(arrays)
+            return outs[0] if out_tree is None else out_tree.unflatten(outs)
+        try:
+            results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
+                program.handlers
+            )
+        except Exception:
+            check_deleted(arrays)
+            raise
+        if out_tree is None:
+            return ArrayImpl(results[0], program.out_signatures[0])
+        return out_tree.unflatten(map(ArrayImpl, results, program.out_signatures))
+
+    def _compiled(self, context, full, args, kwargs, arrays) -> tuple | None:
+        try:
+            entry = _compile(self.fun, self.static_places, self.static_names, args, kwargs, arrays)
+        except TypeError:
+            return None
+        self.programs[full] = entry
+        program, out_tree = entry
+        key = self._plain_key(context, args, kwargs, arrays)
+        if key is not None and out_tree is None and program.simple:
+            self.plain[key] = program.execute, program.handlers, program.out_signatures[0]
+        return entry
+
+    def _plain_key(self, context, args, kwargs, arrays) -> tuple | None:
+        """The key by which `wrapper` looks for a call like this; None if it does not."""
+        kinds = [type(x) for x in kwargs.values()]
+        if not _SIGNED.isdisjoint(kinds):
+            return None
+        if any(x is not None and name not in self.static_names for name, x in kwargs.items()):
+            return None
+        if len(arrays) == len(args) and all(type(x) in _PLAIN for x in args):
+            if kwargs or len(args) == 1 or not self.static_places or not _numbers_in(args):
+                signatures = [a.signature for a in arrays]
+                return (context.key, *signatures, *kwargs.items(), *kinds)
+            return None
+        if kwargs or not all(
+            type(x) is ArrayImpl or (place in self.static_places and type(x) not in _SIGNED)
+            for place, x in enumerate(args)
+        ):
+            return None
+        return (
+            context.key,
+            *[a.signature if type(a) is ArrayImpl else (type(a), a) for a in args],
+        )
+
+
+def _numbers_in(args: tuple) -> bool:
+    return any(type(x) is not ArrayImpl for x in args)
+
+
+def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:
+    """An argument, in the key of its call, and among the arrays if it is some."""
+    kind = type(x)
+    if kind is ArrayImpl:
+        arrays.append(x)
+        key.append(x.signature)
+    elif is_static or x is None:
+        key.append(kind)
+        key.append(repr(x) if kind in _SIGNED else x)
+    elif kind in _NUMBERS:
+        x = scalar_array(x)
+        arrays.append(x)
+        key.append(x.signature)
+    else:
+        _add(x, arrays, key)
 
 
 def _splitting(fun: Callable) -> Callable:

@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, dce_jaxpr, eval_jaxpr
+from minijax.core.source import joined, relative
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.core.trace import Trace, watch_leaks
 from minijax.transforms.jvp import JVPTrace, unpair
@@ -37,8 +38,8 @@ def linearize_flat(
     outer = context.trace
     linear = PartialTrace(outer, DebugInfo("linearize"))
     trace = JVPTrace(linear)
-    saved_source = context.source
-    context.trace = trace
+    saved_source, scope = context.source, context.scope
+    context.trace, context.scope = trace, joined(scope, "jvp()")
     try:
         args = []
         for index, x in enumerate(primals):
@@ -56,7 +57,10 @@ def linearize_flat(
     finally:
         trace.end()
         linear.end()
-        context.trace, context.source = outer, saved_source
+        context.trace, context.source, context.scope = outer, saved_source, scope
+    if scope:
+        for eqn in closed.jaxpr.eqns:
+            eqn.scope = relative(scope, eqn.scope)
     checks = watch_leaks(trace), watch_leaks(linear)
     del trace, linear, args, tangents
     for check in checks:

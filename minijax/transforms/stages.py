@@ -254,7 +254,7 @@ def make_traced(
     closed: ClosedJaxpr, consts: Sequence[Any], leaves: Sequence[Any], avals: Sequence[Any],
     donated: Sequence[bool], in_tree: Any, out_tree: Any, name: str, arg_names: Any, params: dict,
 ) -> Traced:  # fmt: skip
-    """The first stage of a jitted function; see `JitFunction.trace`."""
+    """The first stage of a jitted function; see `PjitFunction.trace`."""
     spec = _Spec()
     spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names
     spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, tree_util
+from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
 from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
@@ -71,7 +71,7 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
     """A concrete array on a device or sharding; committed to it if one is given."""
     if where is None:
         if isinstance(x, (np.ndarray, np.generic)):
-            return array_from_numpy(np.asarray(x))
+            return array_from_numpy(np.asarray(x), explicit=True)
         found = as_array(x)
         return found.__copy__() if copy else found
     target = as_sharding(where)
@@ -85,7 +85,7 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         if donate and x.signature.sharding != target:
             x.delete()
         return there
-    return array_from_numpy(np.asarray(x, aval.dtype), aval, target, True)
+    return array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
 
 
 def as_sharding(where: Any) -> Any:
@@ -153,16 +153,17 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """Transfer a tree of arrays to the host: a tree of NumPy arrays (other leaves unchanged)."""
+    """Transfer a tree of arrays to the host: a tree of NumPy arrays.
+
+    Leaves that are no arrays, and tracers, are unchanged.
+    """
     return tree_util.tree_map(_to_host, x)
 
 
 def _to_host(x: Any) -> Any:
-    if isinstance(x, Tracer):
-        return np.asarray(x)
     if isinstance(x, ArrayImpl):
         return x._value
-    return np.asarray(x) if dtypes.is_python_scalar(x) else x
+    return np.asarray(x) if isinstance(x, np.generic) else x
 
 
 def block_until_ready(x: Any) -> Any:

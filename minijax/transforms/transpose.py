@@ -12,6 +12,7 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.primitive import NoRule
+from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
 from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
@@ -21,12 +22,14 @@ __all__ = ["backward_pass", "transpose_jaxpr"]
 
 
 def backward_pass(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any],
+    *, outermost: bool = False,
+) -> list[Any]:  # fmt: skip
     """Pull the cotangents of the outputs back to the arguments that are `UndefinedPrimal`.
 
     Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that no
-    undefined argument reaches are evaluated first: what they give are residuals.
+    undefined argument reaches are evaluated first: what they give are residuals. `outermost` is for
+    what the user asked for, and not for programs within: the names of operations then tell.
     """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, value in zip(jaxpr.invars, args, strict=True):
@@ -38,13 +41,15 @@ def backward_pass(
         if type(var) is not Literal and var not in known:
             pending[var] = add_tangents(pending.get(var), ct)
     context = local.context
-    outer = context.source
+    outer, outer_scope = context.source, context.scope
     try:
         for eqn in reversed(linear):
             context.source = eqn.source
+            scope = transposed(eqn.scope) if outermost else eqn.scope
+            context.scope = joined(outer_scope, scope) if scope else outer_scope
             _transpose_equation(eqn, known, pending)
     finally:
-        context.source = outer
+        context.source, context.scope = outer, outer_scope
     return [
         _cotangent(pending.get(var), var.aval) if is_undefined(value) else None
         for var, value in zip(jaxpr.invars, args, strict=True)

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.source import named_scope
 from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
+from minijax.transforms import vmappable
 from minijax.transforms.arguments import argument_names, fun_name
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import as_result, check_callable
@@ -22,15 +26,18 @@ from minijax.transforms.primitives import moveaxis
 __all__ = ["flat_axes", "mapped_size", "vmap"]
 
 
+_F = TypeVar("_F", bound=Callable)
+
+
 def vmap(
-    fun: Callable,
+    fun: _F,
     in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable:
+) -> _F:
     """Map `fun` over an axis of its arguments.
 
     - `in_axes`: for each positional argument an integer, None (not mapped), or a tree of these that
@@ -44,18 +51,7 @@ def vmap(
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-            f"positional arguments passed to the function, but got {in_axes!r}."
-        )
-    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        for leaf in tree_util.tree_leaves(axes):
-            if not isinstance(leaf, int) or isinstance(leaf, bool):
-                raise TypeError(
-                    f"vmap {name} must be an int, None, or (nested) container with those types as "
-                    f"leaves, but got {axes!r}."
-                )
+    _check_axes(in_axes, out_axes)
 
     def batched(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -66,27 +62,41 @@ def vmap(
             )
         leaves, in_tree = tree_util.flatten((args, kwargs))
         dims = flat_axes("vmap in_axes", in_tree, (in_axes, 0))
-        size = mapped_size("vmap", fun, in_tree, leaves, dims, axis_size)
+        elements, shown = vmappable.elements(leaves, dims), in_tree
+        if elements is not None:
+            leaves, dims = elements.leaves, elements.axes
+            shown = tree_util.tree_structure((tuple(leaves), {}))
+        size = mapped_size("vmap", fun, shown, leaves, dims, axis_size)
         dims = [
             d if d is None or d >= 0 else d + get_aval(x).ndim
             for x, d in zip(leaves, dims, strict=True)
         ]
+        if elements is not None:
+            leaves, dims = [*leaves, np.arange(size, dtype=np.int32)], [*dims, 0]
         trees = []
 
         def flat(*values):
+            if elements is not None:
+                values = elements.made(values[:-1], lambda: values[-1])
             given, named = in_tree.unflatten(values)
             outs, tree = tree_util.flatten(fun(*given, **named))
-            trees.append(tree)
-            return outs
+            wholes = vmappable.wholes(
+                outs, lambda: flat_axes("vmap out_axes", tree, out_axes), size
+            )
+            trees.extend((tree, wholes))
+            return outs if wholes is None else wholes.leaves
 
         split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
         axis = AxisData(axis_name, size, spmd_axis_name, split)
-        outs, found = batch_flat(flat, axis, leaves, dims)
-        wanted = flat_axes("vmap out_axes", trees[0], out_axes)
+        with named_scope("vmap()"):
+            outs, found = batch_flat(flat, axis, leaves, dims)
+        tree, wholes = trees
+        wanted = flat_axes("vmap out_axes", tree, out_axes) if wholes is None else wholes.axes
         results = [
-            _at(x, dim, out, size, fun) for x, dim, out in zip(outs, found, wanted, strict=True)
+            as_result(_at(x, dim, out, size, fun))
+            for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
-        return trees[0].unflatten([as_result(x) for x in results])
+        return tree.unflatten(results if wholes is None else wholes.made(results))
 
     batched = boundary(batched)
     try:
@@ -94,6 +104,23 @@ def vmap(
     except Exception:
         pass
     return batched
+
+
+def _check_axes(in_axes: Any, out_axes: Any) -> None:
+    """TypeError for what is no axis, nor a tree of axes."""
+    single = isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")
+    if not (in_axes is None or single or vmappable.is_spec(in_axes)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes!r}."
+        )
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        for leaf in tree_util.tree_leaves(axes):
+            if (type(leaf) is bool or not isinstance(leaf, int)) and not vmappable.is_spec(leaf):
+                raise TypeError(
+                    f"vmap {name} must be an int, None, or (nested) container with those types as "
+                    f"leaves, but got {axes!r}."
+                )
 
 
 def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:

@@ -35,12 +35,13 @@ from minijax.errors import (
     JaxprTypeError,
 )
 from minijax.extend.core import primitives
+from minijax.lax.ordering import Token
 from minijax.transforms.batching import BatchTrace
 
 __all__ = [
     "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect",
     "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
-    "OpaqueTraceState", "Primitive", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
+    "OpaqueTraceState", "Primitive", "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
     "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun",
     "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
     "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "primitives",

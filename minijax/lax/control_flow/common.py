@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import as_array
+from minijax.arrays.array import as_value
 from minijax.config import local
-from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.staging import trace_to_jaxpr
@@ -176,7 +175,7 @@ def check_callables(message: str, *functions: Any) -> None:
 
 def arrayed(x: Any) -> Any:
     """A result that is an argument passed on: numbers become arrays."""
-    return x if isinstance(x, Array) else as_array(x)
+    return as_value(x)
 
 
 def run_inline(closed: ClosedJaxpr, name: str, *args: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import ordered
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.transforms.tangents import Zero, is_float0, zero_tangent
 
@@ -52,6 +52,8 @@ def merge(off: Sequence[Any], on: Sequence[Any], flags: Sequence[bool]) -> list[
 # -- which values of a program depend on which ------------------------------------------------------
 
 _CALLS = frozenset(("jit", "remat2"))  # primitives whose program has their inputs and outputs
+_CUSTOM_CALLS = frozenset(("custom_jvp_call", "custom_vjp_call"))
+_HOUSE = __name__.partition(".")[0]
 
 
 def has_tangent(aval: AbstractValue) -> bool:
@@ -65,18 +67,23 @@ def reached(
     tangents: bool = False,
     effect: Any = None,
     variables: bool = False,
+    mapped: bool = False,
 ) -> Any:
     """Which outputs depend on the flagged inputs (`variables` asks for the set of variables).
 
     With `tangents`, only values that have a tangent space count. An equation with the effect
-    `effect` depends on what is asked for, whatever its inputs.
+    `effect` depends on what is asked for, whatever its inputs. With `mapped`, only outputs that
+    surely have a mapped axis if the flagged inputs do: fewer than depend on them, where a result is
+    the same along the axis by a rule for a collective, or by one that a library brought.
     """
     marked = {v for v, flag in zip(jaxpr.invars, flags, strict=True) if flag}
     for eqn in jaxpr.eqns:
         if marked.isdisjoint(eqn.invars) and not (effect is not None and effect in eqn.effects):
             continue
         outvars = eqn.outvars
-        if eqn.primitive.name in _CALLS:
+        if mapped:
+            outvars = chosen(outvars, _mapped(eqn, [v in marked for v in eqn.invars]))
+        elif eqn.primitive.name in _CALLS:
             inner = eqn.params["jaxpr"]
             inner = inner.jaxpr if type(inner) is ClosedJaxpr else inner
             found = reached(
@@ -87,6 +94,33 @@ def reached(
             outvars = [v for v in outvars if has_tangent(v.aval)]
         marked.update(outvars)
     return marked if variables else [v in marked for v in jaxpr.outvars]
+
+
+def _mapped(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
+    """Which results of an equation surely have a mapped axis that the flagged operands have."""
+    name, params = eqn.primitive.name, eqn.params
+    if name in _CALLS or name in _CUSTOM_CALLS:
+        inner = params["jaxpr" if name in _CALLS else "call_jaxpr"]
+        inner = inner.jaxpr if type(inner) is ClosedJaxpr else inner
+        return reached(inner, flags, mapped=True)
+    if name == "cond" and not flags[0]:
+        found = [reached(branch.jaxpr, flags[1:], mapped=True) for branch in params["branches"]]
+        return [any(each) for each in zip(*found, strict=True)]
+    if name == "scan":
+        jaxpr = params["jaxpr"].jaxpr
+        consts, carry, xs = split_list(flags, params["num_consts"], params["num_carry"])
+        carry = carry_reached(jaxpr, consts, carry, xs, mapped=True)
+        outs = reached(jaxpr, [*consts, *carry, *xs], mapped=True)
+        return [*carry, *outs[len(carry) :]]
+    if name == "while":
+        counts = params["cond_nconsts"], params["body_nconsts"]
+        cond_consts, consts, carry = split_list(flags, *counts)
+        carry = carry_reached(params["body_jaxpr"].jaxpr, consts, carry, mapped=True)
+        ends_apart = reached(params["cond_jaxpr"].jaxpr, [*cond_consts, *carry], mapped=True)[0]
+        return [True] * len(carry) if ends_apart else carry
+    rule = eqn.primitive.rule_batch_axis or eqn.primitive.rule_batch
+    brought = getattr(rule, "__module__", "").partition(".")[0] != _HOUSE
+    return [not (eqn.effects or brought)] * len(eqn.outvars)
 
 
 def carry_reached(

@@ -16,7 +16,6 @@ from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
@@ -178,17 +177,16 @@ def _(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     cond_consts, consts, init = split_list(args, cond_nconsts, body_nconsts)
     cond_dims, const_dims, init_dims = split_list(dims, cond_nconsts, body_nconsts)
     body, carry, _ = batch_loop_body(body_jaxpr, axis, const_dims, init_dims)
-    effect = None if axis.name is None else NamedAxisEffect(axis.name)
-    flags = [*(dim is not None for dim in cond_dims), *carry]
+    cond_dims = [*cond_dims, *(0 if batched else None for batched in carry)]
     # A condition that has axes already lines up with the front of the carry: it gets this one too.
     ends_apart = bool(cond_jaxpr.out_avals[0].shape) and any(carry)
-    ends_apart = ends_apart or reached(cond_jaxpr.jaxpr, flags, effect=effect)[0]
+    ends_apart = ends_apart or batch_jaxpr(cond_jaxpr, axis, cond_dims)[1][0] is not None
     if ends_apart:
         _, ins = split_list(body_jaxpr.jaxpr.invars, body_nconsts)
         changing = [x is not y for x, y in zip(ins, body_jaxpr.jaxpr.outvars, strict=True)]
         body, carry, _ = batch_loop_body(body_jaxpr, axis, const_dims, init_dims, at_least=changing)
     carry_dims = [0 if batched else None for batched in carry]
-    cond, _ = batch_jaxpr(cond_jaxpr, axis, [*cond_dims, *carry_dims], ends_apart)
+    cond, _ = batch_jaxpr(cond_jaxpr, axis, [*cond_dims[:cond_nconsts], *carry_dims], ends_apart)
     init = [
         to_front(x, dim, axis.size) if batched else x
         for x, dim, batched in zip(init, init_dims, carry, strict=True)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
@@ -433,11 +432,10 @@ def batch_loop_body(
     jaxpr: ClosedJaxpr, axis, const_dims, init_dims, xs_dims=(), at_least: Sequence[bool] = ()
 ) -> tuple[ClosedJaxpr, list[bool], list[int | None]]:
     """The body mapped over an axis, which carried values have the axis (in front), and out dims."""
-    effect = None if axis.name is None else NamedAxisEffect(axis.name)
     flags = [[dim is not None for dim in part] for part in (const_dims, init_dims, xs_dims)]
     if at_least:
         flags[1] = [a or b for a, b in zip(flags[1], at_least, strict=True)]
-    carry = carry_reached(jaxpr.jaxpr, *flags, effect=effect)
+    carry = carry_reached(jaxpr.jaxpr, *flags, mapped=True)  # a start; it grows to what is needed
     others = [False] * (len(jaxpr.out_avals) - len(carry))
     while True:
         carry_dims = [0 if batched else None for batched in carry]

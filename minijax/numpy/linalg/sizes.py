@@ -142,6 +142,12 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """The norm of all elements, or along axes, as of vectors. Source: numpy.linalg.vector_norm."""
     check_arraylike("jnp.linalg.vector_norm", x)
     x = to_array("vector_norm", x)
+    whole = not isinstance(ord, str) and ord in (1, np.inf, -np.inf)
+    if whole and not dtypes.issubdtype(x.dtype, np.inexact):  # these need no fractions
+        axis = tuple(axis) if isinstance(axis, Sequence) else axis
+        return _vector_norm(x, ord, axis, keepdims)
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        x = converted(x, dtypes.float_())
     if axis is None or isinstance(axis, Sequence):
         axes = tuple(range(x.ndim)) if axis is None else tuple(axis)
         axes = tuple([axis_of(a, x.ndim) for a in axes])

@@ -1,0 +1,13 @@
+"""`minijax.extend.lowering`: what lowering rules with MLIR's bindings work in. Re-exports.
+
+A library that brings a dialect adds it to `upstream_dialects` before anything is lowered.
+"""
+
+from minijax.lowering.bindings import LoweringRuleContext
+from minijax.lowering.bindings import ir as _ir
+from minijax.lowering.text import dialects as _dialects
+
+__all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
+
+JaxIrContext = _ir.Context
+upstream_dialects = _dialects()

@@ -1,0 +1,47 @@
+"""The order of an array's dimensions in memory, as data. May import the standard library only.
+
+Programs are compiled with XLA's own choice of layouts; what was chosen can be read from an array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+__all__ = ["AutoLayout", "Format", "Layout", "format_of"]
+
+
+class AutoLayout:
+    """Leave the layout to the compiler."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Dimensions from the one that varies slowest to the fastest, and how they are tiled."""
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+    AUTO: ClassVar[AutoLayout] = AutoLayout()
+
+    def update(self, **changes: Any) -> Layout:
+        return dataclasses.replace(self, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """How an array lies in memory: its layout, and where its parts are."""
+
+    layout: Layout | AutoLayout | None = None
+    sharding: Any = None
+
+
+def format_of(buffer: Any, sharding: Any) -> Format:
+    """How a buffer of jaxlib's lies in memory."""
+    found = buffer._pjrt_layout._xla_layout()
+    order = tuple(reversed(found.minor_to_major()))
+    tiling = tuple(map(tuple, found.tiling()))
+    return Format(Layout(order, tiling, found.element_size_in_bits()), sharding)

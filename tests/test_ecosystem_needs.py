@@ -1,0 +1,479 @@
+"""What well-known libraries lean on beyond the plainest use of the API: each row is one such thing."""
+
+import inspect
+
+import jax
+import jax.extend.core
+import jax.test_util
+import numpy as np
+import pytest
+from jax.experimental import checkify as their_checkify
+from jax.interpreters import batching as their_batching
+from jax.interpreters import mlir as their_mlir
+
+import minijax
+import minijax.test_util
+from minijax.experimental import checkify
+from minijax.extend import core
+from minijax.interpreters import batching, mlir
+from tests.differential import assert_same
+
+FACES = {
+    minijax: (core, checkify, batching, mlir, minijax.test_util),
+    jax: (jax.extend.core, their_checkify, their_batching, their_mlir, jax.test_util),
+}
+X = np.linspace(-1, 2, 6, dtype=np.float32).reshape(2, 3)
+MASK = np.array([True, False, True])
+
+
+def in_both(row):
+    """`row(library, faces)` gives the same in both."""
+    outs = []
+    for m in (minijax, jax):
+        names = ("core", "checkify", "batching", "mlir", "test_util")
+        faces = type("Faces", (), dict(zip(names, FACES[m], strict=True)))
+        outs.append(row(m, faces))
+    ours, theirs = outs
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        assert_same(ours, theirs)
+
+
+# -- compiled functions as objects -----------------------------------------------------------------
+
+
+def signature_of(m, faces):
+    def f(x, *, y: int = 3):
+        return x
+
+    g = m.jit(f, static_argnames="y")
+    return str([inspect.signature(g), inspect.signature(g, follow_wrapped=False), g.__signature__])
+
+
+def class_of(m, faces):
+    g = m.jit(lambda x: x)
+    return type(g).__name__ + " " + str(g).partition(" at ")[0]
+
+
+def leaks_checked(m, faces):
+    kept = []
+    with m.checking_leaks():
+        first = m.jit(lambda x: x + 1)(1.0)
+        with pytest.raises(Exception, match=r"[Ll]eaked"):
+            m.jit(lambda x: kept.append(x) or x)(1.0)
+    return first
+
+
+OBJECTS = {"signature": signature_of, "class": class_of, "leaks": leaks_checked}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_compiled_functions(name):
+    in_both(OBJECTS[name])
+
+
+# -- names of operations under transformations -----------------------------------------------------
+
+
+def layered(m):
+    def f(x):
+        with m.named_scope("m"):
+            y = m.lax.sin(x)
+            with m.named_scope("n"):
+                y = m.lax.cos(y)
+        return y * y
+
+    return f
+
+
+def scoped(m, f):
+    def g(x):
+        with m.named_scope("outer"):
+            return f(x)
+
+    return g
+
+
+NAMED = {
+    "plain": lambda m, f: f,
+    "jvp": lambda m, f: lambda x: m.jvp(f, (x,), (x,)),
+    "grad": lambda m, f: m.grad(f),
+    "vmap": lambda m, f: lambda x: m.vmap(f)(x[None]),
+    "vmap of grad": lambda m, f: lambda x: m.vmap(m.grad(f))(x[None]),
+    "grad in a scope": lambda m, f: scoped(m, m.grad(f)),
+    "grad of a scope": lambda m, f: m.grad(scoped(m, f)),
+    "vmap of grad in a scope": lambda m, f: lambda x: scoped(m, m.vmap(m.grad(f)))(x[None]),
+    "grad of jit": lambda m, f: m.grad(m.jit(f)),
+    "jit of grad": lambda m, f: m.jit(m.grad(f)),
+    "grad of grad": lambda m, f: m.grad(m.grad(f)),
+    "linearize": lambda m, f: lambda x: m.linearize(f, x)[1](x),
+    "jvp of vmap": lambda m, f: lambda x: m.jvp(m.vmap(f), (x[None],), (x[None],)),
+}
+
+
+def stacks(jaxpr):
+    for eqn in jaxpr.eqns:
+        yield str(eqn.source_info.name_stack)
+        if "jaxpr" in eqn.params:
+            yield from ("inside " + name for name in stacks(eqn.params["jaxpr"].jaxpr))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names_of_operations(name):
+    in_both(
+        lambda m, faces: str(
+            sorted({*stacks(m.make_jaxpr(NAMED[name](m, layered(m)))(np.float32(1)).jaxpr)})
+        )
+    )
+
+
+# -- auxiliary data of any kind --------------------------------------------------------------------
+
+THING = object()
+AUX = {
+    "grad": lambda m, f: m.grad(f, has_aux=True)(2.0)[1],
+    "value_and_grad": lambda m, f: m.value_and_grad(f, has_aux=True)(2.0)[0][1],
+    "vjp": lambda m, f: m.vjp(f, 2.0, has_aux=True)[2],
+    "jvp": lambda m, f: m.jvp(f, (2.0,), (1.0,), has_aux=True)[2],
+    "linearize": lambda m, f: m.linearize(f, 2.0, has_aux=True)[2],
+    "jacrev": lambda m, f: m.jacrev(f, has_aux=True)(2.0)[1],
+    "grad of grad": lambda m, f: m.grad(
+        lambda x: m.grad(lambda y: f(x * y), has_aux=True)(x)[0], has_aux=False
+    )(2.0),
+}
+
+
+@pytest.mark.parametrize("name", AUX)
+def test_auxiliary_data(name):
+    def run(m):
+        aux = (THING, "text", np.arange(2), np.float32(1), True, 1.5)
+        return AUX[name](m, lambda x: (x * x, (x * 3, *aux)))
+
+    ours, theirs = run(minijax), run(jax)
+    if isinstance(theirs, tuple):
+        assert [type(x).__name__ for x in ours] == [type(x).__name__ for x in theirs]
+        assert ours[1] is theirs[1] is THING and ours[2] == theirs[2]
+        ours, theirs = ours[0], theirs[0]
+    assert_same(ours, theirs)
+
+
+# -- what a backward rule may give -----------------------------------------------------------------
+
+BACKWARD = {
+    "one for a pair": (lambda g: (g,), ((1.0, 2.0),)),
+    "one for a dict": (lambda g: (g,), ({"a": 1.0},)),
+    "one inside": (lambda g: ({"a": g},), ({"a": (1.0, 2.0)},)),
+    "None inside": (lambda g: ((g, None),), ((1.0, 2.0),)),
+    "a list": (lambda g: [g, g], (1.0, (2.0, 3.0))),
+    "no tuple": (lambda g: g, ((1.0, 2.0),)),
+    "another container": (lambda g: ([g, g],), ((1.0, 2.0),)),
+    "a key too many": (lambda g: ({"a": g, "b": g},), ({"a": 1.0},)),
+}
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_backward_rules(name):
+    def run(m, faces):
+        bwd, args = BACKWARD[name]
+
+        @m.custom_vjp
+        def f(*args):
+            return m.tree.leaves(args)[0] * 2
+
+        f.defvjp(lambda *args: (f(*args), args), lambda _, g: bwd(g))
+        try:
+            return m.grad(lambda *args: f(*args))(*args)
+        except TypeError:
+            return "refused"
+
+    in_both(run)
+
+
+def test_shardings_as_any_pytree():
+    class Places(dict):
+        """A container that cannot be hashed."""
+
+    for m in (minijax, jax):
+        m.tree_util.register_pytree_node(
+            Places,
+            lambda p: (list(p.values()), tuple(p)),
+            lambda k, v: Places(zip(k, v, strict=True)),
+        )
+
+    def run(m, faces):
+        one = m.sharding.SingleDeviceSharding(m.devices()[0])
+        f = m.jit(lambda x: Places(a=x, b=x + 1), out_shardings=Places(a=one, b=None))
+        return dict(f(X))
+
+    in_both(run)
+
+
+def test_attention_in_float16():
+    def run(m, faces):
+        q = m.numpy.asarray(X[None, :, None, :], np.float16)
+        return m.nn.dot_product_attention(q, q, q).astype(np.float32).round(2)
+
+    in_both(run)
+
+
+# -- masks beside positional axes; shardings of types ----------------------------------------------
+
+REDUCTIONS = ("mean", "sum", "prod", "var", "std", "all", "any")
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_mask_beside_an_axis(name):
+    def run(m, faces):
+        x, mask = m.numpy.asarray(X), m.numpy.asarray(MASK)
+        return [getattr(x, name)(-1, where=mask) for _ in range(2)]
+
+    in_both(run)
+
+
+class Held:
+    """An object that stands for an array, and passes its attributes on."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def __getattr__(self, name):
+        return getattr(self.value, name)
+
+
+HELD = {
+    "add": lambda m, a, b: a.value + b,
+    "power": lambda m, a, b: a.value**b,
+    "compare": lambda m, a, b: (a.value < b) * a.value,
+    "matmul": lambda m, a, b: a.value @ b,
+    "stack": lambda m, a, b: m.numpy.stack([a, b]),
+    "zeros_like": lambda m, a, b: m.numpy.zeros_like(a) + b.value,
+    "asarray": lambda m, a, b: m.numpy.asarray(a) + b.value,
+    "weak": lambda m, a, b: a.value + Held(b.value[0]),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_objects_that_hold_arrays(name):
+    def run(m, faces):
+        x = m.numpy.asarray(X[0])
+        f = lambda x: HELD[name](m, Held(x), Held(x + 1))
+        total = lambda x: m.numpy.sum(f(x))
+        number = lambda y: Held(y).value + Held(y * 2) + Held(3.0)
+        return f(x), m.grad(total)(x), m.vmap(f)(x[None]), m.grad(number)(2.0)
+
+    in_both(run)
+
+
+SPLIT = {
+    "bernoulli": lambda m, k, x, s: m.random.bernoulli(k, 0.5, (2, 3), out_sharding=s),
+    "normal": lambda m, k, x, s: m.random.normal(k, (2, 3), out_sharding=s),
+    "zeros": lambda m, k, x, s: m.numpy.zeros((2, 3), out_sharding=s),
+    "einsum": lambda m, k, x, s: m.numpy.einsum("ij,kj->ik", x, x, out_sharding=s),
+    "reshape": lambda m, k, x, s: m.numpy.reshape(x, (2, 3), out_sharding=s),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_sharding_of_a_type(name):
+    def run(m, faces):
+        x = m.numpy.asarray(X)
+        where = m.typeof(x).sharding
+        f = lambda k, x: SPLIT[name](m, k, x, where)
+        return f(m.random.key(0), x), m.jit(f)(m.random.key(0), x)
+
+    in_both(run)
+
+
+# -- rules that libraries bring --------------------------------------------------------------------
+
+
+def primitive(faces, name, value, batch):
+    p = faces.core.Primitive(name)
+    p.def_impl(value)
+    p.def_abstract_eval(lambda x: x)
+    faces.mlir.register_lowering(p, faces.mlir.lower_fun(value, multiple_results=False))
+    faces.batching.primitive_batchers[p] = batch
+    return p
+
+
+def watcher(m, faces, seen):
+    """A primitive that notes that it was mapped."""
+
+    def batch(args, dims):
+        seen.append(True)
+        return p.bind(*args), dims[0]
+
+    p = primitive(faces, "needs_watch", lambda x: x, batch)
+    return p.bind
+
+
+def total(m, faces):
+    """A primitive whose result is the same along a mapped axis."""
+    p = primitive(faces, "needs_total", lambda x: x, lambda a, d: (p.bind(a[0].max(d[0])), None))
+    return p.bind
+
+
+def counter_of_while(m, watch, whole, x):
+    step = lambda c: (watch(c[0]) + 1, c[1] * x)
+    return m.lax.while_loop(lambda c: whole(c[1]) < 9.0, step, (0, x))
+
+
+def counter_of_scan(m, watch, whole, x):
+    step = lambda c, _: ((watch(c[0]) + whole(c[1]), c[1] * x), None)
+    return m.lax.scan(step, (m.numpy.float32(0), x), None, length=3)[0]
+
+
+def counter_of_cond(m, watch, whole, x):
+    def step(c):
+        n, y = m.lax.cond(c[0] > 1, lambda n, y: (n, y), lambda n, y: (n, y * x), *c)
+        return watch(n) + 1, y
+
+    return m.lax.while_loop(lambda c: c[0] < 3, step, (0, x))
+
+
+def counter_of_nested(m, watch, whole, x):
+    inner = lambda i, c: (watch(c[0]) + i, c[1] * x)
+    step = lambda i, c: m.lax.fori_loop(0, 2, inner, c)
+    return m.lax.fori_loop(0, 2, step, (0, x))
+
+
+COUNTERS = {
+    "while": counter_of_while, "scan": counter_of_scan, "cond": counter_of_cond,
+    "nested": counter_of_nested,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_what_a_loop_does_not_map(name):
+    def run(m, faces):
+        seen = []
+        watch, whole = watcher(m, faces, seen), total(m, faces)
+        out = m.vmap(lambda x: COUNTERS[name](m, watch, whole, x))(np.array([1.5, 2.0], "f"))
+        return out, len(seen) > 0
+
+    in_both(run)
+
+
+def test_rules_told_the_axis():
+    def run(m, faces):
+        told = []
+
+        def batch(size, name, trace, args, dims):
+            told.append((size, trace is None))
+            return args[0], dims[0]
+
+        p = faces.core.Primitive("needs_axis")
+        p.def_abstract_eval(lambda x: x)
+        faces.batching.axis_primitive_batchers[p] = batch
+        out = m.vmap(p.bind, axis_name="i")(m.numpy.asarray(X))
+        return out, str(told)
+
+    (ours, our_told), (theirs, their_told) = (
+        run(m, type("F", (), {"core": FACES[m][0], "batching": FACES[m][2]}))
+        for m in (minijax, jax)
+    )
+    assert our_told == their_told
+    assert_same(ours, theirs)
+
+
+def test_python_in_a_lowering_rule():
+    def run(m, faces):
+        def lower(ctx, x):
+            avals = ctx.avals_in, ctx.avals_out
+            call = lambda x: (np.cos(np.asarray(x)),)
+            results, _, kept = faces.mlir.emit_python_callback(
+                ctx, call, None, [x], *avals, has_side_effect=False
+            )
+            ctx.module_context.add_keepalive(kept)
+            return results
+
+        p = faces.core.Primitive("needs_python")
+        p.def_abstract_eval(lambda x: x)
+        faces.mlir.register_lowering(p, lower)
+        return m.jit(lambda x: p.bind(x) + 1)(X)
+
+    in_both(run)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def positive(m, faces):
+    def f(x):
+        total = m.numpy.sum(x)
+        faces.checkify.check(m.numpy.all(x > 0), "{x} {total!r}", x=x, total=total)
+        return x * 2
+
+    return f
+
+
+def keyed(m, faces):
+    def f(key):
+        faces.checkify.check(False, "{key} {x!r}", key=key, x=m.random.bits(key))
+        return key
+
+    return f
+
+
+CHECKS = {
+    "array": lambda m, p, k: (p, X[0]),
+    "jit": lambda m, p, k: (m.jit(p), X[0]),
+    "fine": lambda m, p, k: (m.jit(p), X[0] + 3),
+    "key": lambda m, p, k: (k, m.random.key(1)),
+    "pmap": lambda m, p, k: (m.pmap(p), X[:1]),
+    "pmap, fine": lambda m, p, k: (m.pmap(p), X[1:]),
+    "pmap of vmap": lambda m, p, k: (m.pmap(m.vmap(p)), X[None]),
+    "pmap after another": lambda m, p, k: (lambda x: m.pmap(p)(p(x)), X[1:]),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_messages_of_checks(name):
+    def run(m, faces):
+        f, x = CHECKS[name](m, positive(m, faces), keyed(m, faces))
+        error, _ = faces.checkify.checkify(f)(x)
+        try:
+            error.throw()
+            raised = "nothing"
+        except ValueError as failure:
+            raised = str(failure)
+        return f"{error.get()}\n{raised}"
+
+    in_both(run)
+
+
+def test_where_differences_are_taken():
+    def run(m, faces):
+        seen = []
+
+        def f(x):
+            if isinstance(x, (np.ndarray, m.Array)) and not isinstance(x, m.core.Tracer):
+                seen.append(np.asarray(x, np.float32))
+            return m.numpy.sin(x)
+
+        faces.test_util.check_grads(f, (X[0],), 1, modes=("fwd",))
+        return np.sort(np.stack(seen), axis=0)
+
+    in_both(run)
+
+
+# -- flax's experimental types ---------------------------------------------------------------------
+
+
+def test_types_of_libraries():
+    from minijax.experimental import hijax
+
+    class Twice(hijax.HiPrimitive):
+        def to_lojax(self, x, *, by):
+            return x * by
+
+    twice = Twice("needs_twice")
+    out = minijax.jit(minijax.grad(lambda x: twice.bind(x, by=2.0)))(3.0)
+    assert float(out) == 2.0
+    hijax.register_hitype(Twice, lambda x: hijax.HiType())
+    with pytest.raises(TypeError):
+        minijax.jit(lambda x: x)(twice)

@@ -2,6 +2,8 @@
 PYTHON ?= python3
 TESTS ?= tests
 PYTEST_ARGS ?=
+# Flax, Optax and their kin, which the tests of programs for JAX run; empty to leave them out.
+ECOSYSTEM ?= yes
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
@@ -12,6 +14,7 @@ $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	-test -z "$(ECOSYSTEM)" || $(BIN)/python -m pip install --quiet --editable '.[ecosystem]'
 	touch $@
 
 $(VENV)/examples: pyproject.toml

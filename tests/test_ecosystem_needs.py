@@ -158,6 +158,50 @@ def test_auxiliary_data(name):
     assert_same(ours, theirs)
 
 
+# -- programs read, and traces defined, by libraries -----------------------------------------------
+
+
+def test_closed_programs_have_the_fields_of_open_ones():
+    def run(m, faces):
+        table = m.numpy.arange(3.0)
+        closed = m.make_jaxpr(lambda x: m.numpy.sin(x) * table)(X)
+        fields = (closed.constvars, closed.invars, closed.outvars, closed.eqns)
+        return str([[len(field) for field in fields], closed.is_high])
+
+    in_both(run)
+
+
+def test_traces_of_libraries():
+    """A trace that counts primitives and leaves the work to the one around it."""
+
+    def run(m, faces):
+        class Counted(m.core.Tracer):
+            def __init__(self, trace, value):
+                super().__init__(trace, m.typeof(value))
+                self.value = value
+
+        class Counting(m.core.Trace):
+            def __init__(self, parent):
+                super().__init__()
+                self.outer, self.names = parent, []
+
+            def process_primitive(self, primitive, tracers, params):
+                self.names.append(primitive.name)
+                values = [x.value if isinstance(x, Counted) else x for x in tracers]
+                avals = [m.typeof(x) for x in values]
+                out = primitive.bind_with_trace(self.outer, values, avals, params)
+                return m.tree.map(lambda x: Counted(self, x), out)
+
+        x = m.numpy.asarray(X)
+        with faces.core.take_current_trace() as parent:
+            trace = Counting(parent)
+            with faces.core.set_current_trace(trace):
+                out = m.lax.cos(m.lax.sin(Counted(trace, x)))
+        return f"{trace.names} {np.asarray(out.value).round(4).tolist()}"
+
+    in_both(run)
+
+
 # -- what a backward rule may give -----------------------------------------------------------------
 
 BACKWARD = {

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mypy")
 
-PROGRAM = '''
+PROGRAM = """
 from typing import assert_type
 
 import numpy as np
@@ -44,7 +44,7 @@ assert_type((float(x[0, 0]), len(x), x.shape), tuple[float, int, tuple[int, ...]
 assert_type(minijax.numpy.zeros((2, 3)), Array)
 grad(loss)(x, x).block_until_ready()
 print(f.lower(x).compile().as_text(), lax.scan(lambda c, a: (c + a, c), x[0], x)[0])
-'''
+"""
 
 
 def test_public_face(tmp_path):

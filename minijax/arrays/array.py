@@ -432,8 +432,7 @@ def as_value(x: Any) -> Any:
     if isinstance(x, Array):
         return x
     if local.context.trace is not eval_trace and (
-        isinstance(x, (int, float, complex, np.generic))
-        or (type(x) is np.ndarray and x.ndim == 0)
+        isinstance(x, (int, float, complex, np.generic)) or (type(x) is np.ndarray and x.ndim == 0)
     ):
         trace = recording_trace()
         if trace is not None:

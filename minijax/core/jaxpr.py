@@ -171,8 +171,13 @@ class ClosedJaxpr:
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
     literals = property(lambda self: self.consts)
+    constvars = property(lambda self: self.jaxpr.constvars)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
+    debug_info = property(lambda self: self.jaxpr.debug_info)
+    is_high = False
 
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None):
         return ClosedJaxpr(

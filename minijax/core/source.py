@@ -19,10 +19,24 @@ __all__ = [
     "register_exclusion", "relative", "summarize", "transposed",
 ]  # fmt: skip
 
-excluded_prefixes: list[str] = [
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-]
 _is_internal: dict[CodeType, bool] = {}
+
+
+class _Prefixes(list):
+    """Paths of library code; what was found out by them before is forgotten when they change."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        _is_internal.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _is_internal.clear()
+
+
+excluded_prefixes = _Prefixes(
+    [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
+)
 
 
 class Source(NamedTuple):
@@ -64,7 +78,6 @@ class SourceInfo(NamedTuple):
 def register_exclusion(path: str) -> None:
     """Treat the files under `path` as library code: they are never named as the user's line."""
     excluded_prefixes.append(path)
-    _is_internal.clear()
 
 
 def is_internal(code: CodeType) -> bool:

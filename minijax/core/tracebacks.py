@@ -1,6 +1,8 @@
 """Tracebacks as users read them: their own frames, without those of this package.
 
-May import the ground floor and `core.source`. The setting `traceback_filtering` ("off") shows all.
+May import the ground floor and `core.source`. The setting `traceback_filtering` says how: frames are
+left out; left out and kept by the cause of the error ("remove_frames"); marked for tools that know
+`__tracebackhide__` ("tracebackhide"); or all shown ("off").
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.source import is_internal
 
-__all__ = ["boundary", "hide_frames"]
+__all__ = ["UnfilteredStackTrace", "boundary", "hide_frames"]
 
 _NOTE = (
     "(The frames inside minijax are left out. To see them set "
@@ -21,26 +23,55 @@ _NOTE = (
 )
 
 
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose traceback was filtered: its own traceback has all frames."""
+
+
+def _steps(traceback: TracebackType | None) -> list[TracebackType]:
+    steps = []
+    while traceback is not None:
+        steps.append(traceback)
+        traceback = traceback.tb_next
+    return steps
+
+
+def _joined(steps: list[TracebackType], rest: TracebackType | None = None) -> TracebackType | None:
+    for step in reversed(steps):
+        rest = TracebackType(rest, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return rest
+
+
+def _keep_all(error: BaseException, steps: list[TracebackType]) -> None:
+    """Let the cause of the error have the frames that are to be left out of it."""
+    cause = error.__cause__
+    if not isinstance(cause, UnfilteredStackTrace):
+        cause = UnfilteredStackTrace("The traceback with the frames inside minijax.")
+        cause.__cause__, cause.__suppress_context__ = error.__cause__, error.__suppress_context__
+        cause.__context__ = error.__context__
+        error.__cause__ = cause
+    known = {id(step.tb_frame) for step in _steps(cause.__traceback__)}
+    cause.__traceback__ = _joined(
+        [step for step in steps if id(step.tb_frame) not in known], cause.__traceback__
+    )
+
+
 def hide_frames(error: BaseException) -> None:
     """Leave the frames of this package out of the traceback of an error on its way to the user."""
-    if local.context.settings.traceback_filtering == "off":
+    mode = local.context.settings.traceback_filtering
+    if mode == "off":
         return
-    kept = []
-    step = error.__traceback__
-    hidden = False
-    while step is not None:
-        if is_internal(step.tb_frame.f_code):
-            hidden = True
-        else:
-            kept.append(step)
-        step = step.tb_next
+    steps = _steps(error.__traceback__)
+    hidden = [step for step in steps if is_internal(step.tb_frame.f_code)]
     if not hidden:
         return
-    shown = None
-    for step in reversed(kept):
-        shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
-    error.__traceback__ = shown
-    if _NOTE not in getattr(error, "__notes__", ()):
+    if mode == "tracebackhide":
+        for step in hidden:
+            step.tb_frame.f_locals["__tracebackhide__"] = True
+        return
+    if mode == "remove_frames":
+        _keep_all(error, steps)
+    error.__traceback__ = _joined([s for s in steps if not is_internal(s.tb_frame.f_code)])
+    if mode != "remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
 
 

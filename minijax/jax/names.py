@@ -59,6 +59,7 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": f"{_HERE}:AbstractRef"},
     "jax._src.traceback_util": {
+        "UnfilteredStackTrace": "minijax.core.tracebacks:UnfilteredStackTrace",
         "_exclude_paths": "minijax.core.source:excluded_prefixes",
         "api_boundary": f"{_HERE}:api_boundary",
         "include_frame": f"{_HERE}:include_frame",

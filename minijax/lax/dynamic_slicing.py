@@ -211,7 +211,6 @@ def _(avals, out):
     return parts_of(x)
 
 
-
 @dynamic_update_slice_p.shape_rule
 def _(x, update, *starts):
     if update.ndim != x.ndim or any(

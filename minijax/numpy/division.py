@@ -131,10 +131,12 @@ mod = remainder
 @library
 def fmod(x1, x2, /):
     """The remainder of x1 / x2 with the sign of x1. Source: numpy.fmod."""
+    check_arraylike("fmod", x1, x2)
+    truths = all(get_aval(x).dtype == dtypes.bool_ for x in (x1, x2))
     x1, x2 = _numeric_pair("fmod", x1, x2)
-    if dtypes.issubdtype(get_aval(x2).dtype, np.integer):
-        x1, x2 = _same_shape(x1, x2)
-    return _rest(x1, x2)
+    if truths or not dtypes.issubdtype(get_aval(x2).dtype, np.integer):
+        return rem_p.bind(x1, x2)
+    return _rest(*_same_shape(x1, x2))
 
 
 def _rest(x1: Any, x2: Any) -> Any:

@@ -37,7 +37,8 @@ def check_agreement(text: str, devices: tuple) -> None:
             raise RuntimeError(
                 f"mismatched programs: process {own} compiles {_shown(name)} as program {number} "
                 f"over processes {list(processes)}, and process {key.rpartition('/')[2]} "
-                f"{_shown(told.split()[0])}" + (", which differs" if told.split()[0] == name else "")
+                f"{_shown(told.split()[0])}"
+                + (", which differs" if told.split()[0] == name else "")
                 + ". Every process must run the same jitted functions, on arguments of the same "
                 "types, in the same order."
             )

@@ -63,6 +63,8 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
     devices = sharding._device_assignment
     if len(devices) == 1:
         return _one_to_numpy(buffer, aval, devices[0])
+    if aval.size == 0:  # XLA may not have split what has no elements
+        return np.zeros(aval.shape, aval.dtype)
     mine, indices = sharding.local_parts(aval.shape)
     if sharding.is_fully_replicated:
         return _one_to_numpy(parts_of(buffer)[0], aval, mine[0])

@@ -101,9 +101,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
                 operands = [x._buffer, y._buffer]
             else:
                 arrays = [scalar_array(a) if type(a) in _NUMBERS else a for a in args]
-                execute, handlers, signature = plain[
-                    (context.key, *[a.signature for a in arrays])
-                ]
+                execute, handlers, signature = plain[(context.key, *[a.signature for a in arrays])]
                 operands = [a._buffer for a in arrays]
         except (KeyError, AttributeError, TypeError):
             pass

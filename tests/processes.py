@@ -5,6 +5,8 @@ Each program runs in every process at once and raises where something is not as 
 
 import os
 import sys
+import tempfile
+import time
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -110,11 +112,35 @@ def helpers(count, number):
 
 
 @program
+def checkpoint(count, number):
+    """Each process keeps the parts that it has, and a later run goes on from them."""
+    whole = NamedSharding(mesh(), P("d"))
+    step = minijax.jit(lambda a: a * 2 + a.sum(), out_shardings=whole)
+    start = np.arange(4.0 * count, dtype=np.float32)
+    mine = slice(4 * number, 4 * number + 4)
+    x = step(minijax.make_array_from_process_local_data(whole, start[mine]))
+    with tempfile.TemporaryDirectory() as folder:
+        parts = sorted(x.addressable_shards, key=lambda shard: shard.index[0].start)
+        np.save(f"{folder}/{number}.npy", np.concatenate([shard.data for shard in parts]))
+        kept = np.load(f"{folder}/{number}.npy")
+    again = minijax.make_array_from_process_local_data(whole, kept)
+    once = start * 2 + start.sum()
+    np.testing.assert_allclose(
+        multihost_utils.process_allgather(step(again), tiled=True), once * 2 + once.sum()
+    )
+
+
+@program
 def killed(count, number):
-    """The last process ends without a word; the others must end too."""
-    multihost_utils.sync_global_devices("start")
+    """The last process ends without a word in the midst of a step; the others must end too."""
+    whole = NamedSharding(mesh(), P("d"))
+    x = minijax.make_array_from_process_local_data(whole, np.ones(2, np.float32))
+    step = minijax.jit(lambda a: a + a.sum(), out_shardings=whole)
+    for _ in range(3):
+        x = step(x).block_until_ready()
     if number == count - 1:
         os._exit(17)
+    step(x).block_until_ready()
     multihost_utils.sync_global_devices("never")
 
 
@@ -140,8 +166,16 @@ def other(x):
     return (x * 3).sum()
 
 
+@program
+def late(count, number):
+    """The last process comes when the first no longer waits: it is not reached."""
+
+
 def main(name, count, number, port):
     options = {"initialization_timeout": 60}
+    if name == "late":  # the others have given up by then
+        options["initialization_timeout"] = 3
+        time.sleep(8 * number)
     if name == "killed":
         options["heartbeat_timeout_seconds"] = 10
     minijax.distributed.initialize(f"127.0.0.1:{port}", count, number, **options)

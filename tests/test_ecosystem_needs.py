@@ -1,6 +1,7 @@
 """What well-known libraries lean on beyond the plainest use of the API: each row is one such thing."""
 
 import inspect
+import traceback
 
 import jax
 import jax.extend.core
@@ -202,6 +203,30 @@ def test_traces_of_libraries():
     in_both(run)
 
 
+MODES = ("auto", "tracebackhide", "remove_frames", "quiet_remove_frames")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ways_of_filtering_tracebacks(mode):
+    def run(m, faces):
+        def failing(x):
+            raise ValueError("mine")
+
+        m.config.update("jax_traceback_filtering", mode)
+        try:
+            m.grad(m.jit(m.vmap(failing)))(X[0])
+        except ValueError as error:
+            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+            cause = error.__cause__
+        finally:
+            m.config.update("jax_traceback_filtering", "auto")
+        shown = [f.f_code.co_name for f in frames if "__tracebackhide__" not in f.f_locals]
+        whole = cause is not None and len([*traceback.walk_tb(cause.__traceback__)]) > len(shown)
+        return f"{shown} {type(cause).__name__} {whole}"
+
+    in_both(run)
+
+
 # -- what a backward rule may give -----------------------------------------------------------------
 
 BACKWARD = {
@@ -330,6 +355,26 @@ def test_sharding_of_a_type(name):
         return f(m.random.key(0), x), m.jit(f)(m.random.key(0), x)
 
     in_both(run)
+
+
+def test_sharding_over_the_axes_of_the_mesh_in_force():
+    def run(m, faces):
+        kinds = (m.sharding.AxisType.Auto,)
+        with m.set_mesh(m.make_mesh((1,), ("a",), axis_types=kinds)):
+            axes = m.sharding.get_abstract_mesh()
+            where = m.sharding.NamedSharding(axes, m.P("a"))
+            out = m.lax.with_sharding_constraint(m.numpy.asarray(X), where)
+            return f"{out.sharding.spec} {type(out.sharding.mesh).__name__} {np.asarray(out)}"
+
+    in_both(run)
+
+
+LABELS = ("1j,kj->1k", "0j,1j->01", "_j,kj->_k", "i j, k j -> i k")
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_of_einsum(labels):
+    in_both(lambda m, faces: m.numpy.einsum(labels, X, X))
 
 
 # -- rules that libraries bring --------------------------------------------------------------------

@@ -36,7 +36,7 @@ def run(name, count, timeout=180):
 
 
 @pytest.mark.parametrize("count", [2, 4])
-@pytest.mark.parametrize("name", ["training", "resharding", "collectives", "helpers"])
+@pytest.mark.parametrize("name", ["training", "resharding", "collectives", "helpers", "checkpoint"])
 def test_several_processes(name, count):
     codes, outputs = run(name, count)
     assert codes == [0] * count, "\n".join(outputs)[-4000:]
@@ -59,6 +59,14 @@ def call(code, timeout=60):
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout
     )
+
+
+def test_a_late_process_and_those_that_waited_are_told():
+    start = time.monotonic()
+    codes, outputs = run("late", 2, timeout=90)
+    assert 0 not in codes
+    assert all("TimeoutError" in output and "127.0.0.1" in output for output in outputs), outputs
+    assert time.monotonic() - start < 60
 
 
 def test_an_absent_coordinator_is_named():

@@ -190,6 +190,23 @@ def test_distribution(row):
     check_row(row)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["norm", "laplace", "cauchy", "chi2", "wrapcauchy"])
+def test_density_keeps_the_dtype(name, dtype):
+    shape = {"chi2": (3.0,), "wrapcauchy": (0.3,)}.get(name, ())
+    stats = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
+    both(lambda m: stats(m).logpdf(m.numpy.asarray(UNIT, dtype), *shape), rtol=4e-2, atol=4e-2)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("gamma", (2.5,)), ("entr", (2,)), ("loggamma", (3,)), ("multigammaln", (4, 3))],
+)
+def test_numbers_under_jit(name, args):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.special")
+    both(lambda m: m.jit(lambda: getattr(module(m), name)(*args))(), rtol=2e-5)
+
+
 MOVED = [name for name in SHAPES if name not in ("vonmises", "wrapcauchy")]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from minijax.core import source
 from minijax.core.avals import AbstractValue
 from minijax.core.trace import current, eval_trace
+from minijax.core.tracebacks import boundary
 from minijax.dtypes import ExtendedDType
 from minijax.jax.names import API_VERSION
 from minijax.tree_util import is_tree_node
@@ -70,8 +71,8 @@ def wait_for_tokens() -> None:
 
 
 def api_boundary(fun: Callable, **options: Any) -> Callable:
-    """Marks a function whose frames are left out of tracebacks: minijax leaves functions as they are."""
-    return fun
+    """A function of a library's face: errors leave it without the frames of internal code."""
+    return boundary(fun)
 
 
 def include_frame(frame: Any) -> bool:

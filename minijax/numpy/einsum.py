@@ -115,7 +115,7 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
             f"{len(inputs)} and there are {len(ranks)} operands."
         )
     for character in text.replace("->", "").replace("...", ""):
-        if character not in _LETTERS and character != ",":
+        if character in ".->":  # anything else may be a label
             raise ValueError(f"Character {character} is not a valid symbol in {text!r}.")
     free = [letter for letter in reversed(_LETTERS) if letter not in text]
     longest = 0

@@ -324,6 +324,8 @@ def promote(name: str, *args: Any) -> Sequence[Any]:
 def promote_inexact(name: str, *args: Any) -> Sequence[Any]:
     """Arguments, checked, in one floating or complex dtype and at one rank."""
     check_arraylike(name, *args)
+    if all(type(x) in _NUMBERS for x in args):  # formulas ask the results for their dtype
+        args = tuple([as_array(x) for x in args])
     return promote_shapes(name, *promote_dtypes_inexact(*args))
 
 

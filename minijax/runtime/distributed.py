@@ -184,19 +184,11 @@ def initialize(
         else:
             _wait_for(address, initialization_timeout)
         client = _jax.get_distributed_runtime_client(
-            address, number, init_timeout=initialization_timeout,
+            address, number, init_timeout=_LONG,
             heartbeat_timeout=heartbeat_timeout_seconds, shutdown_timeout=shutdown_timeout_seconds,
             use_compression=True,
         )  # fmt: skip
-        try:
-            client.connect()
-        except Exception as error:
-            state.service = None
-            raise RuntimeError(
-                f"Process {number} of {count} could not join the others at {address} within "
-                f"{initialization_timeout} s: {error}. Are all processes started, with the same "
-                "coordinator_address and num_processes?"
-            ) from error
+        _join(client, number, count, address, initialization_timeout)
         state.client, state.process_id, state.num_processes = client, number, count
         state.coordinator_address = address
         ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
@@ -205,6 +197,37 @@ def initialize(
         plugins.joined.client, plugins.joined.visible = client, state.visible_devices
         plugins.joined.options = {"node_id": number, "num_nodes": count}
         atexit.register(shutdown)
+
+
+_LONG = 7 * 24 * 3600  # jaxlib ends the process when its own time is up: ours is to be up before
+
+
+def _join(client: Any, number: int, count: int, address: str, seconds: float) -> None:
+    """Wait for the others. TimeoutError if they do not come in time, RuntimeError if refused."""
+    failed: list[Exception] = []
+
+    def connect():
+        try:
+            client.connect()
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not (failed or thread.is_alive()):
+        return
+    waited = f"within {seconds} s: {failed[0] if failed else 'they have not come'}"
+    if not failed:
+        _abandoned.append((client, state.service))
+    state.service = None
+    raise (RuntimeError if failed else TimeoutError)(
+        f"Process {number} of {count} could not join the others at {address} {waited}. Are all "
+        "processes started, with the same coordinator_address and num_processes?"
+    )
+
+
+_abandoned: list[Any] = []  # what a thread still waits with
 
 
 def _wait_for(address: str, seconds: float) -> None:

@@ -18,8 +18,8 @@ from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.trace import Tracer
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
-from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import sharding_of
+from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
+from minijax.runtime.named import NamedSharding, sharding_of
 
 __all__ = [
     "block_until_ready", "copy_to_host_async", "device_get", "device_put", "device_put_p",
@@ -95,7 +95,7 @@ def as_sharding(where: Any) -> Any:
     if isinstance(where, shardings.SingleDeviceSharding):
         return shardings.single_device(where.device) if _is_default_kind(where) else where
     if isinstance(where, (shardings.Sharding, PartitionSpec)):
-        return sharding_of(where, "device_put")
+        return _on_devices(sharding_of(where, "device_put"))
     device = getattr(where, "_device", None)
     if device is not None:
         return shardings.single_device(device)
@@ -103,6 +103,19 @@ def as_sharding(where: Any) -> Any:
         "device_put device specification must be a tree prefix of the corresponding value: a "
         f"Device, a Sharding, or None; got {where!r} of type {type(where)}."
     )
+
+
+def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
+    """A sharding over the axes of a mesh is one over the devices of the mesh in force."""
+    if not isinstance(where, NamedSharding) or not isinstance(where.mesh, AbstractMesh):
+        return where
+    mesh = get_mesh()
+    if mesh.empty or mesh.abstract_mesh != where.mesh:
+        raise ValueError(
+            f"The sharding {where} is over an AbstractMesh, which has no devices, and the mesh in "
+            "force is another: give a sharding over a Mesh, or set it with minijax.set_mesh(mesh)."
+        )
+    return NamedSharding(mesh, where.spec, memory_kind=where.memory_kind)
 
 
 def _is_default_kind(where: shardings.SingleDeviceSharding) -> bool:

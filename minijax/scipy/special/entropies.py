@@ -67,7 +67,7 @@ def _(primals, tangents):
 def entr(x: Any) -> Array:
     """-x log(x), 0 at 0, and -inf for negative x. Source: scipy.special.entr."""
     (x,) = promote_inexact("entr", x)
-    return jnp.where(x < 0, np.asarray(-np.inf, x.dtype), -xlogy(x, x))
+    return jnp.where(x < 0, -np.inf, -xlogy(x, x))
 
 
 @library

@@ -45,7 +45,7 @@ def gammaln(x: Any) -> Array:
 def loggamma(x: Any) -> Array:
     """log(gamma(x)) for positive x, nan for others. Source: scipy.special.loggamma."""
     (x,) = promote_inexact("loggamma", x)
-    return jnp.where(x > 0, lax.lgamma(x), np.asarray(np.nan, x.dtype))
+    return jnp.where(x > 0, lax.lgamma(x), np.nan)
 
 
 @library

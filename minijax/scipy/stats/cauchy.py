@@ -1,5 +1,7 @@
 """The Cauchy distribution. Source: scipy.stats.cauchy."""
 
+import math
+
 import numpy as np
 
 from minijax import numpy as jnp
@@ -11,7 +13,7 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    return -np.log(np.pi) - jnp.log1p(z * z)
+    return -math.log(math.pi) - jnp.log1p(z * z)
 
 
 @located("probability")

@@ -1,5 +1,7 @@
 """The chi-squared distribution. Source: scipy.stats.chi2."""
 
+import math
+
 import numpy as np
 
 from minijax import numpy as jnp
@@ -14,7 +16,7 @@ def logpdf(z, df):
     """The logarithm of the density."""
     half = df / 2
     safe = jnp.where(z >= 0, z, 1)
-    out = special.xlogy(half - 1, safe) - safe / 2 - special.gammaln(half) - half * np.log(2)
+    out = special.xlogy(half - 1, safe) - safe / 2 - special.gammaln(half) - half * math.log(2)
     return jnp.where(z < 0, -np.inf, out)
 
 

@@ -1,6 +1,6 @@
 """The Laplace distribution. Source: scipy.stats.laplace."""
 
-import numpy as np
+import math
 
 from minijax import numpy as jnp
 from minijax.scipy.stats.making import exponential, located
@@ -11,7 +11,7 @@ __all__ = ["cdf", "logpdf", "pdf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    return -jnp.abs(z) - np.log(2)
+    return -jnp.abs(z) - math.log(2)
 
 
 @located("probability")

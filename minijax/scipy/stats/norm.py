@@ -1,6 +1,6 @@
 """The normal distribution. Source: scipy.stats.norm."""
 
-import numpy as np
+import math
 
 from minijax import numpy as jnp
 from minijax.scipy import special
@@ -12,7 +12,7 @@ __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
-    return -0.5 * (np.log(2 * np.pi) + jnp.square(z))
+    return -0.5 * (math.log(2 * math.pi) + jnp.square(z))
 
 
 @located("probability")

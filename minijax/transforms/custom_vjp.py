@@ -39,7 +39,6 @@ from minijax.transforms.custom_rules import (
 )
 from minijax.transforms.grad import materialized
 from minijax.transforms.remat_opt import remat_opt
-from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent
 
 __all__ = [
@@ -321,10 +320,8 @@ class FlatBackward(Rule):
 
     def cotangent(self, index: int, ct: Any, aval: Any, in_tree: Any) -> Any:
         zero = zero_tangent(aval)
-        if isinstance(ct, (custom_rules.SymbolicZero, Zero)) or is_float0(zero.aval):
+        if ct is None or isinstance(ct, (custom_rules.SymbolicZero, Zero)) or is_float0(zero.aval):
             return zero
-        if ct is None:  # zeros that rules further back are called with
-            return instantiate(zero)
         if getattr(ct, "dtype", None) == dtypes.float0:
             return zero
         found = get_aval(ct)

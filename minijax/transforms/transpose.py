@@ -80,10 +80,20 @@ def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
     return linear
 
 
+# Equations that hold programs; a zero cotangent ends there.
+_CALLS = frozenset(("cond", "jit", "remat2", "scan", "shard_map", "while"))
+
+
 def _transpose_equation(eqn, known: dict, pending: dict) -> None:
     cotangents = [pending.pop(var, None) for var in eqn.outvars]
     if all(ct is None or type(ct) is Zero for ct in cotangents):
-        return
+        if all(ct is None for ct in cotangents) or eqn.primitive.name in _CALLS:
+            return
+        if eqn.primitive.name != "custom_lin":  # whose rule is run for what it may give of its own
+            for var in eqn.invars:
+                if type(var) is not Literal and var not in known:
+                    pending.setdefault(var, _cotangent(None, var.aval))
+            return
     cotangents = [_cotangent(ct, var.aval) for ct, var in zip(cotangents, eqn.outvars, strict=True)]
     args = []
     for var in eqn.invars:
@@ -105,7 +115,9 @@ def _transpose_equation(eqn, known: dict, pending: dict) -> None:
     ct_in = cotangents if primitive.multiple_results else cotangents[0]
     results = rule(ct_in, *args, **eqn.params)
     for var, arg, ct in zip(eqn.invars, args, results, strict=True):
-        if is_undefined(arg) and ct is not None and type(ct) is not Zero:
+        if type(ct) is Zero and is_undefined(arg):
+            pending.setdefault(var, ct)
+        elif is_undefined(arg) and ct is not None:
             if ShapedArray.split_seen:
                 ct = retyped(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)

@@ -175,7 +175,7 @@ def main(name, count, number, port):
     options = {"initialization_timeout": 60}
     if name == "late":  # the others have given up by then
         options["initialization_timeout"] = 3
-        time.sleep(8 * number)
+        time.sleep(12 * number)
     if name == "killed":
         options["heartbeat_timeout_seconds"] = 10
     minijax.distributed.initialize(f"127.0.0.1:{port}", count, number, **options)

@@ -618,3 +618,11 @@ def test_gradient_of_a_sample():
         for m in (minijax, jax)
     ]
     assert_same(*found)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float8_e4m3fn", "complex64"])
+def test_rng_uniform_refuses_what_xla_cannot_make(dtype):
+    """Upstream's process ends here."""
+    low, high = minijax.numpy.zeros((), dtype), minijax.numpy.ones((), dtype)
+    with pytest.raises(TypeError, match=f"numbers of dtype {dtype}"):
+        minijax.lax.rng_uniform(low, high, (3,))

@@ -22,7 +22,7 @@ def ours():
     return {
         name: primitive
         for name, primitive in sorted(all_primitives.items())
-        if primitive.rule_shape.__module__.startswith("minijax.")
+        if getattr(primitive.rule_shape, "__module__", "").startswith("minijax.")
     }
 
 

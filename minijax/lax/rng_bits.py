@@ -156,8 +156,16 @@ def _(low, high, *, shape):
     return ShapedArray(shape, low.dtype)
 
 
+_MADE = ("int32", "uint32", "int64", "uint64", "bfloat16", "float16", "float32", "float64")
+
+
 @rng_uniform_p.lower
 def _(b, low, high, *, shape):
+    if low.dtype.name not in _MADE:  # on these XLA ends the process
+        raise TypeError(
+            f"rng_uniform does not make numbers of dtype {low.dtype.name}: it makes "
+            f"{', '.join(_MADE)}. Convert the bounds, or use minijax.random.uniform."
+        )
     sizes = b.constant(np.array(shape, np.int64), ShapedArray((len(shape),), np.dtype(np.int64)))
     distribution = "rng_distribution = #stablehlo<rng_distribution UNIFORM>"
     return b.op("stablehlo.rng", (low, high, sizes), b.out, distribution)

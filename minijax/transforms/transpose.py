@@ -80,19 +80,23 @@ def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
     return linear
 
 
-# Equations that hold programs; a zero cotangent ends there.
-_CALLS = frozenset(("cond", "jit", "remat2", "scan", "shard_map", "while"))
+def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
+    """All cotangents are zero: so are those of the operands, and a custom rule further back is still
+    to be run. What holds programs ends them: there may be none within.
+    """
+    if eqn.primitive._avals is not None:
+        for var in eqn.invars:
+            if type(var) is not Literal and var not in known:
+                pending.setdefault(var, _cotangent(None, var.aval))
 
 
 def _transpose_equation(eqn, known: dict, pending: dict) -> None:
     cotangents = [pending.pop(var, None) for var in eqn.outvars]
+    if all(ct is None for ct in cotangents):
+        return
     if all(ct is None or type(ct) is Zero for ct in cotangents):
-        if all(ct is None for ct in cotangents) or eqn.primitive.name in _CALLS:
-            return
-        if eqn.primitive.name != "custom_lin":  # whose rule is run for what it may give of its own
-            for var in eqn.invars:
-                if type(var) is not Literal and var not in known:
-                    pending.setdefault(var, _cotangent(None, var.aval))
+        if eqn.primitive.name != "custom_lin":  # whose rule may give something of its own
+            _pass_zeros_on(eqn, known, pending)
             return
     cotangents = [_cotangent(ct, var.aval) for ct, var in zip(cotangents, eqn.outvars, strict=True)]
     args = []

@@ -223,6 +223,9 @@ table({
         ["float32", "int32"],
         lambda m: m.lax.cond(True, lambda x: x, lambda x: x.astype(np.int32), m.numpy.asarray(X)),
     ),
+    "out_sharding of a device": (["out_sharding", "NamedSharding"], lambda m: m.lax.dot(
+        X, X, out_sharding=m.sharding.SingleDeviceSharding(m.devices()[0])
+    )),
     "cond predicate": (["Pred", "(3,)", ".any()"], lambda m: m.lax.cond(X, lambda x: x, lambda x: x, X)),
     "switch without branches": (["branch", "at least one"], lambda m: m.lax.switch(0, [], X)),
     "switch index": (["Index", "float32", "convert"], lambda m: m.lax.switch(0.5, [lambda x: x, lambda x: x], X)),

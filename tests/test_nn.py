@@ -129,6 +129,18 @@ def test_attention_in_16_bits(dtype):
             check_dtype(row, dtype, atol=3e-2)
 
 
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.5}], ids=str)
+def test_attention_in_float16(options):
+    """As upstream computes it eagerly, and under jit the same."""
+    q, k, v = (sample((2, 4, 2, 8), np.float16, seed) for seed in range(3))
+    wanted = jax.nn.dot_product_attention(q, k, v, **options)
+    eager = minijax.nn.dot_product_attention(q, k, v, **options)
+    jitted = minijax.jit(lambda *a: minijax.nn.dot_product_attention(*a, **options))(q, k, v)
+    for found in (eager, jitted):
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), atol=2e-2)
+
+
 @pytest.mark.parametrize("name", [n for n in SIMPLE if n != "glu"] + ["log1mexp"])
 def test_numbers_and_lists(name):
     """Python numbers promote as upstream's do, integers and lists are taken or refused alike."""

@@ -1,5 +1,7 @@
 """The table of rules is total: each cell of each primitive is a rule, or a stated reason."""
 
+import sys
+
 import pytest
 
 import minijax.lax.exchange  # registers its primitives
@@ -18,17 +20,19 @@ ONE_OF = {
 
 
 def ours():
-    """The primitives of the package: tests may have made others."""
+    """The primitives of the package, which stand in its modules: tests may have made others."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("minijax.")]
+    found = {id(value) for module in modules for value in vars(module).values()}
     return {
         name: primitive
         for name, primitive in sorted(all_primitives.items())
-        if getattr(primitive.rule_shape, "__module__", "").startswith("minijax.")
+        if id(primitive) in found
     }
 
 
 @pytest.mark.parametrize("column", ONE_OF)
 def test_every_cell_is_filled(column):
-    assert lax.add_p.name in all_primitives and minijax.random is not None
+    assert len(ours()) > 190 and lax.add_p.name in ours() and minijax.random is not None
     empty = [
         name
         for name, primitive in ours().items()

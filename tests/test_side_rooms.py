@@ -105,3 +105,25 @@ def test_environment():
     assert "jaxlib" in text and "device info" in text
     with pytest.warns(UserWarning, match="process_count"):
         assert minijax.host_count() == 1
+
+
+PLACES = {
+    "full": lambda m, where: m.lax.full((3,), 2.0, sharding=where),
+    "full_like": lambda m, where: m.lax.full_like(m.numpy.ones(3), 2.0, sharding=where),
+    "zeros": lambda m, where: m.numpy.zeros(3, device=where),
+    "pure_callback": lambda m, where: m.jit(
+        lambda x: m.pure_callback(
+            lambda a: a, m.ShapeDtypeStruct((20,), "float32"), x, sharding=where
+        )
+    )(X.ravel()),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_sharding_of_one_device(name):
+    def run(m):
+        return PLACES[name](m, m.sharding.SingleDeviceSharding(m.devices()[0]))
+
+    ours, theirs = run(minijax), run(jax)
+    assert_same(ours, theirs)
+    assert ours.committed == theirs.committed

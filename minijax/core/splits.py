@@ -40,16 +40,10 @@ def whole(aval: Any) -> Any:
     return aval if getattr(aval, "explicit", None) is None else aval.update(sharding=None)
 
 
-def as_asked(out: Any, asked: Any) -> Any:
+def as_asked(out: ShapedArray, asked: Any) -> ShapedArray:
     """The result of an operation that was told how to split it. ValueError if it cannot be so."""
-    outs = out if isinstance(out, (list, tuple)) else [out]
-    for aval in outs:
-        if len(asked.spec) == aval.ndim:
-            asked.shard_shape(aval.shape)
-    placed = [
-        aval.update(sharding=asked) if len(asked.spec) <= aval.ndim else aval for aval in outs
-    ]
-    return placed if outs is out else placed[0]
+    asked.shard_shape(out.shape)
+    return out.update(sharding=asked)
 
 
 def split_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:

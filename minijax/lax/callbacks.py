@@ -19,7 +19,7 @@ from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import IOEffect, OrderedIOEffect
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, in_shape_rule, no_rule
 from minijax.core.trace import eval_trace, set_trace
 from minijax.lax.control_flow.scan import scan
 from minijax.lowering.types import physical
@@ -177,6 +177,7 @@ VMAP_METHODS = (
 )  # fmt: skip
 
 pure_callback_p = Primitive("pure_callback", multiple_results=True)
+pure_callback_p.sharding(in_shape_rule)
 pure_callback_p.impl(_impl("pure_callback"))
 
 
@@ -311,6 +312,7 @@ def _check_operands(name: str, leaves: Sequence[Any]) -> None:
 _EFFECTS = {False: IOEffect(), True: OrderedIOEffect()}
 
 io_callback_p = Primitive("io_callback", multiple_results=True)
+io_callback_p.sharding(in_shape_rule)
 io_callback_p.impl(_impl("io_callback"))
 
 

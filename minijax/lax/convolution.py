@@ -35,7 +35,7 @@ from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, canonical_precision, precision_config
 from minijax.lax.shapes import reshape_p, rev_p
 from minijax.lowering.module import i64_array
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
@@ -145,7 +145,7 @@ def _(
     for size, axis in zip(sizes, out, strict=True):
         shape[axis] = size
     weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(tuple(shape), dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
+    return ShapedArray(tuple(shape), dtype, weak, vma=x.vma | y.vma)
 
 
 @conv_general_dilated_p.sharding
@@ -489,7 +489,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=sharding_of(out_sharding, "conv_general_dilated"),
+        out_sharding=out_sharding_of(out_sharding, "conv_general_dilated"),
     )
 
 

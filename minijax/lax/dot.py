@@ -29,7 +29,7 @@ from minijax.lax.precision import (
     precision_config,
 )
 from minijax.lowering.types import element_type
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import add_tangents, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -153,7 +153,7 @@ def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_shardin
             check_preferred("dot_general", dtype, preferred_element_type)
         dtype = preferred_element_type
     weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(shape, dtype, weak, sharding=out_sharding, vma=x.vma | y.vma)
+    return ShapedArray(shape, dtype, weak, vma=x.vma | y.vma)
 
 
 @dot_general_p.sharding
@@ -379,7 +379,7 @@ def dot_general(
         dimension_numbers=canonical_dimension_numbers(dimension_numbers),
         precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=sharding_of(out_sharding, "dot_general"),
+        out_sharding=out_sharding_of(out_sharding, "dot_general"),
     )
 
 

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.trace import eval_trace
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
-from minijax.runtime.named import sharding_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of
+from minijax.transforms.transfer import device_put
 
 __all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
 
@@ -49,7 +53,7 @@ iota_p = _without_operands("iota")
 @iota_p.shape_rule
 def _(*, dtype, shape, dimension, sharding):
     _check_sizes("iota", shape)
-    aval = ShapedArray(shape, dtype, sharding=sharding)
+    aval = ShapedArray(shape, dtype)
     check_dtype("iota", aval, (np.integer, np.floating, np.complexfloating))
     if not 0 <= dimension < len(shape):
         raise ValueError(
@@ -79,7 +83,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding=Non
         dtype=_of_dtype("iota", dtype),
         shape=canonical_shape(shape),
         dimension=index(dimension),
-        sharding=sharding_of(out_sharding, "broadcasted_iota"),
+        sharding=out_sharding_of(out_sharding, "broadcasted_iota"),
     )
 
 
@@ -102,15 +106,22 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding=None) -> Ar
         )
     if dtype is not None:
         fill_value = _scalar(fill_value, _of_dtype("full", dtype))
-    return _filled(shape, fill_value, sharding_of(sharding, "full"))
+    return _filled(shape, fill_value, sharding)
 
 
-def _filled(shape: tuple[int, ...], scalar: Any, sharding: Any) -> Array:
-    if not shape and sharding is None:
+def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
+    """`where`: a sharding or None. Put somewhere at once, the array is strongly typed."""
+    if where is not None and local.context.trace is eval_trace:
+        made = _filled(shape, scalar, None)
+        return device_put(convert_element_type(made, made.dtype), where)
+    if where is not None and not isinstance(where, (NamedSharding, PartitionSpec)):
+        return device_put(_filled(shape, scalar, None), where)
+    if not shape and where is None:
         get_aval(scalar)  # TypeError for what is no number
         return as_value(scalar)
     _check_sizes("full", shape)
-    return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=sharding)
+    where = sharding_of(where, "full")
+    return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
 
 
 def _scalar(value: Any, dtype: Any) -> Any:
@@ -160,7 +171,7 @@ empty_p = _without_operands("empty")
 @empty_p.shape_rule
 def _(*, shape, dtype, out_sharding):
     _check_sizes("empty", shape)
-    return ShapedArray(shape, dtype, sharding=out_sharding)
+    return ShapedArray(shape, dtype)
 
 
 @empty_p.lower
@@ -173,5 +184,5 @@ def empty(shape: Any, dtype: Any, *, out_sharding=None) -> Array:
     return empty_p.bind(
         shape=canonical_shape(shape),
         dtype=_of_dtype("empty", dtype),
-        out_sharding=sharding_of(out_sharding, "empty"),
+        out_sharding=out_sharding_of(out_sharding, "empty"),
     )

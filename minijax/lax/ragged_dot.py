@@ -36,7 +36,7 @@ from minijax.lax.filling import iota_p
 from minijax.lax.precision import canonical_precision
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import (
     add_tangents,
@@ -160,7 +160,7 @@ def _(
     if preferred_element_type is not None:
         check_preferred("ragged_dot_general", dtype, preferred_element_type)
         dtype = preferred_element_type
-    return ShapedArray(shape, dtype, sharding=out_sharding, vma=x.vma | y.vma)
+    return ShapedArray(shape, dtype, vma=x.vma | y.vma)
 
 
 # -- derivatives ----------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def ragged_dot_general(
         precision=canonical_precision(precision),
         preferred_element_type=preferred_dtype("ragged_dot_general", preferred_element_type),
         group_offset=group_offset,
-        out_sharding=sharding_of(out_sharding, "ragged_dot_general"),
+        out_sharding=out_sharding_of(out_sharding, "ragged_dot_general"),
     )
 
 

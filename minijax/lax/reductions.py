@@ -23,7 +23,7 @@ from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import i64_array
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import (
     full_like_aval,
     reduce_sum_p,
@@ -175,7 +175,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding=None) -> Array
     This and the other reductions leave the axes out of the result's shape. ValueError for axes that
     are negative, too great, or given twice; TypeError for a dtype that the operation is not for.
     """
-    out_sharding = sharding_of(out_sharding, "reduce_sum")
+    out_sharding = out_sharding_of(out_sharding, "reduce_sum")
     return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
 
 

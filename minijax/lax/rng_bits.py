@@ -23,7 +23,7 @@ from minijax.lax.prng import PRNGImpl, mapped_over_keys, register_prng
 from minijax.lax.shapes import canonical_shape, expand_dims, reshape, squeeze, transpose
 from minijax.lax.slicing import slice as lax_slice
 from minijax.lax.threefry import threefry_prng_impl
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import zero_tangent
 
@@ -127,7 +127,7 @@ def rng_bit_generator(
         shape=canonical_shape(shape),
         dtype=dtype,
         algorithm=RandomAlgorithm(algorithm),
-        out_sharding=sharding_of(out_sharding, "rng_bit_generator"),
+        out_sharding=out_sharding_of(out_sharding, "rng_bit_generator"),
     )
     return state, bits
 

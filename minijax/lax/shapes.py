@@ -24,7 +24,7 @@ from minijax.errors import ShardingTypeError
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
-from minijax.runtime.named import axes_of, sharding_of
+from minijax.runtime.named import axes_of, out_sharding_of
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,
@@ -73,8 +73,8 @@ def trailing(aval: ShapedArray) -> tuple[int, ...]:
     return physical(aval).shape[aval.ndim :]
 
 
-def resized(x: ShapedArray, shape: tuple[int, ...], sharding: Any = None) -> ShapedArray:
-    return ShapedArray(shape, x.dtype, x.weak_type, sharding=sharding, vma=x.vma)
+def resized(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
+    return ShapedArray(shape, x.dtype, x.weak_type, vma=x.vma)
 
 
 # -- reshape ----------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def _(x, *, new_sizes, dimensions, sharding):
             f"reshape: dimensions must be a permutation of operand dimensions, got {dimensions} "
             f"for shape {x.shape}."
         )
-    return resized(x, new_sizes, sharding)
+    return resized(x, new_sizes)
 
 
 @reshape_p.sharding
@@ -206,7 +206,7 @@ def reshape(
         operand,
         new_sizes=new_sizes,
         dimensions=dimensions,
-        sharding=sharding_of(out_sharding, "reshape"),
+        sharding=out_sharding_of(out_sharding, "reshape"),
     )
 
 
@@ -319,7 +319,7 @@ def broadcast_in_dim(
         operand,
         shape=shape,
         broadcast_dimensions=dims,
-        sharding=sharding_of(out_sharding, "broadcast_in_dim"),
+        sharding=out_sharding_of(out_sharding, "broadcast_in_dim"),
     )
 
 

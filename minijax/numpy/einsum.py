@@ -27,7 +27,7 @@ from minijax.numpy.promotion import (
     weakened,
 )
 from minijax.numpy.selecting import choose_where
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
 
@@ -301,7 +301,7 @@ def _multiply(
         for group in (summed, batch)
     ])  # fmt: skip
     labels = lead + free[0] + free[1]
-    where = sharding_of(out_sharding, "einsum")
+    where = out_sharding_of(out_sharding, "einsum")
     if where is not None and wanted is not None and labels != wanted:
         parts = dict(zip(wanted, [*where.spec, *[None] * len(wanted)], strict=False))
         where = where.with_spec([parts.get(label) for label in labels])

@@ -34,7 +34,7 @@ from minijax.numpy.promotion import (
     weakened,
 )
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import transpose_p
 
@@ -98,7 +98,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         a = squeeze_p.bind(a, dimensions=squeezed_a)
     if squeezed_b:
         b = squeeze_p.bind(b, dimensions=squeezed_b)
-    where = sharding_of(out_sharding, "matmul")
+    where = out_sharding_of(out_sharding, "matmul")
     if where is not None and order is not None:
         parts = [*where.spec, *[None] * (len(order) - len(where.spec))]
         where = where.with_spec([parts[order.index(axis)] for axis in range(len(order))])

@@ -28,7 +28,7 @@ from minijax.numpy.promotion import (
     promote_one,
     to_array,
 )
-from minijax.runtime.named import sharding_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
 
@@ -112,7 +112,7 @@ def reshaped(
     """`lax.reshape` for sizes that are known to be right."""
     if dimensions is None and x.aval.shape == sizes:
         return x
-    where = sharding_of(where, "reshape")
+    where = out_sharding_of(where, "reshape")
     return reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=where)
 
 

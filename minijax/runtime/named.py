@@ -28,6 +28,7 @@ __all__ = [
     "NamedSharding",
     "axes_of",
     "named_of_hlo",
+    "out_sharding_of",
     "replicated",
     "same_mesh",
     "sdy_mesh",
@@ -253,6 +254,17 @@ def sharding_of(where: Any, what: str) -> Any:
         return NamedSharding(mesh, where)
     raise TypeError(
         f"{what} takes shardings and PartitionSpecs; got {where!r} of type {type(where)}."
+    )
+
+
+def out_sharding_of(where: Any, what: str) -> NamedSharding | None:
+    """What a user gave as `out_sharding`: it splits over a mesh, and names no device."""
+    if where is None or isinstance(where, (NamedSharding, PartitionSpec)):
+        return sharding_of(where, what)
+    raise TypeError(
+        f"`out_sharding` argument of {what} only supports instances of `NamedSharding` or "
+        f"`PartitionSpec`. Got {where!r} of type {type(where)}: a device is given with `device`, or "
+        "device_put."
     )
 
 

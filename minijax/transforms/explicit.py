@@ -18,7 +18,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
 from minijax.runtime.mesh import AxisType, PartitionSpec, set_mesh
-from minijax.runtime.named import NamedSharding, sharding_of
+from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
 from minijax.transforms.jit import jit
@@ -31,11 +31,10 @@ def split_as(x: Any, where: Any, name: str = "reshard") -> Any:
     """`x`, split as a sharding, or a PartitionSpec over the mesh in force, says; None says nothing."""
     if where is None:
         return x
-    where = sharding_of(where, name)
-    named = isinstance(where, NamedSharding) and where.mesh.explicit_axes
-    if isinstance(where, NamedSharding) and where.mesh.empty:  # the sharding of a type says so
+    where = out_sharding_of(where, name)
+    if where.mesh.empty:  # the sharding of a type says so
         return x
-    if local.context.trace is eval_trace and not named:
+    if local.context.trace is eval_trace and not where.mesh.explicit_axes:
         return put_array(x, where)
     return constrained(x, where)
 
@@ -171,7 +170,7 @@ def _run(flat: Callable, leaves: Sequence[Any]) -> Any:
 
 def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
     """`fun(*args)`, split as a user asked for where types alone would not say how."""
-    where = sharding_of(where, name)
+    where = out_sharding_of(where, name)
     if where.explicit_part(len(where.spec)) is None:
         return split_as(fun(*args), where, name)
     return auto_axes(fun, out_sharding=where)(*args)

@@ -109,7 +109,7 @@ def _(x, *, shape, broadcast_dimensions, sharding):
                 f"{tuple(shape)} along broadcast_dimensions {tuple(dims)}: dimension {axis} of the "
                 f"operand must be 1 or {shape[d]}."
             )
-    return ShapedArray(tuple(shape), x.dtype, x.weak_type, sharding=sharding, vma=x.vma)
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type, vma=x.vma)
 
 
 @broadcast_in_dim_p.sharding

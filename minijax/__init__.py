@@ -22,10 +22,12 @@ from minijax.config import setting_context as _setting_context
 from minijax.core import printing as _printing  # registers how jaxprs print
 from minijax.core.array import Array
 from minijax.core.avals import typeof
+from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
+from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
 from minijax.lax.shard_map import shard_map
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
@@ -116,7 +118,7 @@ checking_leaks = _setting_context("check_tracer_leaks", True)
 
 _LIBRARIES = frozenset(
     ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
-     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "sharding", "stages",
+     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "ref", "sharding", "stages",
      "test_util", "typing",
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip

@@ -15,7 +15,7 @@ from minijax.core.avals import get_aval
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import slice_in_dim
-from minijax.transforms.arguments import as_ints
+from minijax.transforms.arguments import check_callable
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import (
     _check_input,
@@ -26,7 +26,8 @@ from minijax.transforms.grad import (
     _pullback,
     _with_arguments,
     as_result,
-    check_callable,
+    chosen_numbers,
+    positions,
 )
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import instantiate, moveaxis
@@ -80,17 +81,12 @@ def hessian(
 
 def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
     check_callable(fun)
-    numbers = as_ints("argnums", argnums)
+    numbers = chosen_numbers(argnums)
     single = _is_int(argnums)
 
     def jacobian_of(*args, **kwargs):
         count = len(args)
-        if not all(-count <= n < count for n in numbers):
-            raise TypeError(
-                f"{transform}: argnums={argnums} needs more positional arguments than the {count} "
-                "given."
-            )
-        chosen = [n % count for n in numbers]
+        chosen = positions(numbers, count)
         dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:
@@ -108,15 +104,16 @@ def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
 
 
 def _check_jacobian_input(x, holomorphic, allow_int, transform) -> None:
-    _check_input(x, holomorphic, allow_int, transform)
     dtype = get_aval(x).dtype
-    if transform == "jacfwd" and not holomorphic and dtypes.issubdtype(dtype, np.complexfloating):
+    real = dtypes.issubdtype(dtype, np.floating)
+    if transform == "jacfwd" and not (holomorphic or real):
         raise TypeError(
             f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
             f"but got {dtype.name}. For holomorphic differentiation, pass holomorphic=True. For "
-            "differentiation of non-holomorphic functions involving complex inputs, use jvp "
-            "directly."
+            "differentiation of non-holomorphic functions involving complex inputs or integer "
+            "inputs, use minijax.jvp directly."
         )
+    _check_input(x, holomorphic, allow_int, transform)
 
 
 def _check_jacobian_output(outs, holomorphic, transform) -> None:
@@ -132,7 +129,8 @@ def _check_jacobian_output(outs, holomorphic, transform) -> None:
             raise TypeError(
                 f"jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
                 f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-                "holomorphic=True. For other functions with such outputs, use vjp directly."
+                "holomorphic=True. For differentiation of non-holomorphic functions involving "
+                "complex outputs, or of functions with integer outputs, use minijax.vjp directly."
             )
 
 
@@ -170,6 +168,10 @@ def _columns(flat, leaves, holomorphic, transform):
     blocks = []
     for out, dot, dim in zip(outs, dots, dims, strict=False):
         ndim = get_aval(out).ndim
+        if getattr(dot, "dtype", None) == dtypes.float0:  # an integer output does not change
+            shapes = [(*get_aval(out).shape, *aval.shape) for aval in avals]
+            blocks.append([np.zeros(shape, get_aval(out).dtype) for shape in shapes])
+            continue
         last = moveaxis(to_front(dot, dim, total), 0, ndim)
         blocks.append(_split(last, ndim, avals))
     return blocks, outs

@@ -5,6 +5,7 @@ May import the ground floor, `core`, `runtime` and `lowering.types`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,10 @@ class Signature:
 _signatures: dict[tuple, Signature] = {}
 
 
+class DeletedError(RuntimeError, ValueError):
+    """A deleted array was used; upstream raises the one class or the other, by where it is seen."""
+
+
 class Shard(NamedTuple):
     """The part of an array that one device holds: `index` says which; equal parts are numbered."""
 
@@ -87,6 +92,7 @@ class ArrayImpl(Array):
 
     def devices(self) -> set:
         """The devices that hold a part of the array."""
+        self._check_deleted()
         return self.signature.sharding.device_set
 
     @property
@@ -165,10 +171,10 @@ class ArrayImpl(Array):
 
     def _check_deleted(self) -> None:
         if self._buffer.is_deleted():
-            raise RuntimeError(
-                f"Array has been deleted: {self.aval}. It was donated to a jitted function "
-                "(donate_argnums) or `delete()` was called on it; keep using the result instead, "
-                "or do not donate it."
+            raise DeletedError(
+                f"Array has been deleted with shape={self.aval.str_short()}: buffer has been "
+                "deleted or donated. It was donated to a jitted function (donate_argnums) or "
+                "`delete()` was called on it; keep using the result instead, or do not donate it."
             )
 
     @property
@@ -252,6 +258,7 @@ class ArrayImpl(Array):
     def __iter__(self):
         if self.aval.ndim == 0:
             raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
+        self._check_deleted()
         return iter([self[index] for index in range(self.aval.shape[0])])
 
     def __reversed__(self):
@@ -335,7 +342,10 @@ def array_from_numpy(
     if aval is None:
         aval = get_aval(value)
     stored = physical(aval)
-    if value.dtype != stored.dtype:
+    if value.dtype == dtypes.float0:  # programs take booleans for it
+        value = np.zeros(value.shape, bool)
+        stored = stored.update(dtype=value.dtype)
+    elif value.dtype != stored.dtype:
         value = value.astype(stored.dtype)
     if where is None:
         where = sharding.single_device(platforms.default_device())
@@ -400,6 +410,10 @@ def _checked_scalar(x: Any, aval: ShapedArray) -> np.ndarray:
         ) from None
 
 
+# From the type of a value that libraries define to the function that makes an array of it.
+canonicalizers: dict[type, Callable[[Any], Any]] = {}
+
+
 def as_array(x: Any) -> ArrayImpl:
     """Any value that a primitive may take, as a concrete array."""
     kind = type(x)
@@ -424,6 +438,9 @@ def as_array(x: Any) -> ArrayImpl:
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__())
     get_aval(x)
+    for base in kind.__mro__:
+        if base in canonicalizers:
+            return as_array(canonicalizers[base](x))
     raise TypeError(f"{x!r} of type {kind} cannot become an array")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import errors, monitoring
+from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.arrays.placement import place
 from minijax.config import local
@@ -177,7 +177,7 @@ class Program:
 
     __slots__ = (
         "checked", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
-        "lowered", "name", "out_signatures", "simple", "targets", "watch",
+        "lowered", "name", "out_signatures", "simple", "targets", "trivial", "watch",
     )  # fmt: skip
 
     # Set by `lax.key_reuse`: from a jaxpr, a function to call with the arguments before a run, which
@@ -205,6 +205,7 @@ class Program:
             executables.result_handler(aval, out, where.committed)
             for aval, out in zip(stored, outs, strict=True)
         ]
+        self.trivial = [i for i, a in enumerate(lowered.out_avals) if a.dtype == dtypes.float0]
         self.simple = False
         self.watch: Callable | None = None
         settings = local.context.settings
@@ -216,6 +217,7 @@ class Program:
             self.watch = Program.watching(closed)
         self.simple = (
             self.watch is None
+            and not self.trivial
             and self.kept == list(range(len(signatures)))
             and not self.hidden
             and not self.checked
@@ -231,10 +233,12 @@ class Program:
                 results = _pending.run(self, operands)
             else:
                 results = self.execute(operands).consume_with_handlers(self.handlers)
-        except Exception:
-            check_deleted(args)
+        except Exception as error:
+            check_executed(args, error)
             raise
         outs = list(map(ArrayImpl, results, self.out_signatures))
+        for index in self.trivial:  # no device computes with them: they are NumPy's
+            outs[index] = np.asarray(outs[index])
         if self.checked:
             check_finite(outs, self.name)
         if watched is not None:
@@ -300,10 +304,16 @@ def effects_barrier() -> None:
     _pending.wait()
 
 
-def check_deleted(args: Sequence[ArrayImpl]) -> None:
-    """RuntimeError if an argument was donated or deleted, which jaxlib reports in other words."""
+class ArgumentError(executables.JaxRuntimeError, ValueError):
+    """XLA refused the arguments of a program."""
+
+
+def check_executed(args: Sequence[ArrayImpl], error: Exception) -> None:
+    """Raise what users know for what jaxlib said of arguments that it would not take."""
     for a in args:
         a._check_deleted()
+    if isinstance(error, executables.JaxRuntimeError) and str(error).startswith("INVALID_ARGUMENT"):
+        raise ArgumentError(str(error)) from None
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
@@ -348,7 +358,7 @@ def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
     """FloatingPointError where debug_nans or debug_infs is on and a result has such a value."""
     settings = local.context.settings
     for out in outs:
-        if out.aval.dtype.kind not in "fcV" or out.aval.size == 0:
+        if type(out) is not ArrayImpl or out.aval.dtype.kind not in "fcV" or out.aval.size == 0:
             continue
         value = np.asarray(out)
         if value.dtype.kind == "V":
@@ -418,8 +428,8 @@ def run_primitive(
         results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
             program.handlers
         )
-    except Exception:
-        check_deleted(arrays)
+    except Exception as error:
+        check_executed(arrays, error)
         raise
     signature = program.out_signatures[0]
     return ArrayImpl(results[0], signature)
@@ -435,6 +445,13 @@ def _memo_of(params: dict) -> dict:
 
 
 def _compile_primitive(primitive, signatures, params) -> Program:
+    if any(s.aval.dtype == dtypes.float0 for s in signatures):
+        raise TypeError(
+            f"Called {primitive} with a float0 array. float0s do not support any operations by "
+            "design, since they stand for the tangents of integers, which have none: make an "
+            "ordinary array with np.zeros_like(x, dtype=float), or do not differentiate with "
+            "respect to integers."
+        )
     in_vars = [Var(s.aval) for s in signatures]
     out_avals = primitive.out_avals(tuple([s.aval for s in signatures]), params)
     out_vars = [Var(a) for a in (out_avals if primitive.multiple_results else [out_avals])]

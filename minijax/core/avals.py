@@ -61,6 +61,11 @@ class AbstractToken(AbstractValue):
 abstract_token = AbstractToken()
 
 
+def is_ref(aval: Any) -> bool:
+    """Whether it is the type of a reference (`core.refs`), and not of a value."""
+    return hasattr(aval, "inner_aval")
+
+
 class ShapedArray(AbstractValue):
     """Shape, dtype, weak type; and, of arrays over meshes, explicit sharding and varying axes.
 

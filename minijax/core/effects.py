@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "DebugEffect", "Effect", "IOEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect",
-    "is_impure", "observable", "ordered",
+    "RefEffect", "is_impure", "observable", "ordered",
 ]  # fmt: skip
 
 
@@ -68,6 +68,16 @@ class OrderedIOEffect(Effect):
 
     def __repr__(self) -> str:
         return "OrderedIO"
+
+
+class RefEffect(Effect):
+    """The equation reads a reference or changes it, so that it is kept, in its place."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 def ordered(effects: frozenset) -> list[Effect]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import AbstractValue
-from minijax.core.effects import is_impure
+from minijax.core.avals import AbstractValue, is_ref
+from minijax.core.effects import RefEffect, is_impure
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.source import NameStack, SourceInfo, joined
 
@@ -127,8 +127,15 @@ class Jaxpr:
         self.eqns = list(eqns)
         if effects is None:
             effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
-        self.effects = effects
+        self.effects = self._of_outside(effects) if effects else effects
         self.debug_info = debug_info or DebugInfo()
+
+    def _of_outside(self, effects: frozenset) -> frozenset:
+        """What is done to references that the program makes itself is not seen from outside."""
+        own = [e for e in effects if type(e) is RefEffect]
+        if own and not any(is_ref(v.aval) for v in (*self.constvars, *self.invars)):
+            effects = effects.difference(own)
+        return effects
 
     @property
     def in_avals(self) -> list[AbstractValue]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core import splits
+from minijax.core.avals import is_ref
 
 __all__ = [
     "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
@@ -94,7 +95,7 @@ class Primitive:
         "__weakref__", "_avals", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
         "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage",
-        "rule_transpose", "rule_varying",
+        "rule_transpose", "rule_varying", "shown",
     )  # fmt: skip
 
     def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True):
@@ -102,7 +103,8 @@ class Primitive:
         self.name = name
         self.multiple_results = multiple_results
         self._avals: dict[tuple, Any] | None = {} if memoize else None
-        self.printed: Callable[[dict], dict] | None = None
+        self.printed: Callable[[dict], dict] | None = None  # the params that are shown
+        self.shown: Callable[[Any, Any], str] | None = None  # a whole equation, by a printer
         for slot in Primitive.__slots__:
             if slot.startswith("rule_"):
                 setattr(self, slot, None)
@@ -121,6 +123,7 @@ class Primitive:
     dce = _setter("rule_dce")
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
+    takes_refs = False  # whether operands may be references, and not only values
     vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
 
     def impl(self, *args, **params):
@@ -170,6 +173,12 @@ class Primitive:
 
     def _typed(self, avals: tuple, params: dict) -> Any:
         """What the shape rule says, and the sharding rule where a type says that it is split."""
+        ref = next(filter(is_ref, avals), None)
+        if ref is not None and not self.takes_refs:
+            raise TypeError(
+                f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
+                "read it first, as in ref[...]."
+            )
         asked = params.get("out_sharding") or params.get("sharding")
         if asked is None and all(getattr(aval, "explicit", None) is None for aval in avals):
             return self.rule_shape(*avals, **params)

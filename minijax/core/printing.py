@@ -231,6 +231,8 @@ class _Printer:
         if self.options.rules and eqn.primitive.name in _SHARES_NAMES:
             self.share_names(eqn)
         parts: list[Any] = self.notes(eqn)
+        if eqn.primitive.shown is not None and self.options.rules:
+            return _Doc([*parts, eqn.primitive.shown(self, eqn)])
         if eqn.outvars:
             parts += [_Doc(_joined(_FILL, map(self.binder, eqn.outvars)), 2), " = "]
         parts.append(eqn.primitive.name)

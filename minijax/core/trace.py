@@ -32,6 +32,7 @@ class Trace:
     """An interpreter that is at work; `alive` until its transform has ended."""
 
     __slots__ = ("__weakref__", "alive", "parent")
+    adjective, other = "traced", "an outer"  # what messages call its values, and those of others
 
     def __init__(self, parent: Trace | None = None):
         self.parent = parent
@@ -129,6 +130,7 @@ def ensure_compile_time_eval():
 eval_context = ensure_compile_time_eval
 
 
+_UNKNOWN = "Abstract tracer value encountered where concrete value is expected:"
 _REMEDIES = {
     kind: f"Use x.astype({kind}) to convert within a traced program"
     for kind in ("int", "float", "complex")
@@ -168,7 +170,8 @@ class Tracer(Array):
         raise errors.TracerBoolConversionError(
             _conversion_message(
                 self,
-                "its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`)",
+                "Attempted boolean conversion of",
+                "Its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`).",
                 "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where; or, if the "
                 "argument need not be traced, mark it static (static_argnums, static_argnames).",
             )
@@ -185,7 +188,8 @@ class Tracer(Array):
         raise errors.TracerIntegerConversionError(
             _conversion_message(
                 self,
-                "it was used as a Python integer (an index, a shape, `range`)",
+                "The __index__() method was called on",
+                "It was used as a Python integer (an index, a shape, `range`).",
                 "Mark the argument static, or index with an array: minijax.numpy.asarray(x)[i].",
             )
         )
@@ -202,7 +206,8 @@ class Tracer(Array):
         raise errors.ConcretizationTypeError(
             _conversion_message(
                 self,
-                f"it was given to `{kind}()`, which needs its value",
+                _UNKNOWN,
+                f"It was given to `{kind}()`, which needs its value.",
                 _REMEDIES.get(kind, "Return it and convert it outside of the traced program")
                 + ", or mark the argument static (static_argnums, static_argnames).",
             )
@@ -221,7 +226,8 @@ class Tracer(Array):
         raise errors.TracerArrayConversionError(
             _conversion_message(
                 self,
-                "it was converted to a NumPy array (a NumPy function, or `numpy.asarray`)",
+                "The numpy.ndarray conversion method __array__() was called on",
+                "A NumPy function or `numpy.asarray` does that.",
                 "Call the function of the same name in minijax.numpy, or compute this outside of "
                 "the transformed function.",
             )
@@ -252,7 +258,7 @@ def _only_concrete(name: str) -> Callable:
     def refuse(self, *args, **kwargs):
         raise errors.ConcretizationTypeError(
             _conversion_message(
-                self, f"`{name}` was asked of it", "Only concrete arrays hold a buffer."
+                self, _UNKNOWN, f"`{name}` was asked of it.", "Only concrete arrays hold a buffer."
             )
         )
 
@@ -268,13 +274,16 @@ for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addr
     setattr(Tracer, _name, property(_only_concrete(_name)))
 
 
-def _conversion_message(tracer: Tracer, seen: str, remedy: str) -> str:
-    origin = tracer.origin()
-    return (
-        f"Attempted to use a traced array where a known value is needed: {tracer!r}: {seen}. "
-        + (origin + " " if origin else "")
-        + remedy
+def _conversion_message(tracer: Tracer, refused: str, seen: str, remedy: str) -> str:
+    """The first words are upstream's: libraries' tests look for them."""
+    shown = str(tracer.aval).replace("~", "")
+    parts = (
+        f"{refused} traced array with shape {shown}: {tracer!r}.",
+        seen,
+        tracer.origin(),
+        remedy,
     )
+    return " ".join(filter(None, parts))
 
 
 def check_alive(tracer: Tracer) -> None:

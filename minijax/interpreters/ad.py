@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tables import RuleTable
-from minijax.transforms import primitives
+from minijax.transforms import grad, primitives
 from minijax.transforms.jvp import JVPTrace, JVPTracer
 from minijax.transforms.primitives import add_any_p, add_tangents, full_like_aval
 from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
@@ -19,7 +19,8 @@ from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
     "add_tangents", "defbilinear", "defjvp", "defjvp2", "deflinear", "deflinear2",
-    "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "primitive_jvps",
+    "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "jvp", "linearize",
+    "primitive_jvps",
     "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
@@ -46,6 +47,33 @@ def instantiate_zeros(tangent: Any) -> Any:
 def is_undefined_primal(x: Any) -> bool:
     """Whether an argument of a transpose rule is one of its linear arguments."""
     return type(x) is UndefinedPrimal
+
+
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
+    instantiate: bool = True, transform_stack: bool = True,
+) -> tuple:  # fmt: skip
+    """`(outs, tangents)`, and the auxiliary output if `has_aux`, as `minijax.jvp`.
+
+    Of a `WrappedFun` the function is called. Tangents that are zero are arrays of zeros:
+    `instantiate` and `transform_stack` are accepted and have no effect.
+    """
+    return grad.jvp(_called(fun), tuple(primals), tuple(tangents), has_aux)
+
+
+def linearize(
+    traceable: Callable, primals_ft: Sequence[Any], has_aux: bool = False, is_vjp: bool = False
+) -> tuple:
+    """`(outs, linear function)`, and the auxiliary output if `has_aux`, as `minijax.linearize`.
+
+    With `is_vjp` the function is that of cotangents, as `minijax.vjp`.
+    """
+    transform = grad.vjp if is_vjp else grad.linearize
+    return transform(_called(traceable), *primals_ft, has_aux=has_aux)
+
+
+def _called(fun: Callable) -> Callable:
+    return getattr(fun, "call_wrapped", fun)
 
 
 def get_primitive_transpose(p: Primitive) -> Callable:

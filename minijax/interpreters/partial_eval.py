@@ -12,6 +12,7 @@ from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.effects import is_impure
 from minijax.core.jaxpr import Jaxpr, JaxprEqn, Var, dce_jaxpr
+from minijax.core.primitive import Primitive
 from minijax.core.staging import PartialTrace, StagedTracer, trace_to_jaxpr
 from minijax.core.staging import StagedTracer as DynamicJaxprTracer
 from minijax.core.staging import StagedTracer as JaxprTracer
@@ -19,10 +20,14 @@ from minijax.interpreters.tables import RuleTable
 
 __all__ = [
     "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr",
-    "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+    "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules",
+    "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip
 
 custom_partial_eval_rules = RuleTable("rule_partial_eval")
+# Rules of splitting an equation under checkpoint. Here that asks the policy of every primitive alike,
+# so that what libraries register is kept for them to find, and not called.
+partial_eval_jaxpr_custom_rules: dict[Primitive, Callable] = {}
 dce_rules = RuleTable("rule_dce")
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax.core import source
-from minijax.core.avals import AbstractValue
 from minijax.core.trace import current, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.dtypes import ExtendedDType
@@ -20,8 +19,8 @@ from minijax.jax.names import API_VERSION
 from minijax.tree_util import is_tree_node
 
 __all__ = [
-    "API_VERSION", "API_VERSION_INFO", "AbstractRef", "CheckifyOut", "DType", "Ref", "api_boundary",
-    "global_result_handlers", "include_frame", "new_ref", "node_registry", "supports_inf",
+    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType", "api_boundary",
+    "global_result_handlers", "include_frame", "node_registry", "supports_inf",
     "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 
@@ -30,26 +29,6 @@ API_VERSION_INFO = tuple(map(int, API_VERSION.split(".")))
 DType = np.dtype | ExtendedDType
 
 CheckifyOut = TypeVar("CheckifyOut")  # for annotations
-
-
-class AbstractRef(AbstractValue):
-    """The type of a mutable array, which minijax has none of: nothing is an instance."""
-
-    __slots__ = ()
-
-
-class Ref:
-    """A mutable array, which minijax has none of: nothing is an instance."""
-
-    __slots__ = ()
-
-
-def new_ref(init_val: Any, **options: Any) -> Ref:
-    """NotImplementedError: there are no mutable arrays."""
-    raise NotImplementedError(
-        "minijax has no mutable arrays (jax.new_ref): keep the state in values that functions take "
-        "and return, or run this program on upstream JAX."
-    )
 
 
 # Upstream looks here for how to show results of a type; minijax has one type of array.

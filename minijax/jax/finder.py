@@ -31,8 +31,6 @@ class Face(types.ModuleType):
         value = getattr(minijax, name, None)  # no public name stands for None
         if value is not None and not is_private_room(value):
             return value
-        if name in names.FACE:
-            return placed(names.FACE[name])
         raise AttributeError(missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
@@ -113,7 +111,7 @@ class Finder:
 
 
 class Loader:
-    """Gives the module object; one that is minijax's own keeps its name and its spec."""
+    """Gives the module object; one that is minijax's own keeps its spec and, mostly, its name."""
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> types.ModuleType:
@@ -130,6 +128,8 @@ class Loader:
             return module
         module = importlib.import_module("mini" + spec.name)
         spec.loader_state = module.__spec__
+        if spec.name in names.KNOWN_BY_NAME:
+            module.__name__ = spec.name
         return module
 
     @staticmethod

@@ -13,8 +13,8 @@ PRIVATE_ROOMS = frozenset(
 
 _HERE = "minijax.jax.counterparts"
 
-# Names of `jax` itself that libraries look for when they are imported.
-FACE: dict[str, str] = {"Ref": f"{_HERE}:Ref", "new_ref": f"{_HERE}:new_ref"}
+# Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
+KNOWN_BY_NAME = frozenset(("jax.numpy",))
 
 BORROWED: dict[str, dict[str, str]] = {
     "jax.version": {
@@ -37,6 +37,7 @@ BORROWED: dict[str, dict[str, str]] = {
     },
     "jax._src.compiler": {},
     "jax._src.core": {
+        "Ref": "minijax.core.refs:Ref",
         "ShapedArray": "minijax.core.avals:ShapedArray",
         "Tracer": "minijax.core.trace:Tracer",
         "get_aval": "minijax.core.avals:get_aval",
@@ -57,7 +58,7 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
     "jax._src.lib": {"xla_client": "minijax.runtime.versions:xla_client"},
     "jax._src.state": {},
-    "jax._src.state.types": {"AbstractRef": f"{_HERE}:AbstractRef"},
+    "jax._src.state.types": {"AbstractRef": "minijax.core.refs:AbstractRef"},
     "jax._src.traceback_util": {
         "UnfilteredStackTrace": "minijax.core.tracebacks:UnfilteredStackTrace",
         "_exclude_paths": "minijax.core.source:excluded_prefixes",

@@ -114,23 +114,23 @@ def _(b, x, **params):
     new = out.dtype
     if old == new or dtypes.float0 in (old, new):
         return x
-    if new == _BOOL:
-        return b.compare(x, b.full(0, x.aval), "NE")
     if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
         new, np.complexfloating
     ):
         x = b.op("stablehlo.real", (x,), x.aval.update(dtype=dtypes.to_real_dtype(old)))
         if x.dtype == new:
             return x
+    if new == _BOOL:
+        return b.compare(x, b.full(0, x.aval), "NE")
     return b.op("stablehlo.convert", (x,), out)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """The array with elements converted to `new_dtype`; strongly typed, of any shape.
 
-    Floats become integers by truncation, complex numbers lose their imaginary part, anything but
-    zero becomes True. With 64-bit mode off, 64-bit dtypes mean their 32-bit ones. ValueError without
-    a dtype, TypeError for what is no array or no dtype. StableHLO `convert`.
+    Floats become integers by truncation, complex numbers lose their imaginary part, and then
+    anything but zero becomes True. With 64-bit mode off, 64-bit dtypes mean their 32-bit ones.
+    ValueError without a dtype, TypeError for what is no array or no dtype. StableHLO `convert`.
     """
     if new_dtype is None:
         raise ValueError(

@@ -207,12 +207,13 @@ def _circular(op: str) -> Callable:
         real = b.op("stablehlo.multiply", (first, cosh), part)
         imag = b.op("stablehlo.multiply", (second, sinh), part)
         # On the imaginary axis sin(x) is zero, whatever it is multiplied by.
-        on_axis = b.compare(x, b.full(0, part), "EQ")
+        zero = b.full(0, part)
+        on_axis = b.compare(x, zero, "EQ")
         if op == "stablehlo.sine":
-            real = b.op("stablehlo.select", (on_axis, x, real), part)
+            real = b.op("stablehlo.select", (on_axis, zero, real), part)
         else:
             imag = b.op("stablehlo.negate", (imag,), part)
-            imag = b.op("stablehlo.select", (on_axis, x, imag), part)
+            imag = b.op("stablehlo.select", (on_axis, zero, imag), part)
         return b.op("stablehlo.complex", (real, imag), out)
 
     return rule

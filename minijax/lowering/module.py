@@ -138,6 +138,9 @@ class Builder:
         "tokens",
     )  # fmt: skip
 
+    # Set by `lax.refs`: a program without the references that it makes, or None if it makes none.
+    pure: Callable[[Jaxpr], ClosedJaxpr | None]
+
     def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
         self.module = module
         self.lines: list[str] = []
@@ -362,6 +365,9 @@ class Builder:
 
     def jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Value]:
         """Lower the equations of a jaxpr in place."""
+        made = Builder.pure(jaxpr)
+        if made is not None:
+            return self.closed_jaxpr(made, *consts, *args)
         env = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
         for eqn in jaxpr.eqns:

@@ -13,6 +13,8 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array, attach
+from minijax.core.avals import is_ref
+from minijax.lax import refs
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.joining import stack_p, unstack_p
 from minijax.numpy import (
@@ -131,10 +133,14 @@ def _method(function: Callable) -> Callable:
 
 
 def _getitem(self, index):
+    if is_ref(self.aval):
+        return refs.get(self, index)
     return indexing.getitem(self, index)
 
 
 def _setitem(self, index, value):
+    if is_ref(self.aval):
+        return refs.set(self, index, value)
     shown = _shown_index(index)
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment: x"

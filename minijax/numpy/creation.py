@@ -19,6 +19,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.trace import eval_trace
 from minijax.lax import filling
+from minijax.lax.compare import ne_p
 from minijax.lax.convert import copy_p
 from minijax.lax.joining import stack_p
 from minijax.numpy.promotion import (
@@ -238,6 +239,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
 @library(static=("dtype",))
 def _astype(x, dtype):
+    if dtype == dtypes.bool_ and x.aval.dtype.kind == "c":
+        return ne_p.bind(x, filling.full_like(x, 0))  # converted, only the real part would count
     return converted(x, dtype)
 
 
@@ -313,8 +316,8 @@ def _fitted(x: Any, dtype: Any) -> Any:
         if not info.min <= x <= info.max:
             wrapped = np.asarray(x).astype(dtypes.int_() if dtype is None else dtype)[()]
             return int(wrapped) if dtype is None else wrapped
-    elif type(x) is complex and getattr(dtype, "kind", "c") not in "cb":
-        return float(x)  # the TypeError of Python
+    elif type(x) is complex and getattr(dtype, "kind", "c") != "c":
+        return bool(x) if dtype == dtypes.bool_ else float(x)  # the TypeError of Python
     return x
 
 

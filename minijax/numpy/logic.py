@@ -289,8 +289,6 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """
     a, b = promote_shapes("isclose", *_pair_for_isclose(a, b))
     aval = get_aval(a)
-    if not dtypes.issubdtype(aval.dtype, np.inexact):
-        return eq_p.bind(a, b)
     a, b = converted(a, aval.dtype), converted(b, aval.dtype)
     real = dtypes.to_real_dtype(aval.dtype)
     rtol, atol = converted(rtol, real), converted(atol, real)
@@ -308,9 +306,9 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 def _pair_for_isclose(a: Any, b: Any) -> list[Any]:
     check_arraylike("isclose", a, b)
     a, b = promote_dtypes(a, b)
-    dtype = get_aval(a).dtype
-    if dtypes.issubdtype(dtype, np.integer) and dtypes.bit_width(dtype) >= 8:
-        a, b = promote_dtypes(a, b, np.zeros((), dtypes.float_()))[:2]
+    if not dtypes.issubdtype(get_aval(a).dtype, np.inexact):
+        # Not by promotion: integers below 8 bits have none.
+        a, b = converted(a, dtypes.float_()), converted(b, dtypes.float_())
     return [a, b]
 
 

@@ -18,6 +18,8 @@ from minijax.arrays.array import as_array, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.trace import Tracer
+from minijax.errors import ConcretizationTypeError
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.transforms.primitives import broadcast_in_dim_p
 
@@ -366,7 +368,11 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     try:
         return (axis_of(axis, ndim, name),)
     except TypeError:
-        pass
+        if isinstance(axis, Tracer):
+            raise ConcretizationTypeError(
+                f"The {name} argument must be known statically; got {axis!r}. {axis.origin()} Mark "
+                "it static (static_argnums, static_argnames)."
+            ) from None
     axes = tuple([axis_of(a, ndim, name) for a in axis])
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in {name!r}: {tuple(axis)}, for {ndim} dimensions.")

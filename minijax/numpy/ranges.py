@@ -72,7 +72,8 @@ def arange(
             f"jnp.arange takes no complex bounds; got {start!r}, {stop!r}, {step!r}: make the range "
             "of real numbers, and convert it."
         )
-    bounds = [_known(x, name) for x, name in ((start, "start"), (stop, "stop"), (step, "step"))]
+    first = "stop" if stop is None else "start"
+    bounds = [_known(x, name) for x, name in ((start, first), (stop, "stop"), (step, "step"))]
     if stop is None and step is None:
         bounds = [None, bounds[0], None]
     elif stop is None:

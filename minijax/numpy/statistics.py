@@ -313,6 +313,8 @@ def cov(
     x = _variables("cov", m, rowvar, dtype)
     if dtype is None:
         x = promote_one_inexact("cov", x)
+    if not x.aval.shape[0]:
+        return broadcast_to_shape(np.zeros((), x.aval.dtype)[()], (0, 0))
     if y is not None:
         other = _variables("cov", y, rowvar, dtype)
         x, other = promote_dtypes_inexact(x, other)
@@ -322,10 +324,11 @@ def cov(
         ddof = 0 if bias else 1
     elif not isinstance(ddof, (int, np.integer)):
         raise ValueError(f"ddof must be an integer; cov got {ddof!r}.")
-    if not x.aval.shape[0]:
-        return broadcast_to_shape(np.zeros((), x.aval.dtype)[()], (0, 0))
     weights = _frequencies(fweights, aweights, x)
-    count = x.aval.shape[1]
+    variables, count = x.aval.shape
+    if not count:
+        unknown = np.full((), np.nan, x.aval.dtype)[()]
+        return broadcast_to_shape(unknown, () if variables == 1 else (variables, variables))
     if weights is None:
         mean = reductions.mean(x, axis=1, keepdims=True)
         scale = converted(count - ddof, dtypes.to_real_dtype(x.aval.dtype))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-__all__ = ["AutoLayout", "Format", "Layout", "format_of"]
+__all__ = ["AutoLayout", "Format", "Layout", "format_of", "layout_format"]
 
 
 class AutoLayout:
@@ -41,7 +41,12 @@ class Format:
 
 def format_of(buffer: Any, sharding: Any) -> Format:
     """How a buffer of jaxlib's lies in memory."""
-    found = buffer._pjrt_layout._xla_layout()
+    return layout_format(buffer._pjrt_layout, sharding)
+
+
+def layout_format(layout: Any, sharding: Any) -> Format:
+    """The same, of a layout of jaxlib's."""
+    found = layout._xla_layout()
     order = tuple(reversed(found.minor_to_major()))
     tiling = tuple(map(tuple, found.tiling()))
     return Format(Layout(order, tiling, found.element_size_in_bits()), sharding)

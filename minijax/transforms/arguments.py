@@ -5,6 +5,8 @@ Everything here runs when a function is transformed or traced, never on a cached
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import operator
 import weakref
@@ -12,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax import tree_util
+from minijax.core.avals import get_aval
 from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
-    "argument_names", "as_ints", "as_names", "canonical_argnums", "debug_info", "fun_name",
-    "signature_of",
+    "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
+    "check_callable", "debug_info", "fun_name", "named_after", "path_of", "signature_of",
 ]  # fmt: skip
 
 
@@ -27,6 +30,26 @@ def fun_name(fun: Callable, default: str = "<unnamed function>") -> str:
         inner = getattr(fun, "func", None)
         name = fun_name(inner) if inner is not None else default
     return name
+
+
+def named_after(fun: Callable, wrapper: Any, name: str | None = None) -> Any:
+    """`wrapper` with the name, signature and attributes of `fun`; a partial has its function's."""
+    with contextlib.suppress(Exception):
+        functools.update_wrapper(wrapper, fun)
+    if name is not None or not hasattr(fun, "__name__"):
+        wrapper.__name__ = wrapper.__qualname__ = fun_name(fun) if name is None else name
+    return wrapper
+
+
+def check_callable(fun: Any) -> None:
+    """TypeError unless it is a function that returns its result."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun} of type {type(fun)}.")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(
+            f"Expected a function, got a generator function: {fun}. Return the values instead of "
+            "yielding them."
+        )
 
 
 def signature_of(fun: Callable) -> inspect.Signature | None:
@@ -98,14 +121,15 @@ def resolve_static(
     for name in names:
         if name not in known and not keywords:
             raise ValueError(
-                f"{what}_argnames names {name!r}, and {fun_name(fun)} takes no such argument: it "
-                f"takes {sorted(known)}."
+                f"Jitted function has invalid argnames {{{name!r}}} in {what}_argnames: "
+                f"{fun_name(fun)} takes no such argument, it takes {sorted(known)}."
             )
     for number in numbers:
         if not variadic and not -len(positional) <= number < len(positional):
             raise ValueError(
-                f"{what}_argnums has {number}, and {fun_name(fun)} takes "
-                f"{len(positional)} positional arguments."
+                f"Jitted function has {what}_argnums={numbers}, but only accepts "
+                f"{len(positional)} positional arguments: {number} is no position in a call of "
+                f"{fun_name(fun)}."
             )
     if argnums is None:
         numbers = tuple(i for i, p in enumerate(positional) if p.name in names)
@@ -141,6 +165,33 @@ def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
         for path, _ in tree_util.generate_key_paths(kwargs[key]):
             names.append(key + tree_util.keystr(path))
     return names
+
+
+def path_of(fun: Callable, in_tree: Any, index: int) -> str:
+    """The name of one leaf of `(args, kwargs)` in an error message."""
+    names = argument_names(fun, in_tree)
+    return names[index] if names and index < len(names) else f"number {index}"
+
+
+def aval_of_argument(
+    x: Any, fun: Callable, in_tree: Any, index: int, transform: str, aval_of: Callable = get_aval
+) -> Any:
+    """The type of one leaf of the arguments of `fun`; an error says which of them is at fault."""
+    try:
+        return aval_of(x)
+    except TypeError as error:
+        raise TypeError(
+            f"Error interpreting argument to {fun} as an abstract array. The problematic value is "
+            f"of type {type(x)} and was passed to the function at path "
+            f"{path_of(fun, in_tree, index)}. Cannot interpret value of type {type(x)} as an "
+            "abstract array; it does not have a dtype attribute. It is an argument of "
+            f"{fun_name(fun)}, called under {transform}. {error}"
+        ) from None
+    except OverflowError as error:
+        raise OverflowError(
+            "An overflow was encountered while parsing an argument to a jitted computation, whose "
+            f"argument path is {path_of(fun, in_tree, index)}. Got {type(x)} with value {x}. {error}"
+        ) from None
 
 
 def debug_info(traced_for: str, fun: Callable, in_tree: Any = None) -> DebugInfo:

@@ -67,6 +67,7 @@ class BatchTrace(Trace):
     """Maps every operation over one axis."""
 
     __slots__ = ("axis", "effect")
+    adjective, other = "vmapped", "an unbatched"
 
     def __init__(self, parent: Trace, axis: AxisData):
         super().__init__(parent)

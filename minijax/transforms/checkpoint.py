@@ -30,6 +30,7 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
 )
 from minijax.core.primitive import Primitive
+from minijax.core.refs import Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer, set_trace
 from minijax.transforms.arguments import as_ints, as_names, debug_info, fun_name, signature_of
@@ -471,7 +472,7 @@ def checkpoint(
             key, traced = None, None
         if traced is None:
             traced = _trace(fun, fixed, in_tree, avals)
-            if key is not None and not any(isinstance(c, Tracer) for c in traced.constants):
+            if key is not None and not any(isinstance(c, (Tracer, Ref)) for c in traced.constants):
                 known[key] = traced
         flags = prevent_cse
         if not isinstance(flags, bool):

@@ -16,8 +16,10 @@ from minijax.arrays.array import as_array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.splits import parts_of
+from minijax.core.trace import Tracer
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
+    AbstractMesh,
     AxisType,
     PartitionSpec,
     get_abstract_mesh,
@@ -86,19 +88,54 @@ def _(b, x, *, sharding):
     return b.split(x, sharding)
 
 
-def constrained(x: Any, sharding: Any, *, asserts: bool = False) -> Any:
+def constrained(x: Any, sharding: Any) -> Any:
     """`x` with a constraint; None asks for none, and what has no elements that matter needs none.
 
-    Over explicit axes it is split as asked, or, if `asserts`, its type must say that it is.
+    Over explicit axes it is split as asked.
     """
     if sharding is None or not hasattr(get_aval(x), "shape") or get_aval(x).dtype.kind == "V":
         return x
     if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
-        if asserts:
-            return _asserted(x, sharding)
         if sharding.explicit_part(np.ndim(x)) != getattr(get_aval(x), "explicit", None):
             return reshard_p.bind(x, dst_sharding=sharding, free=False)
     return sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def _asked(x: Any, sharding: Any) -> Any:
+    """`x` constrained as a user asks: over the axes that its type leaves open."""
+    if not isinstance(sharding, NamedSharding) or not hasattr(get_aval(x), "shape"):
+        return constrained(x, sharding)
+    mesh = sharding.mesh
+    in_force = get_abstract_mesh().shape_tuple == mesh.shape_tuple
+    if in_force and mesh.are_all_axes_explicit:
+        return _asserted(x, sharding)
+    if sharding.explicit_part(np.ndim(x)) is not None:
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+            f"axes of the mesh. Got spec={sharding.spec} and mesh={mesh}. You probably meant to "
+            "use the `reshard` API."
+        )
+    if isinstance(x, Tracer):
+        return sharding_constraint_p.bind(x, sharding=_beside(sharding, parts_of(get_aval(x))))
+    own = getattr(x, "sharding", None)
+    if in_force or not isinstance(mesh, AbstractMesh):
+        return sharding_constraint_p.bind(x, sharding=sharding)
+    if not isinstance(own, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an "
+            f"`AbstractMesh` in it. Got sharding type {type(own)} for shape "
+            f"{get_aval(x).str_short()}: put it there with jax.device_put first, or set a mesh of "
+            "devices with jax.set_mesh."
+        )
+    if own.mesh.shape_tuple == mesh.shape_tuple:
+        sharding = NamedSharding(own.mesh, sharding.spec)
+    return sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def _beside(sharding: NamedSharding, parts: Sequence[Any]) -> NamedSharding:
+    """What is asked for, with the dimensions that the type says are split left as they are."""
+    spec = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
+    return sharding.with_spec([a if p is None else p for a, p in zip(spec, parts, strict=False)])
 
 
 def _asserted(x: Any, sharding: NamedSharding) -> Any:
@@ -218,6 +255,4 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     leaves, tree = tree_util.flatten(x)
     places = flat_shardings("with_sharding_constraint", shardings, tree)
-    return tree.unflatten(
-        [constrained(leaf, where, asserts=True) for leaf, where in zip(leaves, places, strict=True)]
-    )
+    return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])

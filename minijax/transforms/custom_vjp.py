@@ -311,11 +311,11 @@ class FlatBackward(Rule):
         if isinstance(found, tuple) and _spread(prefix, in_tree, iter(leaves), out):
             return out
         raise TypeError(
-            f"Custom VJP bwd rule {self!r} of {fun_name(self.call.fun)} must produce an output "
-            "with the same container (pytree) structure as the args tuple of the primal function, "
-            "and in particular must produce a tuple of length equal to the number of arguments to "
-            f"the primal function, but got bwd output structure {tree} for primal input structure "
-            f"{in_tree}."
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure "
+            "as the args tuple of the primal function, and in particular must produce a tuple of "
+            "length equal to the number of arguments to the primal function, but got bwd output "
+            f"structure {tree} for primal input structure {in_tree}. The rule is {self!r} of "
+            f"{fun_name(self.call.fun)}."
         )
 
     def cotangent(self, index: int, ct: Any, aval: Any, in_tree: Any) -> Any:
@@ -328,11 +328,12 @@ class FlatBackward(Rule):
         if found.shape != aval.shape:
             paths = tree_util.generate_key_paths(in_tree.unflatten(range(in_tree.num_leaves)))
             raise ValueError(
-                f"Custom VJP bwd rule {self!r} attached to {fun_name(self.call.fun)} must produce "
-                "an output with the same type as the args tuple of the primal function, but at "
+                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+                "of the primal function, but at "
                 f"output{tree_util.keystr(list(paths)[index][0])} the bwd rule produced an output "
                 f"of type {found.str_short().lstrip('~')} corresponding to an input of type "
-                f"{aval.str_short().lstrip('~')}, so the shapes do not match"
+                f"{aval.str_short().lstrip('~')}, so the shapes do not match: see {self!r}, the "
+                f"rule of {fun_name(self.call.fun)}."
             )
         return ct if hasattr(ct, "shape") else np.asarray(ct, found.dtype)[()]
 

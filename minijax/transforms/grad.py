@@ -7,7 +7,6 @@ May import the floors below and the interpreters. The work is done on flat value
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,13 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
-from minijax.transforms.arguments import as_ints, fun_name
+from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
@@ -47,11 +46,6 @@ def materialized(x: Any) -> Any:
     return as_result(instantiate(x))
 
 
-def check_callable(fun: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}.")
-
-
 class _Flat:
     """A function on the leaves of its arguments; keeps the structure of what it returned last.
 
@@ -72,8 +66,9 @@ class _Flat:
             return outs
         if not (isinstance(out, (tuple, list)) and len(out) == 2):
             raise TypeError(
-                f"{self.transform} with has_aux=True: {fun_name(self.fun)} must return a pair "
-                f"(output, auxiliary data); got {_what(out)}."
+                f"{self.transform} with has_aux=True expected function with aux output to return a "
+                f"two-element tuple, (output, auxiliary data), but got {_what(out)} from "
+                f"{fun_name(self.fun)}."
             )
         outs, self.out_tree = tree_util.flatten(out[0])
         self.aux, self.aux_tree = tree_util.flatten(out[1])
@@ -118,16 +113,17 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primal and tangent arguments to jvp must be tuples or lists; found "
+            "primal and tangent arguments to minijax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}: for one argument write "
             "jvp(f, (x,), (t,))."
         )
-    leaves, in_tree = tree_util.flatten(tuple(primals))
-    tangent_leaves, tangent_tree = tree_util.flatten(tuple(tangents))
+    leaves, in_tree = tree_util.flatten(primals)
+    tangent_leaves, tangent_tree = tree_util.flatten(tangents)
     if in_tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to jvp must have the same tree structure; primals have "
-            f"tree structure {in_tree} whereas tangents have tree structure {tangent_tree}."
+            "primal and tangent arguments to minijax.jvp must have the same tree structure; "
+            f"primals have tree structure {in_tree} whereas tangents have tree structure "
+            f"{tangent_tree}."
         )
     pairs = [_tangent_for(x, t) for x, t in zip(leaves, tangent_leaves, strict=True)]
     flat = _Flat(fun, in_tree, has_aux, "jvp")
@@ -152,14 +148,14 @@ def _tangent_for(x: Any, t: Any) -> Any:
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of "
-            "int/bool primal dtype the tangent dtype must be float0. Got primal dtype "
+            "primal and tangent arguments to minijax.jvp do not match; dtypes must be equal, or in "
+            "case of int/bool primal dtype the tangent dtype must be float0. Got primal dtype "
             f"{aval.dtype.name} and so expected tangent dtype {_dtype_name(wanted.dtype)}, but got "
             f"tangent dtype {_dtype_name(found)} instead."
         )
     if np.shape(t) != aval.shape:
         raise ValueError(
-            "jvp called with different primal and tangent shapes; Got primal shape "
+            "jvp called with different primal and tangent shapes;Got primal shape "
             f"{aval.shape} and tangent shape as {np.shape(t)}. Give each tangent its primal's shape."
         )
     return zero_like(x) if found == dtypes.float0 else t
@@ -170,7 +166,10 @@ def _dtype_name(dtype: Any) -> str:
 
 
 class LinearFunction:
-    """The linear map that `linearize` gives: tangents in, tangents out."""
+    """The linear map that `linearize` gives: tangents in, tangents out.
+
+    A pytree whose leaves are the residuals, so that it can be returned from a jitted function.
+    """
 
     def __init__(self, closed: ClosedJaxpr, live, in_avals, out_avals, in_tree, out_tree):
         self.closed, self.live = closed, live
@@ -182,7 +181,7 @@ class LinearFunction:
         if tree != self.in_tree:
             raise TypeError(
                 "the function that linearize returned takes tangents with the tree structure of "
-                f"the primals, {self.in_tree}; got {tree}."
+                f"the primals: expected {self.in_tree}, got {tree}."
             )
         given = []
         for aval, t in zip(self.in_avals, leaves, strict=True):
@@ -190,8 +189,9 @@ class LinearFunction:
             if np.shape(t) != wanted.shape or _tangent_dtype(t) != wanted.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
-                    f"primal values: got {_short(t)} for primal aval {aval.str_short()}. Give "
-                    "tangents of the types of the primals."
+                    f"primal values: Got tangent aval {_short(t)} for primal aval "
+                    f"{aval.str_short()} but expected {wanted.str_short()}. Give tangents of the "
+                    "types of the primals."
                 )
             if wanted.dtype != dtypes.float0:
                 given.append(t)
@@ -253,17 +253,28 @@ class Pullback:
         self.in_avals, self.out_avals = in_avals, out_avals
         self.in_tree, self.out_tree = in_tree, out_tree
 
-    def __call__(self, cotangents):
+    def __call__(self, *cotangents):
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by `minijax.vjp` was called with {len(cotangents)} "
+                "arguments, but functions returned by `minijax.vjp` must be called with a single "
+                "argument corresponding to the single value returned by the function being "
+                "differentiated: one tuple where that returns a tuple."
+            )
+        (cotangents,) = cotangents
         leaves, tree = tree_util.flatten(cotangents)
         if tree != self.out_tree:
-            raise ValueError(
-                "unexpected tree structure of argument to vjp function: got "
-                f"{tree}, but expected to match {self.out_tree}, the structure of the output."
-            )
+            self._refuse_tree(tree)
         for aval, ct in zip(self.out_avals, leaves, strict=True):
             self._check(aval, ct)
         given = [ct for ct, live in zip(leaves, self.live, strict=True) if live]
         return self.in_tree.unflatten([as_result(ct) for ct in self.pull(given)])
+
+    def _refuse_tree(self, tree) -> None:
+        raise ValueError(
+            "unexpected tree structure of the argument to a VJP function: it must match the pytree "
+            f"structure of the output of the differentiated function, {self.out_tree}; got {tree}."
+        )
 
     def _check(self, aval, ct) -> None:
         wanted = aval.to_tangent_aval()
@@ -271,9 +282,10 @@ class Pullback:
         agrees = wanted.dtype in (dtypes.float0, _tangent_dtype(ct))
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
-                f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got "
-                f"{_short(ct)}, but expected {_dtype_name(wanted.dtype)}{list(wanted.shape)} "
-                f"because the corresponding output of the function had type {aval.str_short()}."
+                f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+                f"{_short(ct)}, but expected {wanted.update(weak_type=False).str_short()} because "
+                "the corresponding output of the differentiated function had JAX type "
+                f"{aval.update(weak_type=False).str_short()}."
             )
 
     def pull(self, given: Sequence[Any]) -> list[Any]:
@@ -289,18 +301,22 @@ class Pullback:
         ]
 
 
-def _flatten_pullback(f: Pullback):
+def _flatten_linear(f: LinearFunction | Pullback):
     return f.closed.consts, (
         f.closed.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree,
     )  # fmt: skip
 
 
-def _unflatten_pullback(aux, consts) -> Pullback:
-    jaxpr, *rest = aux
-    return Pullback(ClosedJaxpr(jaxpr, consts), *rest)
+def _register(kind: type) -> None:
+    def unflatten(aux, consts):
+        jaxpr, *rest = aux
+        return kind(ClosedJaxpr(jaxpr, consts), *rest)
+
+    tree_util.register_pytree_node(kind, _flatten_linear, unflatten)
 
 
-tree_util.register_pytree_node(Pullback, _flatten_pullback, _unflatten_pullback)
+_register(LinearFunction)
+_register(Pullback)
 
 
 def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Pullback]:
@@ -377,11 +393,7 @@ def grad(
 
 def _documented(function: Callable, fun: Callable, what: str) -> Callable:
     name = fun_name(fun)
-    function = boundary(function)
-    try:
-        function = wraps(fun)(function)
-    except Exception:
-        pass
+    function = named_after(fun, boundary(function))
     text = fun.__doc__ if isinstance(getattr(fun, "__doc__", None), str) else ""
     function.__doc__ = f"{what} of {name}, with the same arguments.\n\n{text}".rstrip()
     return function
@@ -390,19 +402,19 @@ def _documented(function: Callable, fun: Callable, what: str) -> Callable:
 def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
     check_callable(fun)
     _no_reduce_axes(transform, reduce_axes)
-    numbers = as_ints("argnums", argnums)
-    single = not isinstance(argnums, (tuple, list)) and len(numbers) == 1 and _is_int(argnums)
+    numbers = chosen_numbers(argnums)
+    single = not isinstance(argnums, (tuple, list)) and _is_int(argnums)
 
     def value_and_gradient(*args, **kwargs):
         count = len(args)
-        if numbers and not all(-count <= n < count for n in numbers):
-            needed = max(n + 1 if n >= 0 else -n for n in numbers)
+        needed = max(numbers) + 1
+        if needed > count:
             raise TypeError(
                 f"differentiating with respect to argnums={argnums} requires at least {needed} "
                 f"positional arguments to be passed by the caller, but got only {count} positional "
                 "arguments (keyword arguments have no number)."
             )
-        chosen = [n % count for n in numbers]
+        chosen = positions(numbers, count)
         dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:
@@ -417,6 +429,27 @@ def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, 
         return ((out, aux) if has_aux else out), gradient
 
     return _documented(value_and_gradient, fun, "Value and gradient")
+
+
+def chosen_numbers(argnums: Any) -> tuple[int, ...]:
+    """The numbers of the arguments to differentiate with respect to: at least one."""
+    numbers = as_ints("argnums", argnums)
+    if argnums is None or not numbers:
+        kind = TypeError if argnums is None else ValueError
+        raise kind(f"argnums must be an integer or a nonempty sequence of them; got {argnums!r}.")
+    return numbers
+
+
+def positions(numbers: Sequence[int], count: int) -> list[int]:
+    """Argument numbers counted from the front. ValueError if one is out of range."""
+    for n in numbers:
+        if not -count <= n < count:
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
+                f"than or equal to -len(args) and less than len(args), but got value {n} for "
+                f"len(args) == {count}: what is differentiated is passed by position."
+            )
+    return [n % count for n in numbers]
 
 
 def _is_int(x: Any) -> bool:
@@ -460,10 +493,16 @@ def _with_arguments(fun, args, kwargs, chosen, single):
 def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
     aval = get_aval(x)
     dtype = aval.dtype
+    if is_ref(aval):
+        raise TypeError(
+            f"{transform} cannot differentiate with respect to references: got "
+            f"{aval.str_short()}. Pass the value, as in ref[...], and make a reference inside."
+        )
     if dtypes.issubdtype(dtype, dtypes.extended):
         raise TypeError(
-            f"{transform} cannot differentiate with respect to random keys: got "
-            f"{aval.str_short()}. Leave the key out of argnums."
+            f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
+            f"of np.inexact), but got {dtype.name}, random keys: {aval.str_short()}. Leave the key "
+            "out of argnums."
         )
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
@@ -482,10 +521,10 @@ def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> 
 
 def _check_scalar_output(outs: list, flat: _Flat, holomorphic: bool, transform: str) -> None:
     if flat.count != 1 or not tree_util.treedef_is_leaf(flat.out_tree):
-        shown = flat.out_tree
+        shown = flat.out_tree.unflatten(outs)
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output was a tree: {shown}. "
-            "If the function also returns other data, use has_aux=True."
+            f"Gradient only defined for scalar-output functions. Output was {shown}. If the "
+            "function also returns other data, use has_aux=True."
         )
     aval = get_aval(outs[0])
     if aval.shape != ():
@@ -504,13 +543,13 @@ def _check_scalar_output(outs: list, flat: _Flat, holomorphic: bool, transform: 
             f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass "
             "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
-            "outputs, use vjp directly."
+            "outputs, use minijax.vjp directly."
         )
     elif not dtypes.issubdtype(aval.dtype, np.floating):
         raise TypeError(
             f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For differentiation of functions with "
-            "integer outputs, use vjp directly."
+            "integer outputs, use minijax.vjp directly."
         )
 
 
@@ -561,6 +600,12 @@ def _differentiable_kind(dtype: Any) -> str:
 
 
 class _Transposed(Pullback):
+    def _refuse_tree(self, tree) -> None:
+        raise TypeError(
+            f"cotangent tree does not match function output, expected {self.out_tree} but got "
+            f"{tree}."
+        )
+
     def _check(self, aval, ct) -> None:
         if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
             raise TypeError(
@@ -576,3 +621,6 @@ class _Transposed(Pullback):
             instantiate(Zero(aval) if type(ct) is Zero else ct)
             for ct, aval in zip(found, self.in_avals, strict=True)
         ]
+
+
+_register(_Transposed)

@@ -13,22 +13,35 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
-from minijax.arrays.dispatch import Program, check_deleted, concrete, is_large_constant, program_for
+from minijax.arrays.dispatch import (
+    Program,
+    check_executed,
+    concrete,
+    is_large_constant,
+    program_for,
+)
 from minijax.config import Context, local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive
-from minijax.core.staging import trace_to_jaxpr
+from minijax.core.refs import CallPrimitive, Ref, apart, keep, values, without_refs
+from minijax.core.staging import recording_trace, trace_to_jaxpr
 from minijax.core.struct import abstract, shape_struct
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.runtime import platforms
-from minijax.transforms.arguments import debug_info, fun_name, resolve_static
+from minijax.transforms.arguments import (
+    aval_of_argument,
+    check_callable,
+    debug_info,
+    fun_name,
+    named_after,
+    resolve_static,
+)
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.cache_misses import explain
 from minijax.transforms.constraints import constrained, flat_shardings
@@ -42,7 +55,7 @@ __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_
 
 # -- the primitive --------------------------------------------------------------------------------
 
-jit_p = Primitive("jit", multiple_results=True, memoize=False)
+jit_p = CallPrimitive("jit")
 _DEFAULTS = {
     "donated": (), "keep_unused": False, "inline": False, "options": (), "device": None,
     "in_shardings": None, "out_shardings": None,
@@ -86,6 +99,15 @@ def _(trace, args, params):
         closed = params["jaxpr"]
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     return trace.record(jit_p, args, params)
+
+
+@jit_p.discharge
+def _(args, params):
+    plain, cells, which = apart(args)
+    closed = params["jaxpr"]
+    made = without_refs(closed, which, [cell.aval for cell in cells])
+    outs = jit_p.bind(*plain, *values(cells), **_derived(params, made))
+    return keep(cells, outs, len(closed.out_avals))
 
 
 @jit_p.lower
@@ -154,7 +176,7 @@ def _(cts, *args, **params):
 @jit_p.batch_axis
 def _(axis, args, dims, **params):
     made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
-    return jit_p.bind(*args, **_derived(params, made)), out_dims
+    return jit_p.bind(*args, **{**params, "jaxpr": made}), out_dims
 
 
 @jit_p.dce
@@ -192,8 +214,8 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
 
 
 def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of those constants that are tracers of outer traces."""
-    return close_over(closed, lambda c: isinstance(c, Tracer))
+    """Make leading arguments of those constants that are tracers of outer traces, or references."""
+    return close_over(closed, lambda c: isinstance(c, (Tracer, Ref)))
 
 
 def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -215,10 +237,10 @@ class Static:
             self.hash = hash((type(value), value))
         except TypeError as error:
             raise ValueError(
-                f"Non-hashable static arguments are used in a jitted function: argument {name} of "
-                f"{function} is static and has the value {value!r} of type {type(value)}. Static "
-                "arguments must be hashable: pass a tuple for a list, or do not mark it static. "
-                f"({error})"
+                "Non-hashable static arguments are not supported, and are used in a jitted "
+                f"function: argument {name} of {function} is static and has the value {value!r} of "
+                f"type {type(value)}: {type(error).__name__}: {error}. Pass a tuple for a list, or "
+                "do not mark the argument static."
             ) from None
 
     def __hash__(self):
@@ -282,7 +304,7 @@ def clear_jit_caches() -> None:
 class Call:
     """The arguments of one call, taken apart."""
 
-    __slots__ = ("donated", "in_tree", "leaves", "static_kwargs", "statics")
+    __slots__ = ("donated", "in_tree", "leaves", "named", "static_kwargs", "statics")
 
 
 _P = ParamSpec("_P")
@@ -293,7 +315,7 @@ class PjitFunction(Generic[_P, _R]):
     """A function that is traced and compiled for each new type of its arguments."""
 
     def __init__(self, fun: Callable, options: dict[str, Any]):
-        update_wrapper(self, fun)  # first: it copies what `fun` holds, which may be a jit's
+        named_after(fun, self)  # first: it copies what `fun` holds, which may be a jit's
         self.__wrapped__ = self._fun = fun
         self._options = options
         self._static_argnums, self._static_argnames = resolve_static(
@@ -302,6 +324,7 @@ class PjitFunction(Generic[_P, _R]):
         self._donate_argnums, self._donate_argnames = resolve_static(
             fun, options["donate_argnums"], options["donate_argnames"], "donate"
         )
+        _check_apart(self._static_argnames, self._donate_argnames)
         self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
         self._has_static = bool(self._static_argnums or self._static_argnames)
         self._params = {
@@ -336,8 +359,8 @@ class PjitFunction(Generic[_P, _R]):
         execute, handlers, signatures, out_tree = entry
         try:
             results = execute([a._buffer for a in leaves]).consume_with_handlers(handlers)
-        except Exception:
-            check_deleted(leaves)
+        except Exception as error:
+            check_executed(leaves, error)
             raise
         if out_tree is None:
             return ArrayImpl(results[0], signatures[0])
@@ -352,6 +375,8 @@ class PjitFunction(Generic[_P, _R]):
         leaves, tree = (
             tree_util.flatten((args, kwargs)) if call is None else (call.leaves, call.in_tree)
         )
+        if Ref in map(type, leaves):
+            return self._bind(context, args, kwargs)
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
         key = (context.key, tree, statics, *[a.signature for a in arrays])
@@ -367,15 +392,17 @@ class PjitFunction(Generic[_P, _R]):
             return concrete(x)
         try:
             return as_array(x)
-        except TypeError:
+        except (TypeError, OverflowError):
             call = self._take_apart(args, kwargs)
             for index, leaf in enumerate(call.leaves):
-                self._aval(leaf, call, index)
+                aval_of_argument(leaf, self._fun, call.in_tree, index, "jit", as_array)
             raise
 
     def _compile(self, call: Call, args: tuple, arrays: list, key: tuple, kwargs: dict) -> tuple:
         """Trace and compile for these arguments, and note how to find the program next time."""
         traced = self._traced(call)
+        if Ref in map(type, traced.consts):
+            return (lambda _: self._applied(call, traced)), traced.out_tree
         params = dict(self._params, donated=call.donated, **self._shardings(call, traced.out_tree))
         program = program_of(traced.closed, traced.name, params, arrays)
         entry = (program, traced.out_tree)
@@ -402,6 +429,11 @@ class PjitFunction(Generic[_P, _R]):
     def _in_places(self, call: Call) -> tuple | None:
         if self._in_shardings is None:
             return None
+        if call.named:
+            raise ValueError(
+                "pjit does not support kwargs when in_shardings is specified: they would have no "
+                f"sharding. {fun_name(self._fun)} was given {call.named}; pass them by position."
+            )
         given = (self._in_shardings, None)
         return tuple(flat_shardings("jit in_shardings", given, call.in_tree))
 
@@ -430,6 +462,7 @@ class PjitFunction(Generic[_P, _R]):
             static_names = {name for name, _ in named}
             call.static_kwargs = {name: kwargs[name] for name in static_names}
             kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
+        call.named = list(kwargs)
         call.leaves, call.in_tree = tree_util.flatten((dynamic, kwargs))
         call.donated = self._donated(args, dynamic, kwargs, call.statics)
         return call
@@ -449,7 +482,8 @@ class PjitFunction(Generic[_P, _R]):
 
     def _traced(self, call: Call) -> _Traced:
         """The program for arguments of these types; traced at most once, also by many threads."""
-        avals = tuple([self._aval(x, call, i) for i, x in enumerate(call.leaves)])
+        fun, tree = self._fun, call.in_tree
+        avals = tuple([aval_of_argument(x, fun, tree, i, "jit") for i, x in enumerate(call.leaves)])
         cache = self._cache
         key = (local.context.key, call.in_tree, call.statics, avals)
         traced = cache.traces.get(key)
@@ -462,23 +496,10 @@ class PjitFunction(Generic[_P, _R]):
                 if local.context.settings.explain_cache_misses:
                     explain(self._fun, key, cache.traces)
                 traced = self._trace(call, avals)
-                if not traced.consts:
+                if all(type(c) is Ref and c._trace is eval_trace for c in traced.consts):
                     cache.traces[key] = traced
         cache.locks.pop(key, None)
         return traced
-
-    def _aval(self, x: Any, call: Call, index: int) -> Any:
-        try:
-            return get_aval(x)
-        except TypeError as error:
-            info = debug_info("jit", self._fun, call.in_tree)
-            names = info.arg_names
-            which = names[index] if names and index < len(names) else f"number {index}"
-            raise TypeError(
-                f"Cannot interpret value of type {type(x)} as an abstract array; it does not have "
-                f"a dtype attribute. It is the argument {which} of {fun_name(self._fun)}, called "
-                f"under jit. {error}"
-            ) from None
 
     def _trace(self, call: Call, avals: tuple) -> _Traced:
         fun, in_tree = self._fun, call.in_tree
@@ -513,11 +534,22 @@ class PjitFunction(Generic[_P, _R]):
         if context.settings.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._take_apart(args, kwargs)
+        if self._params["options"] and recording_trace() is not None:
+            raise ValueError(
+                "`compiler_options` can only be passed to top-level `jax.jit`: got "
+                f"{dict(self._params['options'])} for {fun_name(self._fun)}, which is called within "
+                "another traced function. Give them to the outermost jit."
+            )
         traced = self._traced(call)
+        return traced.out_tree.unflatten(self._applied(call, traced))
+
+    def _applied(self, call: Call, traced: _Traced) -> list[Any]:
+        """The leaves of the results of a call, by the primitive."""
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
-        outs = jit_p.bind(
+        check_different((*outer, *call.leaves), self._fun)
+        return jit_p.bind(
             *outer,
             *call.leaves,
             jaxpr=closed,
@@ -525,7 +557,6 @@ class PjitFunction(Generic[_P, _R]):
             donated=donated,
             **self._params,
         )
-        return traced.out_tree.unflatten(outs)
 
     def trace(self, *args, **kwargs) -> Traced:
         """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
@@ -549,7 +580,7 @@ class PjitFunction(Generic[_P, _R]):
         return self.trace(*args, **kwargs).out_info
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<PjitFunction of {self._fun!r}>"
@@ -576,6 +607,16 @@ def _hashable(shardings: Any) -> Any:
     return shardings if tree == _LEAF else (tree, *leaves)
 
 
+def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
+    """ValueError if an argument is both static and donated."""
+    both = set(static) & set(donated)
+    if both:
+        raise ValueError(
+            f"static_argnames and donate_argnames cannot intersect: {sorted(both)} are in both. A "
+            "static argument has no memory that a result could take over; leave it out of one."
+        )
+
+
 _LEAF = tree_util.tree_structure(0)
 
 
@@ -594,10 +635,10 @@ def _typed(x: Any) -> Any:
 
 
 def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any) -> None:
-    """TypeError unless every result is an array or a number."""
+    """TypeError unless every result is an array or a number; ValueError for a reference."""
     for index, out in enumerate(outs):
         try:
-            get_aval(out)
+            aval = get_aval(out)
         except TypeError:
             paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
             where = tree_util.keystr(paths[index][0])
@@ -605,6 +646,24 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any) -> None:
                 f"function {fun_name(fun)} traced for jit returned a value of type {type(out)} at "
                 f"output{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
+        if is_ref(aval):
+            raise ValueError(
+                f"function {fun_name(fun)} traced for jit returned a mutable array reference of "
+                f"type {aval.str_short()}, but mutable array references cannot be returned: return "
+                "what it holds, as in ref[...]."
+            )
+
+
+def check_different(args: Sequence[Any], fun: Callable) -> None:
+    """ValueError if a call would get the same reference twice."""
+    refs = [x for x in args if type(x) is Ref]
+    twice = next((x for n, x in enumerate(refs) if any(x is y for y in refs[:n])), None)
+    if twice is not None:
+        raise ValueError(
+            "only one reference to a mutable array may be passed as an argument to a function, or be "
+            f"closed over by it, but {fun_name(fun)} gets one of type {twice.aval.str_short()} "
+            "twice: let it take the reference once."
+        )
 
 
 @overload
@@ -642,6 +701,11 @@ def jit(
     Without `fun` it gives a decorator. TypeError unless `fun` is callable; ValueError if an
     argument named static or donated does not exist, or a static value cannot be hashed.
     """
+    if (device is not None or backend is not None) and not (in_shardings is out_shardings is None):
+        raise ValueError(
+            "If backend or device is specified on jit, then in_shardings and out_shardings should "
+            "not be specified: they say where the function runs."
+        )
     options = {
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
@@ -660,8 +724,7 @@ def jit(
 
 
 def jit_of(fun: Callable, options: dict[str, Any]) -> PjitFunction:
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r} of type {type(fun)}.")
+    check_callable(fun)
     return PjitFunction(fun, options)
 
 

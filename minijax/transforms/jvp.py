@@ -48,6 +48,7 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("linear", "shared")
+    adjective, other = "differentiated", "a non-differentiated"
 
     def __init__(self, parent: Trace):
         super().__init__(parent)

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
-from minijax.arrays.dispatch import check_deleted, program_for
+from minijax.arrays.dispatch import check_executed, program_for
 from minijax.config import local
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
@@ -108,8 +108,8 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
         else:
             try:
                 results = execute(operands).consume_with_handlers(handlers)
-            except Exception:
-                check_deleted(args)
+            except Exception as error:
+                check_executed(args, error)
                 raise
             return ArrayImpl(results[0], signature)
         if context.settings.disable_jit:
@@ -172,8 +172,8 @@ class _Calls:
             results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
                 program.handlers
             )
-        except Exception:
-            check_deleted(arrays)
+        except Exception as error:
+            check_executed(arrays, error)
             raise
         if out_tree is None:
             return ArrayImpl(results[0], program.out_signatures[0])

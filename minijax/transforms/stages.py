@@ -6,19 +6,22 @@ May import the floors below. `jit(f).trace(...)` gives `Traced`, its `.lower()` 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import Program, compile_lowered, concrete, lower_program
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray, get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.struct import shape_struct
+from minijax.core.refs import Ref, keep, on_values
+from minijax.core.struct import ShapeDtypeStruct, shape_struct
 from minijax.core.trace import Tracer
 from minijax.lowering.text import as_hlo, parse, pretty
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.layouts import layout_format
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
@@ -26,25 +29,25 @@ __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 class ArgInfo:
     """The type of one argument of a staged function, and whether it is donated."""
 
-    __slots__ = ("aval", "donated")
+    __slots__ = ("_aval", "donated")
 
-    def __init__(self, aval: ShapedArray, donated: bool):
-        self.aval, self.donated = aval, donated
+    def __init__(self, _aval: ShapedArray, donated: bool):
+        self._aval, self.donated = _aval, donated
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
 
     def __repr__(self) -> str:
-        return f"ArgInfo(_aval={self.aval!r}, donated={self.donated})"
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
 
     def __eq__(self, other):
-        return isinstance(other, ArgInfo) and (self.aval, self.donated) == (
-            other.aval,
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
+            other._aval,
             other.donated,
         )
 
     def __hash__(self):
-        return hash((self.aval, self.donated))
+        return hash((self._aval, self.donated))
 
 
 class _Stage:
@@ -115,16 +118,18 @@ class Traced(_Stage):
     ) -> Lowered:
         """Write the StableHLO module, for the default platform or for another."""
         spec = self._spec
-        if spec.consts:
+        if not all(type(c) is Ref for c in spec.consts):
             raise ValueError(
                 f"{spec.name} closes over traced values, so that it cannot be compiled ahead of "
                 "time within another transformation: pass them as arguments."
             )
+        closed = on_values(spec.closed) if any(map(is_ref, spec.closed.in_avals)) else spec.closed
+        donated = [False] * len(spec.consts) + spec.donated
         made = lower_program(
-            spec.closed,
+            closed,
             spec.name,
-            spec.signatures,
-            donated=spec.donated if any(spec.donated) else None,
+            [*[c._value.signature for c in spec.consts], *spec.signatures],
+            donated=donated if any(donated) else None,
             keep_unused=spec.keep_unused,
             options=dict(spec.options) or None,
             device=spec.device,
@@ -165,11 +170,11 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile for the devices of the arguments, or the default device."""
+        made = self._made
         if compiler_options:
-            merged = dict(self._made.options or {})
-            merged.update(compiler_options)
-            self._made.options = merged
-        return Compiled(self._spec, compile_lowered(self._made))
+            made = copy.copy(made)
+            made.options = {**(made.options or {}), **compiler_options}
+        return Compiled(self._spec, compile_lowered(made))
 
 
 class Compiled(_Stage):
@@ -185,14 +190,14 @@ class Compiled(_Stage):
         if tree != spec.in_tree:
             raise TypeError(
                 "Function compiled with input pytree does not match the input pytree it was called "
-                f"with: compiled for {spec.in_tree}, called with {tree}. Static arguments are left "
+                f"with. Compiled for {spec.in_tree}, called with {tree}. Static arguments are left "
                 "out when a compiled function is called."
             )
         if any(isinstance(x, Tracer) for x in leaves):
             raise TypeError(
-                f"Cannot apply transformations to a function lowered and compiled for a particular "
-                f"signature. Detected argument of Tracer type in a call of {spec.name}: use the "
-                "jitted function itself."
+                "Cannot apply JAX transformations to a function lowered and compiled for a "
+                f"particular signature. Detected argument of Tracer type in a call of {spec.name}: "
+                "use the jitted function itself."
             )
         wrong = [
             f"Argument {name!r} compiled with {aval.str_short()} and called with "
@@ -203,10 +208,15 @@ class Compiled(_Stage):
         if wrong:
             raise TypeError(
                 "Argument types differ from the types for which this computation was compiled. "
-                "The mismatches are:\n" + "\n".join(wrong)
+                "Perhaps enable_x64 is not as it was then? The mismatches are:\n" + "\n".join(wrong)
             )
-        arrays = [x if type(x) is ArrayImpl else concrete(as_array(x)) for x in leaves]
-        return spec.out_tree.unflatten(self._program(arrays))
+        leaves = [*spec.consts, *leaves]
+        arrays = [_array(x._value if type(x) is Ref else x) for x in leaves]
+        outs = self._program(arrays)
+        count = spec.out_tree.num_leaves
+        if len(outs) > count:
+            outs = keep([x for x in leaves if type(x) is Ref], outs, count)
+        return spec.out_tree.unflatten(outs)
 
     call = __call__
 
@@ -233,15 +243,57 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> Any:
-        return self.in_tree.unflatten(self._program.lowered.place.args)
+        """How each argument lies; None of those that nothing reads, which are left out."""
+        kept, places = self._program.kept, self._program.lowered.place.args
+        shown = [where if index in kept else None for index, where in enumerate(places)]
+        return self.in_tree.unflatten(shown[len(self._spec.consts) :])
 
     @property
     def output_shardings(self) -> Any:
-        return self.out_tree.unflatten([s.sharding for s in self._program.out_signatures])
+        return self.out_tree.unflatten(self._places())
+
+    def _places(self) -> list[Any]:
+        """How each result lies; what references hold at the end is none."""
+        return [s.sharding for s in self._program.out_signatures][: self.out_tree.num_leaves]
+
+    @property
+    def input_formats(self) -> Any:
+        """How each argument lies in memory, and over devices."""
+        found = iter(self._program.executable.get_parameter_layouts()[len(self._program.hidden) :])
+        return tree_util.tree_map(
+            lambda where: None if where is None else layout_format(next(found), where),
+            self.input_shardings,
+            is_leaf=lambda where: where is None,
+        )
+
+    @property
+    def output_formats(self) -> Any:
+        """How each result lies in memory, and over devices."""
+        places = self._places()
+        found = self._program.executable.get_output_layouts()[: len(places)]
+        return self.out_tree.unflatten(list(map(layout_format, found, places)))
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, and how they lie over devices."""
+        places = self._places()
+        avals = self._spec.closed.out_avals
+        return self.out_tree.unflatten(
+            [
+                ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where)
+                for aval, where in zip(avals, places, strict=True)
+            ]
+        )
+
+
+def _array(x: Any) -> ArrayImpl:
+    return x if type(x) is ArrayImpl else concrete(as_array(x))
 
 
 def signature_for(x: Any, aval: ShapedArray) -> Signature:
     """The signature that an argument given as a value or as a type has."""
+    if type(x) is Ref:
+        x = x._value
     if isinstance(x, ArrayImpl):
         return x.signature
     sharding = getattr(x, "sharding", None) if not isinstance(x, Tracer) else None

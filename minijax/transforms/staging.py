@@ -11,14 +11,22 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.config import local, override
+from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
 from minijax.core.trace import Tracer, ensure_compile_time_eval
-from minijax.transforms.arguments import as_ints, canonical_argnums, debug_info, fun_name
+from minijax.transforms.arguments import (
+    as_ints,
+    aval_of_argument,
+    canonical_argnums,
+    check_callable,
+    debug_info,
+    fun_name,
+    named_after,
+)
 from minijax.transforms.batching import AxisData, bind_axis
-from minijax.transforms.grad import check_callable
-from minijax.transforms.jit import cache_for
+from minijax.transforms.jit import PjitFunction, Static, cache_for
 
 __all__ = [
     "ShapeDtypeStruct", "disable_jit", "ensure_compile_time_eval", "eval_shape", "make_jaxpr",
@@ -39,7 +47,7 @@ def _stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], st
     except TypeError:  # a static value that cannot be hashed
         key = None
     found = _trace(transform, fun, in_tree, avals, statics)
-    if key is not None and not any(isinstance(c, Tracer) for c in found[0].consts):
+    if key is not None and not any(isinstance(c, (Tracer, Ref)) for c in found[0].consts):
         kept[key] = found
     return found
 
@@ -60,6 +68,10 @@ def _trace(transform, fun, in_tree, avals, statics):
     return closed, trees[0]
 
 
+def _avals(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
+    return [aval_of_argument(x, fun, in_tree, i, transform, abstract) for i, x in enumerate(leaves)]
+
+
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of what `fun` would return, without computing it.
 
@@ -67,8 +79,11 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     `ShapeDtypeStruct`.
     """
     check_callable(fun)
+    if isinstance(fun, PjitFunction):  # it knows which of its arguments are static
+        return fun.eval_shape(*args, **kwargs)
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    closed, out_tree = _stage("eval_shape", fun, in_tree, [abstract(x) for x in leaves])
+    avals = _avals("eval_shape", fun, leaves, in_tree)
+    closed, out_tree = _stage("eval_shape", fun, in_tree, avals)
     return out_tree.unflatten([shape_struct(aval) for aval in closed.out_avals])
 
 
@@ -89,9 +104,11 @@ def make_jaxpr(
     def traced(*args, **kwargs):
         chosen = set(canonical_argnums("make_jaxpr", numbers, len(args), fun))
         dynamic = tuple(x for n, x in enumerate(args) if n not in chosen)
+        for n in sorted(chosen):
+            Static(args[n], f"number {n}", fun_name(fun))
         statics = tuple((n, args[n]) for n in sorted(chosen))
         leaves, in_tree = tree_util.flatten((dynamic, kwargs))
-        avals = [abstract(x) for x in leaves]
+        avals = _avals("make_jaxpr", fun, leaves, in_tree)
         closed, out_tree = _in_axes(
             list(axis_env or ()), lambda: _stage("make_jaxpr", fun, in_tree, avals, statics)
         )
@@ -99,10 +116,7 @@ def make_jaxpr(
             return closed, out_tree.unflatten([shape_struct(a) for a in closed.out_avals])
         return closed
 
-    try:
-        traced = wraps(fun)(traced)
-    except Exception:
-        pass
+    traced = named_after(fun, traced, f"make_jaxpr({fun_name(fun)})")
     traced.__module__ = "minijax"
     return traced
 

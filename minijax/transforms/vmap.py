@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,9 +17,10 @@ from minijax.core.source import named_scope
 from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
 from minijax.transforms import vmappable
-from minijax.transforms.arguments import argument_names, fun_name
+from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
 from minijax.transforms.batching import AxisData, batch_flat, to_front
-from minijax.transforms.grad import as_result, check_callable
+from minijax.transforms.grad import as_result
+from minijax.transforms.mapped_refs import mapped_refs
 from minijax.transforms.primitives import moveaxis
 
 __all__ = ["flat_axes", "mapped_size", "vmap"]
@@ -73,9 +73,14 @@ def vmap(
         ]
         if elements is not None:
             leaves, dims = [*leaves, np.arange(size, dtype=np.int32)], [*dims, 0]
+        refs = mapped_refs(leaves, dims)
+        if refs is not None:
+            leaves = refs.read(leaves)
         trees = []
 
         def flat(*values):
+            if refs is not None:
+                values = refs.within(values)
             if elements is not None:
                 values = elements.made(values[:-1], lambda: values[-1])
             given, named = in_tree.unflatten(values)
@@ -84,12 +89,16 @@ def vmap(
                 outs, lambda: flat_axes("vmap out_axes", tree, out_axes), size
             )
             trees.extend((tree, wholes))
-            return outs if wholes is None else wholes.leaves
+            outs = outs if wholes is None else wholes.leaves
+            return outs if refs is None else [*outs, *refs.last()]
 
         split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
         axis = AxisData(axis_name, size, spmd_axis_name, split)
         with named_scope("vmap()"):
             outs, found = batch_flat(flat, axis, leaves, dims)
+        if refs is not None:
+            place = lambda x, dim, wanted: _at(x, dim, wanted, size, fun)
+            outs, found = refs.keep(outs, found, dims, place)
         tree, wholes = trees
         wanted = flat_axes("vmap out_axes", tree, out_axes) if wholes is None else wholes.axes
         results = [
@@ -98,12 +107,7 @@ def vmap(
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))
 
-    batched = boundary(batched)
-    try:
-        batched = wraps(fun)(batched)
-    except Exception:
-        pass
-    return batched
+    return named_after(fun, boundary(batched))
 
 
 def _check_axes(in_axes: Any, out_axes: Any) -> None:

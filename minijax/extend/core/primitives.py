@@ -35,6 +35,8 @@ _ROOMS = {
     """,
     "minijax.random": "random_gamma_p",
     "minijax.custom_derivatives": "custom_jvp_call_p custom_vjp_call_p",
+    "minijax.lax.refs": "empty2_p get_p swap_p",
+    "minijax.transforms.calls": "call_p closed_call_p",
     "minijax.transforms.custom_vjp": "custom_lin_p",
     "minijax.transforms.jit": "jit_p",
     "minijax.transforms.residuals": "name_p",

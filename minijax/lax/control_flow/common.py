@@ -15,6 +15,7 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.refs import Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.lax.convert import convert_element_type
@@ -104,7 +105,7 @@ def trace_function(
         if found is not None:
             return found
     traced = _trace(name, fun, trees, avals, adapt)
-    if memo is not None and not any(isinstance(c, Tracer) for c in traced.consts):
+    if memo is not None and not any(isinstance(c, (Tracer, Ref)) for c in traced.consts):
         memo[key] = traced
     return traced
 

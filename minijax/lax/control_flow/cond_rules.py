@@ -16,6 +16,7 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dce_jaxpr
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.common import run_inline
@@ -41,7 +42,7 @@ __all__ = ["cond_p", "platform_index_p"]
 
 # Operands: the index, then what all branches take. The results have one type in all branches, up to
 # weak types. With `branches_platforms` the choice is made by the platform it is lowered for.
-cond_p = Primitive("cond", multiple_results=True, memoize=False)
+cond_p = CallPrimitive("cond")
 
 
 @cond_p.shape_rule
@@ -52,6 +53,17 @@ def _(index, *avals, branches, **params):
 @cond_p.effects_rule
 def _(*, branches, **params):
     return frozenset().union(*(branch.effects for branch in branches))
+
+
+@cond_p.discharge
+def _(args, params):
+    index, *operands = args
+    plain, cells, which = apart(operands)
+    avals = [cell.aval for cell in cells]
+    branches = params["branches"]
+    made = tuple([without_refs(branch, which, avals) for branch in branches])
+    outs = cond_p.bind(index, *plain, *values(cells), **dict(params, branches=made))
+    return keep(cells, outs, len(branches[0].out_avals))
 
 
 def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:

@@ -17,7 +17,7 @@ from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.refs import CallPrimitive, Ref, apart, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 # -- the primitive --------------------------------------------------------------------------------
 
-while_p = Primitive("while", multiple_results=True, memoize=False)
+while_p = CallPrimitive("while")
 
 
 @while_p.shape_rule
@@ -72,6 +72,29 @@ def _(*, cond_jaxpr, body_jaxpr, **params):
 
 
 while_p.lower(lower_while)
+
+
+@while_p.discharge
+def _(args, params):
+    """References, which are among the constants, become part of the carry."""
+    test, body = params["cond_jaxpr"], params["body_jaxpr"]
+    counts = (params["cond_nconsts"], params["body_nconsts"])
+    _, cells, which = apart(args)
+    test_consts, body_consts, init = split_list(args, *counts)
+    of_test, of_body, of_init = split_list(which, *counts)
+    avals = [cell.aval for cell in cells]
+    tested = without_refs(test, [*of_test, *of_init], avals)
+    made = without_refs(body, [*of_body, *of_init], avals)
+    first = [x for x in test_consts if type(x) is not Ref]
+    second = [x for x in body_consts if type(x) is not Ref]
+    found = while_p.bind(
+        *first, *second, *init, *values(cells),
+        cond_jaxpr=tested.derive("while", lambda: permuted(
+            tested, tested.jaxpr.invars, tested.jaxpr.outvars[:1]
+        )),
+        body_jaxpr=made, cond_nconsts=len(first), body_nconsts=len(second),
+    )  # fmt: skip
+    return keep(cells, found, len(init))
 
 
 class _Jvp:

@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.flow import (
@@ -40,7 +40,7 @@ __all__ = ["scan_p"]
 
 # Operands: constants, the initial carry, the arrays that are read in slices. `jaxpr` takes the
 # constants, the carry and one slice of each array, and gives the carry and what is stacked.
-scan_p = Primitive("scan", multiple_results=True, memoize=False)
+scan_p = CallPrimitive("scan")
 
 
 @scan_p.shape_rule
@@ -55,6 +55,30 @@ def _(*, jaxpr, **params):
 
 
 scan_p.lower(lower_scan)
+
+
+@scan_p.discharge
+def _(args, params):
+    """References, which are among the constants, become part of the carry."""
+    closed, counts = params["jaxpr"], (params["num_consts"], params["num_carry"])
+    consts, init, xs = split_list(args, *counts)
+    plain, cells, which = apart([*consts, *init, *xs])
+    if any(n is not None for n in which[len(consts) :]):
+        raise ValueError(
+            "scan carries arrays, not references, and reads slices of arrays: let the body close "
+            "over a reference."
+        )
+    made = without_refs(closed, which, [cell.aval for cell in cells])
+    counts = (len(consts) - len(cells), len(init), len(xs))
+    ins = split_list(made.jaxpr.invars, *counts)
+    outs = split_list(made.jaxpr.outvars, len(init), len(closed.out_avals) - len(init))
+    body = made.derive(("scan", *counts), lambda: permuted(
+        made, [*ins[0], *ins[3], *ins[1], *ins[2]], [*outs[2], *outs[0], *outs[1]]
+    ))  # fmt: skip
+    changed = dict(params, jaxpr=body, num_consts=counts[0], num_carry=len(cells) + len(init))
+    found = scan_p.bind(*plain[: counts[0]], *values(cells), *init, *xs, **changed)
+    last, results = found[: len(cells)], found[len(cells) :]
+    return keep(cells, [*results, *last], len(results))
 
 
 # -- derivatives ------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def rel_entr(p: Any, q: Any) -> Array:
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
     out = jnp.where(both, xlogy(safe_p, safe_p) - xlogy(safe_p, safe_q), np.inf)
-    return jnp.where(none, 0.0, out).astype(p.dtype)
+    return jnp.where(none, 0.0, out)
 
 
 @library

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import check_arraylike, promote_inexact
+from minijax.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
 from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.grad import jvp
 from minijax.transforms.library import library
 
 __all__ = [
@@ -155,8 +155,19 @@ def zeta(x: Any, q: Any = None) -> Array:
     return _zeta(x, q)
 
 
+@custom_jvp
 @library
 def _zeta(x, q):
+    return lax.zeta_p.bind(*promote_shapes("zeta", *promote_inexact("zeta", x, q)))
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals, tangents):
+    return _zeta(*primals), jvp(_zeta_series, primals, tangents)[1]
+
+
+@library
+def _zeta_series(x, q):
     s, q = _broadcast("zeta", x, q)
     k = np.arange(_ZETA_TERMS, dtype=np.float64).astype(s.dtype)
     head = jnp.sum((q[..., None] + k) ** -s[..., None], axis=-1)
@@ -183,7 +194,7 @@ def multigammaln(a: Any, d: Any) -> Array:
     """The logarithm of the gamma function of d dimensions, d a known integer. Source:
     scipy.special.multigammaln.
     """
-    return _multigammaln(a, operator.index(d))
+    return _multigammaln(a, int(d))
 
 
 @library(static=("d",))

@@ -1,0 +1,436 @@
+"""References to arrays that change in place: making, reading and writing them.
+
+May import the floors below. The primitives are recorded where a program is; elsewhere a reference
+is a cell (`core.refs`), and these operations read and replace the value in it. An index is kept in
+two parts: what of it is known, in `index`, and arrays, which are operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import as_value
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.effects import RefEffect
+from minijax.core.jaxpr import eval_jaxpr
+from minijax.core.primitive import Primitive, no_rule
+from minijax.core.refs import AbstractRef, Ref, pure, resolved
+from minijax.core.staging import JaxprTrace, trace_to_jaxpr
+from minijax.core.trace import Tracer
+from minijax.lax.convert import convert_element_type
+from minijax.lowering.module import Builder
+from minijax.transforms.batching import batch_jaxpr
+
+__all__ = [
+    "addupdate", "addupdate_p", "empty2_p", "empty_ref", "empty_ref_p", "free_ref", "free_ref_p", "freeze",
+    "freeze_p", "get", "get_p", "new_ref", "ref_p", "set", "swap", "swap_p",
+]  # fmt: skip
+
+# -- the index ------------------------------------------------------------------------------------
+
+
+class _Slice(NamedTuple):
+    """A slice, which can be hashed."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+
+_ARRAY = "array"  # stands in an index where an operand goes
+
+
+def _split(index: Any) -> tuple[tuple, list[Any]]:
+    """The parts of an index: those known, and those that are operands."""
+    entries = index if isinstance(index, tuple) else (index,)
+    known, operands = [], []
+    for entry in entries:
+        if isinstance(entry, slice):
+            if any(isinstance(x, Array) for x in (entry.start, entry.stop, entry.step)):
+                raise TypeError(
+                    f"Slices of references take integers, got {entry}: for a start that is an array "
+                    "read the whole and use lax.dynamic_slice."
+                )
+            known.append(_Slice(entry.start, entry.stop, entry.step))
+        elif entry is None or entry is Ellipsis:
+            known.append(entry)
+        elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
+            known.append(int(entry))
+        else:
+            known.append(_ARRAY)
+            operands.append(entry)
+    return (() if known == [Ellipsis] else tuple(known)), operands
+
+
+def _joined(index: tuple, operands: Sequence[Any]) -> tuple:
+    rest = iter(operands)
+    return tuple(
+        [
+            slice(*entry) if type(entry) is _Slice else next(rest) if entry is _ARRAY else entry
+            for entry in index
+        ]
+    )
+
+
+def _check_bounds(aval: AbstractRef, index: tuple) -> None:
+    """ValueError for an integer that names no element."""
+    sizes = list(aval.shape)
+    if Ellipsis in index or None in index:
+        return
+    for entry, size in zip(index, sizes, strict=False):
+        if type(entry) is int and not -size <= entry < size:
+            raise ValueError(f"Out of bound indexer: idx={entry}, dim={size}.")
+
+
+def _read(value: Any, operands: Sequence[Any], index: tuple) -> Any:
+    return value[_joined(index, operands)] if index else value
+
+
+def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str) -> Any:
+    if not index and how == "set":
+        return new
+    place = value.at[_joined(index, operands) if index else ...]
+    return getattr(place, how)(new)
+
+
+def _part(ref: Any, operands: Sequence[Any], index: tuple) -> ShapedArray:
+    """The type of what an index reads."""
+    if not index:
+        return ref.inner_aval
+    read = lambda x, *xs: [_read(x, xs, index)]
+    return trace_to_jaxpr(read, [ref.inner_aval, *operands]).out_avals[0]
+
+
+# -- the primitives -------------------------------------------------------------------------------
+
+
+class _RefPrimitive(Primitive):
+    """An operation on a reference, its first operand: on a cell it runs at once."""
+
+    __slots__ = ("on_cell",)
+    takes_refs = True
+
+    def bind(self, ref, *args, **params):
+        ref = resolved(ref)
+        if type(ref) is Ref:
+            return self.on_cell(ref, *args, **params)
+        if type(getattr(ref, "aval", None)) is not AbstractRef:
+            raise TypeError(f"{self.name} takes a reference, as new_ref makes it, got {ref!r}.")
+        return local.context.trace.process(self, (ref, *args), params)
+
+
+_NO_DERIVATIVE = (
+    "performing a set/swap operation with a differentiated value on a non-differentiated array "
+    "reference. Make the reference inside of the differentiated function, or store "
+    "lax.stop_gradient(x)."
+)
+_NOT_MAPPED = (
+    "performing a set/swap operation with vmapped value on an unbatched array reference. Make the "
+    "reference an argument of the mapped function, or make it inside."
+)
+_EVALUATED = "programs with references are made pure before they are lowered"
+
+
+def _shared_rules(primitive: Primitive, effect: str) -> None:
+    effects = frozenset([RefEffect(effect)])
+    primitive.effects_rule(lambda **params: effects)
+    primitive.lower(no_rule(_EVALUATED))
+    primitive.transpose(no_rule("the values in a reference are differentiated where it is a cell"))
+    primitive.jvp(no_rule(_NO_DERIVATIVE, Exception))
+    primitive.batch(no_rule(_NOT_MAPPED, Exception))
+
+
+class _NewRef(Primitive):
+    """Makes a cell, but where a program is recorded."""
+
+    __slots__ = ()
+
+    def bind(self, value, **params):
+        trace = local.context.trace
+        if type(trace) is JaxprTrace:
+            return trace.process(self, (value,), params)
+        value = value if isinstance(value, Array) else as_value(value)
+        return Ref(convert_element_type(value, value.dtype) if value.weak_type else value)
+
+
+ref_p = _NewRef("new_ref")
+_shared_rules(ref_p, "Make")
+ref_p.effects_rule(lambda **params: frozenset())
+
+
+@ref_p.shape_rule
+def _(x, *, kind, memory_space):
+    return AbstractRef(x, memory_space)
+
+
+class _EmptyRef(Primitive):
+    __slots__ = ()
+
+    def bind(self, *, ty, memory_space):
+        trace = local.context.trace
+        if type(trace) is JaxprTrace:
+            return trace.process(self, (), {"ty": ty, "memory_space": memory_space})
+        return ref_p.bind(as_value(np.zeros(ty.shape, ty.dtype)), kind=None, memory_space=None)
+
+
+empty_ref_p = _EmptyRef("empty_ref")
+_shared_rules(empty_ref_p, "Make")
+empty_ref_p.effects_rule(lambda **params: frozenset())
+
+
+@empty_ref_p.shape_rule
+def _(*, ty, memory_space):
+    return AbstractRef(ty, memory_space)
+
+
+# A value of no particular content, as `lax.empty` gives: of rank 0, for what a library writes later.
+empty2_p = Primitive("empty2")
+empty2_p.jvp(no_rule("it has no operands"))
+empty2_p.transpose(no_rule("it has no operands"))
+empty2_p.batch(no_rule("it has no operands"))
+empty2_p.lower(lambda b, **params: b.full(0, b.out))
+
+
+@empty2_p.shape_rule
+def _(*, dtype, memory_space):
+    return ShapedArray((), dtype)
+
+
+freeze_p = _RefPrimitive("freeze")
+freeze_p.on_cell = lambda ref: ref._value
+_shared_rules(freeze_p, "Freeze")
+
+
+@freeze_p.shape_rule
+def _(ref):
+    return ref.inner_aval
+
+
+free_ref_p = _RefPrimitive("free_ref", multiple_results=True)
+free_ref_p.on_cell = lambda ref: []
+_shared_rules(free_ref_p, "Free")
+
+
+@free_ref_p.shape_rule
+def _(ref):
+    return []
+
+
+get_p = _RefPrimitive("get")
+_shared_rules(get_p, "Read")
+
+
+@get_p.shape_rule
+def _(ref, *operands, index):
+    _check_bounds(ref, index)
+    return _part(ref, operands, index)
+
+
+def _get_cell(ref, *operands, index):
+    _check_bounds(ref.aval, index)
+    return _read(ref._value, operands, index)
+
+
+get_p.on_cell = _get_cell
+
+
+@get_p.batch_axis
+def _(axis, args, dims, *, index):
+    ref, *operands = args
+    if dims[0] is not None:
+        raise Exception(_NOT_MAPPED)
+    whole = get_p.bind(ref, index=())
+    read = lambda x, *xs: [_read(x, xs, index)]
+    closed = trace_to_jaxpr(read, [get_aval(whole), *_elements(operands, dims[1:])])
+    made, (dim,) = batch_jaxpr(closed, axis, [None, *dims[1:]])
+    return eval_jaxpr(made.jaxpr, made.consts, whole, *operands)[0], dim
+
+
+def _elements(operands: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    return [
+        get_aval(x) if d is None else get_aval(x).without_axis(d)
+        for x, d in zip(operands, dims, strict=True)
+    ]
+
+
+swap_p = _RefPrimitive("swap")
+_shared_rules(swap_p, "Write")
+
+
+@swap_p.shape_rule
+def _(ref, value, *operands, index):
+    return _checked("swap", ref, value, operands, index)
+
+
+def _checked(name: str, ref: AbstractRef, value: Any, operands: Sequence[Any], index: tuple) -> Any:
+    """The type that an index reads; ValueError unless the value has it."""
+    _check_bounds(ref, index)
+    part = _part(ref, operands, index)
+    if value.shape != part.shape:
+        raise ValueError(
+            f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {part.shape}. Value "
+            f"shape: {value.shape}. Values are not broadcast: use jnp.full or jnp.broadcast_to."
+        )
+    if value.dtype != part.dtype:
+        raise ValueError(
+            f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. "
+            f"Convert it with .astype({ref.dtype})."
+        )
+    return part
+
+
+def _on_cell(primitive: Primitive, how: str):
+    def run(ref, value, *operands, index):
+        avals = (ref.aval, get_aval(value), *map(get_aval, operands))
+        primitive.out_avals(avals, {"index": index})
+        old = ref._value
+        ref.replace(_write(old, operands, index, value, how))
+        return _read(old, operands, index) if primitive is swap_p else []
+
+    return run
+
+
+swap_p.on_cell = _on_cell(swap_p, "set")
+addupdate_p = _RefPrimitive("addupdate", multiple_results=True)
+addupdate_p.on_cell = _on_cell(addupdate_p, "add")
+_shared_rules(addupdate_p, "Accum")
+
+
+@addupdate_p.shape_rule
+def _(ref, value, *operands, index):
+    _checked("addupdate", ref, value, operands, index)
+    return []
+
+
+_MAKERS = (ref_p, empty_ref_p)
+Builder.pure = staticmethod(lambda jaxpr: pure(jaxpr, _MAKERS.__contains__))
+
+# -- how their equations are shown ----------------------------------------------------------------
+
+
+def _shown_place(name: Any, eqn: Any, operands: Sequence[Any]) -> str:
+    """`a[i,2:,:]`: a reference with the index of an equation."""
+    ref, index = eqn.invars[0], eqn.params["index"]
+    rest = iter(operands)
+    entries = [
+        _shown_slice(entry)
+        if type(entry) is _Slice
+        else name(next(rest))
+        if entry is _ARRAY
+        else "..."
+        if entry is Ellipsis
+        else str(entry)
+        for entry in index
+    ]
+    if Ellipsis not in index:
+        entries += [":"] * (ref.aval.ndim - sum(entry is not None for entry in index))
+    if all(entry in (":", "...") for entry in entries):
+        entries = ["..."]
+    return f"{name(ref)}[{','.join(entries)}]"
+
+
+def _shown_slice(entry: _Slice) -> str:
+    start, stop, step = ("" if x is None else str(x) for x in entry)
+    return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
+
+
+def _shown_result(printer: Any, eqn: Any) -> str:
+    return printer.binder(eqn.outvars[0])
+
+
+get_p.shown = lambda p, eqn: (
+    f"{_shown_result(p, eqn)} <- {_shown_place(p.atom, eqn, eqn.invars[1:])}"
+)
+addupdate_p.shown = lambda p, eqn: (
+    f"{_shown_place(p.atom, eqn, eqn.invars[2:])} += {p.atom(eqn.invars[1])}"
+)
+
+
+def _shown_swap(printer: Any, eqn: Any) -> str:
+    place = _shown_place(printer.atom, eqn, eqn.invars[2:])
+    value = printer.atom(eqn.invars[1])
+    if printer.name(eqn.outvars[0]) == "_":
+        return f"{place} <- {value}"
+    return f"{_shown_result(printer, eqn)}, {place} <- {place}, {value}"
+
+
+swap_p.shown = _shown_swap
+
+# -- the functions on them ------------------------------------------------------------------------
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference to an array, which starts as `init_val` and can be changed in place.
+
+    `ref[...]` reads the value, `ref[index] = value` writes a part of it. References go into functions
+    under `jit`, `vmap`, `scan` and the like as arguments or by closure, and are never returned.
+    `kind` may be None or "no_grad_no_remat"; `memory_space` is accepted and has no effect on a CPU.
+    """
+    if kind not in (None, "no_grad_no_remat"):
+        raise ValueError(f"new_ref takes kind=None or 'no_grad_no_remat', got {kind!r}.")
+    if isinstance(init_val, Ref):
+        raise TypeError("new_ref takes an array, got a reference: read it first, as in ref[...].")
+    get_aval(init_val)
+    return ref_p.bind(init_val, kind=kind, memory_space=memory_space)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference of the shape and dtype of `ty`, whose elements are unspecified until written."""
+    aval = ShapedArray(ty.shape, dtypes.canonicalize_dtype(ty.dtype))
+    return empty_ref_p.bind(ty=aval, memory_space=memory_space)
+
+
+def freeze(ref: Ref) -> Array:
+    """The value of a reference, which must not be used any more."""
+    return freeze_p.bind(ref)
+
+
+def free_ref(ref: Ref) -> None:
+    """Say that a reference is not used any more."""
+    free_ref_p.bind(ref)
+
+
+def get(ref: Ref, idx: Any = None) -> Array:
+    """The part of the value that an index names, as `ref[idx]`; the whole for None."""
+    index, operands = _split(... if idx is None else idx)
+    return get_p.bind(ref, *operands, index=index)
+
+
+def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
+    """Write a part of the value; gives what it was before.
+
+    `idx` is an index, or None for the whole. `value` has the shape and dtype of that part (Python
+    numbers take the dtype): ValueError otherwise.
+    """
+    index, operands = _split(... if idx is None else idx)
+    return swap_p.bind(ref, _typed(ref, value), *operands, index=index)
+
+
+def _typed(ref: Any, value: Any) -> Any:
+    """A value of weak type in the dtype of the reference."""
+    aval = get_aval(value)
+    if aval.weak_type:
+        return convert_element_type(value, ref.dtype)
+    return value if isinstance(value, (Array, Tracer)) else as_value(value)
+
+
+def set(ref: Ref, idx: Any, value: Any) -> None:
+    """Write a part of the value, as `ref[idx] = value`; see `swap`."""
+    swap(ref, idx, value)
+
+
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+    """Add to a part of the value; see `swap`."""
+    index, operands = _split(... if idx is None else idx)
+    addupdate_p.bind(ref, _typed(ref, x), *operands, index=index)
+
+
+Ref.__getitem__ = get
+Ref.__setitem__ = set
+Ref.addupdate = lambda self, value, idx=None: addupdate(self, idx, value)

@@ -1,0 +1,9 @@
+"""`minijax.ref`: references to arrays that change in place. Only re-exports."""
+
+from minijax.core.refs import AbstractRef, Ref
+from minijax.lax.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
+
+__all__ = [
+    "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
+    "swap",
+]  # fmt: skip

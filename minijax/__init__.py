@@ -29,6 +29,7 @@ from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
 from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
 from minijax.lax.shard_map import shard_map
+from minijax.lax.smap import smap
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
 from minijax.runtime.mesh import (
@@ -118,7 +119,7 @@ checking_leaks = _setting_context("check_tracer_leaks", True)
 
 _LIBRARIES = frozenset(
     ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
-     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "ops", "ref", "sharding", "stages",
+     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
      "test_util", "typing",
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip

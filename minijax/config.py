@@ -165,6 +165,13 @@ class Context:
         self.numbers_key = (self.key, guard) if guard else self.key
 
 
+def traced_differences(key: _Key, other: _Key) -> list[tuple[str, Any, Any]]:
+    """In what two keys of a context differ: names, and the values of each."""
+    names = [*[f"jax_{name}" for name in _TRACED], "named axes", "mesh", "manual axes"]
+    pairs = zip(names, key.parts, other.parts, strict=True)
+    return [(name, new, old) for name, new, old in pairs if new != old]
+
+
 Context.outermost = None  # the trace of a thread that traces nothing; `core.trace` sets it
 
 

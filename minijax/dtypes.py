@@ -253,9 +253,9 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
         return wanted
     narrowed = _NARROWED[wanted]
     warnings.warn(
-        f"Explicitly requested dtype {wanted}{where} is not available and is truncated to dtype "
-        f"{narrowed}, because 64-bit mode is off. Turn it on with the setting jax_enable_x64 or "
-        f"the environment variable JAX_ENABLE_X64=1, or ask for {narrowed}.",
+        f"Explicitly requested dtype {wanted} requested{where} is not available, and will be "
+        f"truncated to dtype {narrowed}, because 64-bit mode is off. Turn it on with the setting "
+        f"jax_enable_x64 or the environment variable JAX_ENABLE_X64=1, or ask for {narrowed}.",
         UserWarning,
         stacklevel=_user_stacklevel(),
     )

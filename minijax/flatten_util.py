@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,28 +31,38 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     shapes = [x.shape for x in leaves]
     own = [x.dtype for x in leaves]
     joint = dtypes.result_type(*leaves) if len(set(own)) > 1 else own[0]
-    total = sum(x.size for x in leaves)
-    bounds = np.cumsum([x.size for x in leaves])[:-1].tolist()
     uniform = all(dtype == joint for dtype in own)
     flat_leaves = [jnp.ravel(x) for x in leaves]
     vector = jnp.concatenate(flat_leaves if uniform else [x.astype(joint) for x in flat_leaves])
+    return vector, _Unravel(tree, tuple(shapes), tuple(own), joint)
 
-    def unravel(flat: Any) -> Any:
-        if np.shape(flat) != (total,):
+
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """From a vector to a tree; equal for trees of one structure, shapes and dtypes."""
+
+    tree: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[Any, ...]
+    joint: Any
+
+    def __call__(self, flat: Any) -> Any:
+        sizes = [math.prod(shape) for shape in self.shapes]
+        if np.shape(flat) != (sum(sizes),):
             raise ValueError(
                 f"unravel function given array of shape {np.shape(flat)}, but expected shape "
-                f"{(total,)}"
+                f"{(sum(sizes),)}"
             )
-        given = dtypes.dtype(flat) if not hasattr(flat, "dtype") else flat.dtype
-        if not uniform and given != joint:
+        uniform = all(dtype == self.joint for dtype in self.dtypes)
+        given = flat.dtype if hasattr(flat, "dtype") else dtypes.dtype(flat)
+        if not uniform and given != self.joint:
             raise TypeError(
-                f"unravel function given array of dtype {given}, but expected dtype {joint}"
+                f"unravel function given array of dtype {given}, but expected dtype {self.joint}"
             )
-        parts = [part.reshape(s) for part, s in zip(jnp.split(flat, bounds), shapes, strict=True)]
+        pieces = jnp.split(flat, np.cumsum(sizes)[:-1].tolist())
+        parts = [part.reshape(shape) for part, shape in zip(pieces, self.shapes, strict=True)]
         if not uniform:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # complex to real, by intent
-                parts = [part.astype(dtype) for part, dtype in zip(parts, own, strict=True)]
-        return tree.unflatten(parts)
-
-    return vector, unravel
+                parts = [part.astype(d) for part, d in zip(parts, self.dtypes, strict=True)]
+        return self.tree.unflatten(parts)

@@ -204,6 +204,43 @@ programs({
     "shard_map rank": lambda t: t.mapped(lambda a: a, t.P(None, None, "x"), t.P("x"))(X),
 })  # fmt: skip
 
+# -- smap, and the memories of devices ---------------------------------------------------------------
+
+
+def _smap(t, f, *args, mapped=lambda call: call, **axes):
+    with t.m.set_mesh(t.mesh):
+        return mapped(t.m.smap(lambda *a: f(t, *a), axis_name="x", **axes))(*args)
+
+
+def _host(t, *spec):
+    return t.named(*spec).with_memory_kind("pinned_host")
+
+
+programs({
+    "smap": lambda t: _smap(t, lambda t, a: a * 2, X, in_axes=0, out_axes=0),
+    "smap jit": lambda t: _smap(
+        t, lambda t, a: a.sum(-1), X, in_axes=0, out_axes=0, mapped=t.m.jit),
+    "smap sum": lambda t: _smap(t, lambda t, a: t.lax.psum(a, "x"), X, in_axes=1, out_axes=None),
+    "smap tree": lambda t: _smap(
+        t, lambda t, d, b: {"c": d["a"] + b}, {"a": X}, X[0], in_axes=(0, None), out_axes=0),
+    "smap grad": lambda t: _smap(
+        t, lambda t, a: (a**2).sum()[None], X, in_axes=0, out_axes=0,
+        mapped=lambda call: t.m.grad(lambda v: call(v).sum())),
+    "smap not inferred": lambda t: _smap(t, lambda t, a: a, X, out_axes=0),
+    "smap no axis": lambda t: _smap(t, lambda t, a: a, X, in_axes=5, out_axes=0),
+    "smap may differ": lambda t: _smap(t, lambda t, a: a, X, in_axes=0, out_axes=None),
+    "smap no mesh": lambda t: t.m.smap(lambda a: a, in_axes=0, out_axes=0, axis_name="x")(X),
+    "host": lambda t: t.m.device_put(X, _host(t, "x")),
+    "host sin": lambda t: t.jnp.sin(t.m.device_put(X, _host(t, "x"))) * 2,
+    "host and back": lambda t: t.m.device_put(
+        t.m.device_put(X, _host(t, "x", "y")), t.named("x", "y")),
+    "host within jit": lambda t: t.m.jit(
+        lambda a: t.m.device_put(a * 2, _host(t, "x")) + 1)(t.put("x")),
+    "host out_shardings": lambda t: t.m.jit(lambda a: a, out_shardings=_host(t))(t.put("x")),
+    "host and device": lambda t: t.m.device_put(X, _host(t, "x")) + t.put("x"),
+    "no such memory": lambda t: t.named("x").with_memory_kind("disk"),
+})  # fmt: skip
+
 # -- pmap ------------------------------------------------------------------------------------------
 
 programs({

@@ -211,6 +211,19 @@ programs({
 })  # fmt: skip
 
 
+def _smap(t, f, *args, **axes):
+    return t.m.smap(lambda *a: f(t, *a), **{"axis_name": "x", "out_axes": 0, **axes})(*args)
+
+
+programs({
+    "smap": lambda t: _smap(t, lambda t, a: a * 2, t.w, in_axes=0),
+    "smap inferred": lambda t: _smap(t, lambda t, a: a * 2, t.w),
+    "smap of several": lambda t: _smap(t, lambda t, a, b: a + b, t.rows, t.rows, in_axes=(0, 0)),
+    "smap sum": lambda t: _smap(t, lambda t, a: t.lax.psum(a, "x"), t.w, out_axes=None),
+    "smap no axis": lambda t: _smap(t, lambda t, a: a, t.w, axis_name="z"),
+})  # fmt: skip
+
+
 def _mixed(t, f):
     kinds = (t.sharding.AxisType.Auto, t.sharding.AxisType.Explicit)
     mesh = t.m.make_mesh((4, 2), ("x", "y"), axis_types=kinds)

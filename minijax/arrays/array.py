@@ -216,6 +216,9 @@ class ArrayImpl(Array):
     def tobytes(self, order: str = "C") -> bytes:
         return self._value.tobytes(order)
 
+    def __bytes__(self) -> bytes:
+        return bytes(self._value)
+
     def _scalar(self, kind: str) -> Any:
         value = self._value
         if value.ndim:
@@ -239,10 +242,10 @@ class ArrayImpl(Array):
         )
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        return int(self._scalar("int").item())  # which refuses complex numbers
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        return float(self._scalar("float").item())
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
@@ -259,12 +262,12 @@ class ArrayImpl(Array):
         if self.aval.ndim == 0:
             raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
         self._check_deleted()
-        return iter([self[index] for index in range(self.aval.shape[0])])
+        return (self[index] for index in range(self.aval.shape[0]))
 
     def __reversed__(self):
         if self.aval.ndim == 0:
             raise TypeError("reversed() of a 0-d array")
-        return iter([self[index] for index in range(self.aval.shape[0] - 1, -1, -1)])
+        return (self[index] for index in range(self.aval.shape[0] - 1, -1, -1))
 
     def __format__(self, spec: str) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
@@ -307,6 +310,10 @@ class ArrayImpl(Array):
         return buffers.dlpack_kind(self.signature.sharding.device)
 
     def __deepcopy__(self, memo) -> ArrayImpl:
+        return self.__copy__()
+
+    def clone(self) -> ArrayImpl:
+        """A copy in memory of its own, where the array is."""
         return self.__copy__()
 
     def __copy__(self) -> ArrayImpl:

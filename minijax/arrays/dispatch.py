@@ -23,6 +23,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import observable, ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
+from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.module import Module, write_function
@@ -62,6 +63,13 @@ def lower_program(
     platform: str | None = None,
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures."""
+    if local.context.settings.log_compiles:
+        types = tuple([signature.aval for signature in signatures])
+        asked = tuple(in_shardings) if in_shardings else "unspecified"
+        _log.warning(
+            "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
+            name, types, asked,
+        )  # fmt: skip
     began = time.time()
     lowered = Lowered()
     lowered.place = where = place(
@@ -92,12 +100,18 @@ def lower_program(
     attributes = _donations(lowered, jaxpr, len(hidden_vars))
     module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
     module.name = module.unique(module.name)
+    given = [where.default.memory_kind] * len(hidden_vars)
+    given += [where.args[index].memory_kind for index in lowered.kept]
+    attributes = [
+        _also(text, f'mhlo.memory_kind = "{kind}"') if kind == HOST_KIND else text
+        for text, kind in zip(attributes, given, strict=True)
+    ]
+    kinds = where.kinds([v.aval for v in jaxpr.outvars])
+    out_attributes = [f' {{mhlo.memory_kind = "{kind}"}}' if kind else "" for kind in kinds]
     if where.spmd:
         args = [where.default] * len(hidden_vars) + [where.args[index] for index in lowered.kept]
         attributes = module.with_shardings(attributes, args, jaxpr.invars)
-        out_attributes = module.with_shardings(None, where.outs, jaxpr.outvars)
-    else:
-        out_attributes = None
+        out_attributes = module.with_shardings(out_attributes, where.outs, jaxpr.outvars)
     text = write_function(
         module,
         "main",
@@ -114,7 +128,20 @@ def lower_program(
     lowered.name = name
     lowered.options = options
     monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
+    log_stage("Finished jaxpr to MLIR module conversion jit(%s)", name, began)
     return lowered
+
+
+def _also(attributes: str, another: str) -> str:
+    """The attributes of an argument with another one."""
+    inner = attributes.strip()[1:-1]
+    return f" {{{inner}, {another}}}" if inner else f" {{{another}}}"
+
+
+def log_stage(what: str, name: str, began: float) -> None:
+    """Under `log_compiles`: say which stage of a function has ended, and how long it took."""
+    if local.context.settings.log_compiles:
+        _log.warning(what + " in %.9f sec", name, time.time() - began)
 
 
 def is_large_constant(value: Any) -> bool:
@@ -154,8 +181,7 @@ def _donations(lowered: Lowered, jaxpr: Jaxpr, hidden: int) -> list[str]:
 
 
 def compile_lowered(lowered: Lowered) -> Program:
-    settings = local.context.settings
-    began, start = time.time(), time.perf_counter()
+    began = time.time()
     executable = executables.compile_module(
         # jaxlib takes callbacks with a module in memory only.
         parse(lowered.text) if lowered.callbacks else lowered.text,
@@ -166,9 +192,7 @@ def compile_lowered(lowered: Lowered) -> Program:
         callbacks=lowered.callbacks,
     )
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
-    if settings.log_compiles:
-        took = time.perf_counter() - start
-        _log.warning("Finished XLA compilation of jit(%s) in %.6f sec", lowered.name, took)
+    log_stage("Finished XLA compilation of jit(%s)", lowered.name, began)
     return Program(lowered, executable)
 
 
@@ -196,7 +220,7 @@ class Program:
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects
         stored = [physical(aval) for aval in lowered.out_avals]
-        outs = where.chosen([aval.ndim for aval in stored], executable)
+        outs = where.chosen(stored, executable)
         self.out_signatures = [
             Signature(aval, out, where.committed)
             for aval, out in zip(lowered.out_avals, outs, strict=True)

@@ -13,6 +13,7 @@ from typing import Any
 from minijax.arrays.array import Signature
 from minijax.config import local
 from minijax.core.jaxpr import Jaxpr, jaxprs_in_params
+from minijax.core.memory import HOST_KIND, MemorySpace
 from minijax.runtime import executables, platforms, sharding
 from minijax.runtime import mesh as meshes
 from minijax.runtime.named import NamedSharding, named_of_hlo, replicated
@@ -40,8 +41,26 @@ class Placement:
     def spmd(self) -> bool:
         return len(self.devices) > 1
 
-    def chosen(self, ndims: Sequence[int], executable: Any) -> list[Any]:
+    def kinds(self, avals: Sequence[Any]) -> list[str | None]:
+        """The kinds of memory that results are to be in where it is not the device's own."""
+        memory = self.default.memory_kind
+        own = self.devices[0].default_memory().kind
+        found = []
+        for where, aval in zip(self.outs, avals, strict=True):
+            on_host = getattr(aval, "memory_space", None) is MemorySpace.Host
+            kind = where.memory_kind if where is not None else HOST_KIND if on_host else own
+            found.append(kind if kind != own or memory != own else None)
+        return found
+
+    def chosen(self, avals: Sequence[Any], executable: Any) -> list[Any]:
         """The shardings of the results: as asked for, else as the compiled program has them."""
+        found = self._chosen([aval.ndim for aval in avals], executable)
+        return [
+            where if kind is None or where.memory_kind == kind else where.with_memory_kind(kind)
+            for where, kind in zip(found, self.kinds(avals), strict=True)
+        ]
+
+    def _chosen(self, ndims: Sequence[int], executable: Any) -> list[Any]:
         if not self.spmd:
             return [self.default if where is None else where for where in self.outs]
         found = self.outs

@@ -8,7 +8,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 _ROOMS = {
-    "avals": ("AbstractValue", "ShapedArray", "max_dim", "min_dim"),
+    "avals": ("AbstractValue", "ShapedArray", "max_dim", "min_dim", "pytype_aval_mappings"),
     "jaxpr": ("Atom", "ParamDict", "Value", "eval_jaxpr"),
     "trace": ("Trace", "Tracer", "ensure_compile_time_eval", "eval_context"),
 }

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
+from minijax.core.memory import MemorySpace
 
 __all__ = [
     "AbstractToken",
@@ -74,9 +75,12 @@ class ShapedArray(AbstractValue):
     the value varies.
     """
 
-    __slots__ = ("__dict__", "dtype", "explicit", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = (
+        "__dict__", "dtype", "explicit", "memory_space", "ndim", "shape", "size", "vma", "weak_type",
+    )  # fmt: skip
 
-    split_seen = False  # whether this process has types that are split at all
+    split_seen = False  # whether this process has types that are split, or of the host, at all
+    host_seen = False
 
     # Set by the room of shardings: that of a type whose dimensions are not split.
     unsplit: Callable[[int], Any] = staticmethod(lambda ndim: None)
@@ -85,12 +89,17 @@ class ShapedArray(AbstractValue):
     dtype: np.dtype
     weak_type: bool
 
-    def __new__(cls, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset()):
+    def __new__(
+        cls, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset(),
+        memory_space=MemorySpace.Device,
+    ):  # fmt: skip
         key = (shape, dtype, weak_type, sharding, vma)
+        if memory_space is not MemorySpace.Device:
+            key += (memory_space,)
         try:
             return _interned[key]
         except (KeyError, TypeError):
-            return _intern(cls, shape, dtype, weak_type, sharding, vma)
+            return _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space)
 
     @property
     def sharding(self) -> Any:
@@ -105,6 +114,7 @@ class ShapedArray(AbstractValue):
         if shape == self.shape:
             changes.setdefault("sharding", self.explicit)
         changes.setdefault("vma", self.vma)
+        changes.setdefault("memory_space", self.memory_space)
         return ShapedArray(shape, dtype, weak_type, **changes)
 
     def without_axis(self, axis: int) -> ShapedArray:
@@ -136,12 +146,13 @@ class ShapedArray(AbstractValue):
             )
         return tangent
 
-    to_cotangent_aval = to_tangent_aval
+    to_cotangent_aval = at_least_vspace = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
         sizes = map(str, self.shape) if self.explicit is None else self._split_sizes()
-        text = f"{name}[{','.join(sizes)}]"
+        space = "<host>" if self.memory_space is MemorySpace.Host else ""
+        text = f"{name}{space}[{','.join(sizes)}]"
         if self.vma:
             text += f"{{V:{_shown_axes(sorted(self.vma))}}}"
         return f"~{text}" if self.weak_type and not short_dtypes else text
@@ -182,18 +193,22 @@ def _unpickle(shape, dtype, weak_type):
 _interned: dict[tuple, ShapedArray] = {}
 
 
-def _intern(cls, shape, dtype, weak_type, sharding, vma) -> ShapedArray:
+def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
     shape = tuple(int(size) if not isinstance(size, int) else size for size in shape)
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
     explicit = None if sharding is None else sharding.explicit_part(len(shape))
-    key = (shape, dtype, bool(weak_type), explicit, frozenset(vma))
+    fields = (shape, dtype, bool(weak_type), explicit, frozenset(vma))
+    on_host = memory_space is MemorySpace.Host
+    key = (*fields, memory_space) if memory_space is not MemorySpace.Device else fields
     aval = _interned.get(key)
     if aval is None:
-        ShapedArray.split_seen |= explicit is not None
+        ShapedArray.split_seen |= explicit is not None or on_host
+        ShapedArray.host_seen |= on_host
         aval = object.__new__(cls)
-        aval.shape, aval.dtype, aval.weak_type, aval.explicit, aval.vma = key
+        aval.shape, aval.dtype, aval.weak_type, aval.explicit, aval.vma = fields
+        aval.memory_space = memory_space
         aval.ndim = len(shape)
         size = 1
         for extent in shape:
@@ -236,6 +251,7 @@ def is_array_type(x: Any) -> bool:
 
 
 typeof = shaped_abstractify = get_aval
+pytype_aval_mappings = aval_makers  # upstream's name of it
 
 # Sizes are integers here, and these exist for programs that compute with symbolic ones elsewhere.
 max_dim, min_dim = max, min

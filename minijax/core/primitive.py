@@ -20,8 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.config import local
-from minijax.core import splits
-from minijax.core.avals import is_ref
+from minijax.core import memory, splits
+from minijax.core.avals import ShapedArray, is_ref
+from minijax.core.memory import MemorySpace
 
 __all__ = [
     "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
@@ -124,6 +125,7 @@ class Primitive:
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
     takes_refs = False  # whether operands may be references, and not only values
+    call_primitive = False  # whether it calls a function that is no program yet: none recorded does
     vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
 
     def impl(self, *args, **params):
@@ -179,6 +181,11 @@ class Primitive:
                 f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
                 "read it first, as in ref[...]."
             )
+        if ShapedArray.host_seen and avals and self.rule_sharding is not in_shape_rule:
+            space = memory.common(self.name, avals)
+            if space is not MemorySpace.Device:
+                plain = tuple(memory.within(avals, MemorySpace.Device))
+                return memory.within(self._typed(plain, params), space)
         asked = params.get("out_sharding") or params.get("sharding")
         if asked is None and all(getattr(aval, "explicit", None) is None for aval in avals):
             return self.rule_shape(*avals, **params)

@@ -8,8 +8,8 @@ from typing import Any
 
 _MODULES = frozenset(
     (
-        "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding",
-        "source_info_util", "xla",
+        "backend", "core", "ifrt_programs", "linear_util", "lowering", "mlir", "random",
+        "sharding", "source_info_util", "xla",
     )
 )  # fmt: skip
 

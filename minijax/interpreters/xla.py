@@ -5,8 +5,10 @@ May import the floors below.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
+
+import numpy as np
 
 from minijax.arrays.array import canonicalizers
 from minijax.arrays.dispatch import run_primitive
@@ -16,9 +18,30 @@ from minijax.runtime.versions import Client as Backend
 
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
-# From a type to a function that makes an array, or a NumPy array, of its values: with an entry in
-# `core.pytype_aval_mappings` too, they are arguments of functions under jit.
-canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = canonicalizers
+
+class _Handlers(MutableMapping):
+    """By type, a function that makes an array, or a NumPy array, of its values; `asarray` for those
+    whose type has none. With an entry in `core.pytype_aval_mappings` too, values of the type are
+    arguments of functions under jit.
+    """
+
+    def __getitem__(self, kind: type) -> Callable[[Any], Any]:
+        return canonicalizers.get(kind, np.asarray)
+
+    def __setitem__(self, kind: type, handler: Callable[[Any], Any]) -> None:
+        canonicalizers[kind] = handler
+
+    def __delitem__(self, kind: type) -> None:
+        del canonicalizers[kind]
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(canonicalizers)
+
+    def __len__(self) -> int:
+        return len(canonicalizers)
+
+
+canonicalize_dtype_handlers = _Handlers()
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

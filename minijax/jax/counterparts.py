@@ -19,8 +19,8 @@ from minijax.jax.names import API_VERSION
 from minijax.tree_util import is_tree_node
 
 __all__ = [
-    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType", "api_boundary",
-    "global_result_handlers", "include_frame", "node_registry", "supports_inf",
+    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType", "GlobalAsyncCheckpointManagerBase",
+    "api_boundary", "global_result_handlers", "include_frame", "node_registry", "supports_inf",
     "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 
@@ -29,6 +29,12 @@ API_VERSION_INFO = tuple(map(int, API_VERSION.split(".")))
 DType = np.dtype | ExtendedDType
 
 CheckifyOut = TypeVar("CheckifyOut")  # for annotations
+
+
+class GlobalAsyncCheckpointManagerBase:
+    """The base of upstream's writers of arrays, which minijax has none of: nothing is an instance."""
+
+    __slots__ = ()
 
 
 # Upstream looks here for how to show results of a type; minijax has one type of array.

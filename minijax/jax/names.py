@@ -45,6 +45,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "trace_state_clean": f"{_HERE}:trace_state_clean",
     },
     "jax._src.dispatch": {"wait_for_tokens": f"{_HERE}:wait_for_tokens"},
+    "jax._src.distributed": {"global_state": "minijax.runtime.distributed:state"},
     "jax._src.dtypes": {
         "DType": f"{_HERE}:DType",
         "ExtendedDType": "minijax.dtypes:ExtendedDType",
@@ -70,6 +71,17 @@ BORROWED: dict[str, dict[str, str]] = {
         "_registry": f"{_HERE}:node_registry",
         "flatten_one_level": "minijax.tree_util:flatten_one_level",
         "prefix_errors": "minijax.tree_util:prefix_errors",
+    },
+    "jax.experimental.array_serialization": {},
+    "jax.experimental.array_serialization.serialization": {
+        "GlobalAsyncCheckpointManagerBase": f"{_HERE}:GlobalAsyncCheckpointManagerBase",
+    },
+    # Running Python beside devices of other processes, which is for clusters: minijax has none of it,
+    # and libraries that can use it import it unasked.
+    "jax.experimental.colocated_python": {},
+    "jax.experimental.colocated_python.func": {},
+    "jax.experimental.colocated_python.serialization": {
+        "DeviceList": "minijax.runtime.versions:xla_client.DeviceList",
     },
     "jax._src.xla_bridge": {
         "_backends": "minijax.runtime.platforms:_clients",

@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.staging import StagedTracer
 from minijax.core.trace import eval_trace
 from minijax.lax.rules import FLOAT, elementwise, linear
 from minijax.transforms.primitives import moveaxis
@@ -91,7 +92,9 @@ _same_batch(convert_element_type_p)
 @convert_element_type_p.stage
 def _(trace, args, params):
     """A number in a program is converted at once, and stays a number."""
-    literal = trace.known(args[0])
+    x = args[0]
+    outside = type(x) is StagedTracer and x._trace is not trace  # a value that is closed over
+    literal = None if outside else trace.known(x)
     if literal is None or params["weak_type"] or not _both_numeric(literal.aval.dtype, params):
         return trace.record(convert_element_type_p, args, params)
     with np.errstate(all="ignore"):

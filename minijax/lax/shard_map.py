@@ -378,7 +378,7 @@ def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
     return [P() if spec is None else spec for spec in found]
 
 
-def _chosen_mesh(mesh: Any) -> Any:
+def chosen_mesh(mesh: Any) -> Any:
     found = mesh
     if found is None:
         found = get_mesh()
@@ -393,13 +393,23 @@ def _chosen_mesh(mesh: Any) -> Any:
     return found
 
 
+class _Infer:
+    """Stands where specs or axes are to be read off the types of the arguments."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _Infer()
+
+
 @boundary
 def shard_map(
     f: Callable | None = None,
     /,
     *,
     out_specs: Any,
-    in_specs: Any = None,
+    in_specs: Any = Infer,
     mesh: Any = None,
     axis_names: Any = frozenset(),
     check_vma: bool = True,
@@ -426,11 +436,11 @@ def shard_map(
 
     @boundary
     def mapped(*args):
-        where = _chosen_mesh(mesh)
+        where = chosen_mesh(mesh)
         manual = frozenset(axis_names) or frozenset(where.axis_names)
         leaves, in_tree = tree_util.flatten(args)
         avals = tuple([get_aval(x) for x in leaves])
-        if in_specs is None:
+        if in_specs is Infer or in_specs is None:
             ins = [P(*parts_of(aval)) for aval in avals]
         else:
             given = in_specs if _is_spec(in_specs) else tuple(in_specs)

@@ -122,7 +122,7 @@ def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
     if not isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, (bool, int, float, complex)):
             return _to_array(_plain(x), dtype, copied)
-        x = _through_numpy(x)
+        x = _through_numpy(x, dtype)
     return _from_numpy(x, dtype)
 
 
@@ -130,9 +130,11 @@ def _plain(x: Any) -> Any:
     return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
 
 
-def _through_numpy(x: Any) -> np.ndarray:
+def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
     """What NumPy makes of an object: by `__array__`, the buffer protocol, or as a sequence."""
     out = np.asarray(x)
+    if out.dtype.kind == "U" and dtype is not None:
+        out = np.asarray(x, dtype)  # numbers written as strings; ValueError for other strings
     if out.dtype.kind in "OSUMm":
         raise TypeError(
             f"Value {x!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "

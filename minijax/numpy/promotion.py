@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_array, as_value
+from minijax.arrays.array import as_array, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -37,13 +37,13 @@ _ARRAYS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 def is_arraylike(x: Any) -> bool:
     """Whether `x` may stand where a function takes an array."""
-    return isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")
+    return isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__") or type(x) in canonicalizers
 
 
 def check_arraylike(name: str, *args: Any) -> None:
     """TypeError unless every argument is an array, a NumPy array or a number."""
     for position, x in enumerate(args):
-        if not (isinstance(x, _ARRAYS) or hasattr(x, "__jax_array__")):
+        if not is_arraylike(x):
             shown = repr(x)
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
             raise TypeError(

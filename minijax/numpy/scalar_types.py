@@ -32,7 +32,8 @@ class ScalarType(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: Any) -> Any:
-        return cls is other or cls.dtype.type == other or cls.dtype == other
+        same = isinstance(other, np.dtype) and cls.dtype == other
+        return cls is other or cls.dtype.type == other or same
 
     def __ne__(cls, other: Any) -> Any:
         return not (cls == other)

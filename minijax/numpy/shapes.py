@@ -254,12 +254,11 @@ def expanded(x: Any, axes: Sequence[int]) -> Any:
 def expand_dims(a, axis):
     """New axes of size one. Source: numpy.expand_dims."""
     a = to_array("expand_dims", a)
-    count = 1 if isinstance(axis, int) or np.ndim(axis) == 0 else len(axis)
-    rank = a.aval.ndim + count
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    given = tuple(axis) if np.iterable(axis) else (axis,)
+    rank = a.aval.ndim + len(given)
     axes = [axis_of(one, rank) for one in given]
     if len(set(axes)) != len(axes):
-        raise ValueError(f"repeated axis in expand_dims: {tuple(given)}")
+        raise ValueError(f"repeated axis in expand_dims: {given}")
     return expanded(a, axes) if axes else a
 
 
@@ -389,7 +388,7 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
 
     `shift` may be traced.
     """
-    if isinstance(axis, list):
+    if np.iterable(axis):
         axis = tuple(axis)
     if _is_static(shift):
         shifts = tuple(np.ravel(shift).tolist())

@@ -30,6 +30,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
 from minijax.numpy.vectorizing import vectorize
+from minijax.transforms.staging import eval_shape
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2",
@@ -92,6 +93,10 @@ class ufunc:
             self._refuse("out" if out is not None else "where")
         return self._call(*args)
 
+    def _dtype_of(self, *args: Any) -> Any:
+        """The dtype of the result for elements of these arrays."""
+        return eval_shape(self._call, *[x.aval.update(shape=()) for x in args]).dtype
+
     def _refuse(self, argument: str) -> None:
         raise NotImplementedError(
             f"{argument} argument of {self}: arrays are immutable. Use the result, or "
@@ -138,7 +143,7 @@ class ufunc:
         a = to_array(f"{self.__name__}.reduce", a)
         if axis is None or isinstance(axis, (tuple, list)):
             axes = axes_of(axis, a.ndim)
-            if len(axes) > 1 and not self._is_commutative():
+            if axis is not None and len(axes) > 1 and not self._is_commutative():
                 raise ValueError(
                     f"{self.__name__}.reduce takes one axis, as the order matters: got {axis}."
                 )
@@ -210,11 +215,15 @@ class ufunc:
         if dtype is None:
             dtype = self(rows[0], rows[0]).dtype
         rows = converted(rows, dtype)
-        if self.identity is not None or self.__name__ in ("maximum", "minimum"):
-            return moveaxis(associative_scan(self, rows), 0, axis)
+
+        def combined(total, row):
+            return converted(self(total, row), dtype)
+
+        if self._is_commutative():
+            return moveaxis(associative_scan(combined, rows), 0, axis)
 
         def step(total, row):
-            total = converted(self(total, row), dtype)
+            total = combined(total, row)
             return total, total
 
         _, rest = scan(step, rows[0], rows[1:])
@@ -245,8 +254,9 @@ class ufunc:
         index = indices if isinstance(indices, tuple) else (indices,)
         probe = IndexHelper(_flat_places(a))[index].get()
         shape = probe.shape
-        values = broadcast_to(to_array(f"{self.__name__}.at", b), shape)
-        flat = reshaped(a, (a.size,))
+        b = to_array(f"{self.__name__}.at", b)
+        flat = reshaped(converted(a, self._dtype_of(a, b)), (a.size,))
+        values = broadcast_to(b, shape)
 
         def step(flat, pair):
             place, value = pair
@@ -273,12 +283,15 @@ class ufunc:
         indices = to_array(f"{self.__name__}.reduceat", indices, 1)
         axis = axis_of(axis, a.ndim)
         rows = moveaxis(a, axis, 0)
-        if dtype is not None:
-            rows = converted(rows, as_dtype(dtype, self.__name__))
+        as_dtype(dtype, self.__name__)  # checked only: upstream computes in the dtype of the array
         length = rows.shape[0]
         places = np.arange(length, dtype=dtypes.int_())
         ends = joined("reduceat", [indices[1:], to_array("", np.asarray([length]))], 0)
         start = rows[indices]
+        found = self._dtype_of(rows, rows)
+        if dtypes.promote_types(found, rows.dtype) != rows.dtype:
+            raise TypeError(f"{self.__name__}.reduceat of {rows.dtype.name} gives {found.name}: "
+                            f"convert the array to {found.name} first.")  # fmt: skip
         grow = (slice(None), *[None] * (rows.ndim - 1))
 
         def step(total, pair):

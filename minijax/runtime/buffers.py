@@ -12,9 +12,10 @@ from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.versions import _jax
 
-__all__ = ["Buffer", "block_until_ready", "move", "put", "to_numpy"]
+__all__ = ["Buffer", "CopySemantics", "block_until_ready", "move", "put", "to_numpy"]
 
 Buffer = _jax.ArrayImpl
+CopySemantics = _jax.ArrayCopySemantics
 
 
 def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: bool = True) -> Any:
@@ -45,7 +46,7 @@ def joined(parts: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> A
 
 def move(buffer: Any, sharding: Any, *, copy: bool = False) -> Any:
     """The same value on the devices of another sharding."""
-    semantics = _jax.ArrayCopySemantics.ALWAYS_COPY if copy else _jax.ArrayCopySemantics.REUSE_INPUT
+    semantics = CopySemantics.ALWAYS_COPY if copy else CopySemantics.REUSE_INPUT
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buffer], [sharding._internal_device_list], [sharding], [semantics]
     )[0]

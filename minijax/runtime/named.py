@@ -21,7 +21,7 @@ from minijax.runtime.mesh import (
     get_abstract_mesh,
     get_mesh,
 )
-from minijax.runtime.sharding import Sharding, device_list
+from minijax.runtime.sharding import Sharding, check_memory_kind, device_list
 from minijax.runtime.versions import HloSharding, xla_client
 
 __all__ = [
@@ -58,7 +58,10 @@ class NamedSharding(Sharding):
             devices = mesh.flat_devices
             self._device_assignment = devices
             self._internal_device_list = device_list(devices)
-            memory_kind = memory_kind or devices[0].default_memory().kind
+            if memory_kind is None:
+                memory_kind = devices[0].default_memory().kind
+            else:
+                check_memory_kind(devices[0], memory_kind)
         self._memory_kind = memory_kind
         key = (mesh, spec, memory_kind)
         self._hash = hash(key)

@@ -47,6 +47,12 @@ class Sharding(_jax.Sharding):
         """From each device to the part of an array of this shape that it holds."""
         raise NotImplementedError
 
+    @property
+    def _addressable_device_assignment(self) -> tuple:
+        """The devices of this process, in order: libraries that store arrays go through them."""
+        local = self.addressable_devices
+        return tuple([device for device in self._device_assignment if device in local])
+
     def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple]:
         local = self.addressable_devices
         table = self.devices_indices_map(global_shape)
@@ -59,6 +65,17 @@ class Sharding(_jax.Sharding):
         return devices, [table[device] for device in devices]
 
 
+def check_memory_kind(device: Any, kind: str) -> None:
+    """ValueError unless the device has a memory of this kind."""
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    if kind not in kinds:
+        raise ValueError(
+            f"Could not find memory addressable by device {device.device_kind}. Device "
+            f"{device.device_kind} can address the following memory kinds: {', '.join(kinds)}. Got "
+            f"memory kind: {kind}"
+        )
+
+
 class SingleDeviceSharding(Sharding):
     """A whole array on one device."""
 
@@ -68,6 +85,8 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Any, *, memory_kind: str | None = None):
         if memory_kind is None:
             memory_kind = device.default_memory().kind
+        else:
+            check_memory_kind(device, memory_kind)
         super().__init__()
         self.device = self._device = device
         self._memory = memory_kind

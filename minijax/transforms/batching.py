@@ -144,7 +144,11 @@ class bind_axis:
         self.saved = context.axes
         if self.axis.name is not None:
             context.axes = (*self.saved, (self.axis.name, self.axis.size))
-            context.refresh_key()
+            try:
+                context.refresh_key()
+            except TypeError:  # a name that cannot be hashed
+                context.axes = self.saved
+                raise
 
     def __exit__(self, *exc):
         if self.axis.name is not None:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from minijax.config import traced_differences
 from minijax.core import source
 from minijax.transforms.arguments import argument_names, fun_name
 
@@ -21,43 +22,55 @@ def explain(fun: Callable, key: tuple, earlier: Iterable[tuple]) -> None:
     """Log which argument's type, static value, tree or setting is new."""
     code = getattr(fun, "__code__", None)
     place = f" defined at {code.co_filename}:{code.co_firstlineno}" if code else ""
-    head = (
-        f"TRACING CACHE MISS at {source.summarize(source.capture(1))}:\n"
-        f"  for {fun_name(fun)}{place}"
-    )
-    compared = [(differences(fun, key, other), other) for other in earlier]
+    lines = [f"TRACING CACHE MISS at {source.summarize(source.capture(1))}:"]
+    compared = [differences(fun, key, other) for other in earlier]
     if not compared:
-        lines = ["never seen function, or a new one of that name: it is traced for the first time"]
+        lines += ["never seen function:", f"  {fun_name(fun)} id={id(fun)}{place}"]
     else:
-        nearest = min(compared, key=lambda pair: len(pair[0]))[0]
-        lines = ["compared with the nearest earlier call:", *nearest]
-    _log.warning("%s\n%s", head, "\n".join(f"  {line}" for line in lines))
+        lines += [
+            f"for {fun_name(fun)}{place}",
+            "all previously seen cache keys differ. For the closest previous key:",
+            *min(compared, key=len),
+        ]
+    _log.warning("%s", "\n  ".join(lines))
 
 
 def differences(fun: Callable, key: tuple, other: tuple) -> list[str]:
-    """One line for each thing in which two calls differ."""
+    """What two calls differ in: headings, and a line for each thing."""
     context, tree, statics, avals = key
     old_context, old_tree, old_statics, old_avals = other
     lines = []
     if tree != old_tree:
-        lines.append(f"* different structure of the arguments: now {tree}, before {old_tree}")
+        lines += ["different input pytree:", f"* the structure is now {tree} and before {old_tree}"]
     else:
         names = argument_names(fun, tree) or [str(i) for i in range(len(avals))]
-        for name, new, old in zip(names, avals, old_avals, strict=False):
-            if new is not old:
-                lines.append(f"* at {name}, {_change(new, old)}")
+        changed = [
+            f"* at {name}, {_change(new, old)}"
+            for name, new, old in zip(names, avals, old_avals, strict=False)
+            if new is not old
+        ]
+        lines += ["different input types:", *changed] if changed else []
     before = dict(old_statics)
-    for place, value in statics:
-        if place not in before or before[place] != value:
-            seen = before[place].value if place in before else "nothing"
-            lines.append(f"* static argument {place}: now {value.value!r}, before {seen!r}")
+    static = [
+        f"* static argument {place}: now {value.value!r}, before "
+        f"{before[place].value if place in before else 'nothing'!r}"
+        for place, value in statics
+        if place not in before or before[place] != value
+    ]
+    lines += ["different values of static arguments:", *static] if static else []
     if context is not old_context:
-        lines.append("* settings, named axes or mesh that change traces are not the same")
+        lines += [
+            "Tracing context doesn't match, e.g. due to config or context manager.",
+            *[
+                f"* {name} differs: now {new!r} and before {old!r}"
+                for name, new, old in traced_differences(context, old_context)
+            ],
+        ]
     return lines or ["* nothing: the earlier trace closed over values of another transformation"]
 
 
 def _change(new: Any, old: Any) -> str:
     text = f"now {new.str_short(True)} and before {old.str_short(True)}"
     if new.weak_type != old.weak_type:
-        text += f" (weak_type now {new.weak_type}, before {old.weak_type})"
+        text += f" (weak_type={new.weak_type} now, weak_type={old.weak_type} before)"
     return text

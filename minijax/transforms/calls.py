@@ -21,6 +21,7 @@ class _SeenThrough(Primitive):
     """Runs the function or the program given; while a program is recorded, is an equation of it."""
 
     __slots__ = ("closed",)
+    call_primitive = True
 
     def __init__(self, name: str, *, closed: bool):
         super().__init__(name, multiple_results=True, memoize=False)

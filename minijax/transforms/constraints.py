@@ -27,7 +27,7 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named import NamedSharding, sharding_of
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.transfer import put_array
+from minijax.transforms.transfer import device_put, put_array
 
 __all__ = [
     "constrained", "hidden", "reshard_p", "retyped", "sharding_constraint_p", "with_types",
@@ -211,7 +211,10 @@ def _(b, x, *, dst_sharding, free):
 
 
 def retyped(x: Any, aval: Any) -> Any:
-    """A cotangent, split as the type of its primal says; it itself if it is."""
+    """A cotangent, in the memory and split as the type of its primal says; it itself if it is."""
+    space = getattr(aval, "memory_space", None)
+    if space is not None and getattr(get_aval(x), "memory_space", space) is not space:
+        x = device_put(x, space)
     found = getattr(get_aval(x), "explicit", None)
     wanted = getattr(aval, "explicit", None)
     if found is wanted or found == wanted or get_aval(x).shape != aval.shape:

@@ -33,6 +33,7 @@ from minijax.transforms.custom_rules import (
     bind_here,
     call_eagerly,
     call_function,
+    given_to_rule,
     show,
     split_nondiff,
     stage_call,
@@ -91,7 +92,7 @@ def _(primals, tangents, *, call_jaxpr, jvp, num_consts, **params):
             *primals, call_jaxpr=call_jaxpr, jvp=jvp, num_consts=num_consts, **params
         )
         return outs, [zero_like(x) for x in outs]
-    return jvp(primals[num_consts:], tangents[num_consts:])
+    return jvp(given_to_rule(primals[num_consts:], call_jaxpr), tangents[num_consts:])
 
 
 @custom_jvp_call_p.transpose

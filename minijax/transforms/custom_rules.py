@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.array import ArrayImpl, as_array, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
@@ -37,8 +37,8 @@ from minijax.transforms.tangents import Zero
 
 __all__ = [
     "BatchedCall", "Batching", "Call", "Constants", "Positional", "Rule", "SymbolicZero",
-    "batch_call", "bind_call", "call_eagerly", "call_function", "hoist_constants",
-    "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
+    "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
+    "hoist_constants", "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
 ]  # fmt: skip
 
 
@@ -70,6 +70,13 @@ def as_symbolic(x: Any) -> Any:
 
 
 # -- arguments ------------------------------------------------------------------------------------
+
+
+def given_to_rule(primals: Sequence[Any], function: Any) -> list[Any]:
+    """What a user's rule is given: the numbers of a recorded call as the arrays that its function
+    was given when it was recorded, those of a direct call as they were written.
+    """
+    return [as_value(x) for x in primals] if type(function) is ClosedJaxpr else list(primals)
 
 
 class Positional:

@@ -33,6 +33,7 @@ from minijax.transforms.custom_rules import (
     bind_here,
     call_eagerly,
     call_function,
+    given_to_rule,
     show,
     split_nondiff,
     stage_call,
@@ -98,7 +99,7 @@ def _(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, symbolic_zeros):
             f"adapting the custom_vjp fwd and bwd rules of {custom_rules.name_of(call_jaxpr)}."
         )
     perturbed = tuple([type(t) is not Zero for t in tangents[num_consts:]])
-    outs, residuals, info = fwd(primals[num_consts:], perturbed)
+    outs, residuals, info = fwd(given_to_rule(primals[num_consts:], call_jaxpr), perturbed)
     out_avals = tuple([get_aval(x).to_tangent_aval() for x in outs])
     if all(map(is_float0, out_avals)):
         return outs, [zero_like(x) for x in outs]

@@ -67,7 +67,7 @@ class _Flat:
         if not (isinstance(out, (tuple, list)) and len(out) == 2):
             raise TypeError(
                 f"{self.transform} with has_aux=True expected function with aux output to return a "
-                f"two-element tuple, (output, auxiliary data), but got {_what(out)} from "
+                f"two-element tuple, the pair (output, auxiliary data), but got {_what(out)} from "
                 f"{fun_name(self.fun)}."
             )
         outs, self.out_tree = tree_util.flatten(out[0])

@@ -23,6 +23,7 @@ from minijax.arrays.dispatch import (
     check_executed,
     concrete,
     is_large_constant,
+    log_stage,
     program_for,
 )
 from minijax.config import Context, local
@@ -517,7 +518,7 @@ class PjitFunction(Generic[_P, _R]):
                 kwargs = {**kwargs, **call.static_kwargs}
             outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
             found.append(out_tree)
-            check_results(outs, fun, out_tree)
+            check_results(outs, fun, out_tree, "jit")
             if self._out_shardings is not None:
                 outs = list(map(constrained, outs, self._out_places(out_tree)))
             return outs
@@ -525,6 +526,7 @@ class PjitFunction(Generic[_P, _R]):
         began = time.time()
         closed = trace_to_jaxpr(flat, avals, debug_info("jit", fun, in_tree))
         monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
+        log_stage("Finished tracing %s for jit", fun_name(fun), began)
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 
@@ -634,21 +636,22 @@ def _typed(x: Any) -> Any:
     return x
 
 
-def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any) -> None:
+def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: str) -> None:
     """TypeError unless every result is an array or a number; ValueError for a reference."""
     for index, out in enumerate(outs):
         try:
             aval = get_aval(out)
         except TypeError:
             paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
-            where = tree_util.keystr(paths[index][0])
+            path = tree_util.keystr(list(paths)[index][0])
+            where = f" at output component {path}" if path else ""
             raise TypeError(
-                f"function {fun_name(fun)} traced for jit returned a value of type {type(out)} at "
-                f"output{where}, which is not a valid JAX type: return arrays and numbers only."
+                f"function {fun_name(fun)} traced for {transform} returned a value of type "
+                f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
         if is_ref(aval):
             raise ValueError(
-                f"function {fun_name(fun)} traced for jit returned a mutable array reference of "
+                f"function {fun_name(fun)} traced for {transform} returned a mutable array reference of "
                 f"type {aval.str_short()}, but mutable array references cannot be returned: return "
                 "what it holds, as in ref[...]."
             )

@@ -10,9 +10,9 @@ from typing import Any
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.primitive import Primitive, no_effects
-from minijax.lowering.module import Value
 from minijax.runtime import buffers, sharding
 from minijax.transforms.policies import Offloadable
+from minijax.transforms.transfer import annotated
 
 __all__ = ["fetch", "memory_kind_p", "offload"]
 
@@ -53,16 +53,7 @@ def _(args, dims, *, kind):
 
 @memory_kind_p.lower
 def _(b, x, *, kind):
-    if b.platform == "cpu":
-        return x
-    value = Value(b._name(), x.aval)
-    b.lines.append(
-        f'{value.name} = "stablehlo.custom_call"({x.name}) <{{call_target_name = '
-        f'"annotate_device_placement", api_version = 1 : i32, has_side_effect = true}}> '
-        f'{{mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}}} : '
-        f"({x.type}) -> {value.type}"
-    )
-    return value
+    return annotated(b, x, x.aval, kind)
 
 
 def offload(x: Any, where: Offloadable) -> Any:

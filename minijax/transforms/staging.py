@@ -26,7 +26,7 @@ from minijax.transforms.arguments import (
     named_after,
 )
 from minijax.transforms.batching import AxisData, bind_axis
-from minijax.transforms.jit import PjitFunction, Static, cache_for
+from minijax.transforms.jit import PjitFunction, Static, cache_for, check_results
 
 __all__ = [
     "ShapeDtypeStruct", "disable_jit", "ensure_compile_time_eval", "eval_shape", "make_jaxpr",
@@ -62,6 +62,7 @@ def _trace(transform, fun, in_tree, avals, statics):
             args.insert(position, value)
         outs, tree = tree_util.flatten(fun(*args, **kwargs))
         trees.append(tree)
+        check_results(outs, fun, tree, transform)
         return outs
 
     closed = trace_to_jaxpr(flat, avals, debug_info(transform, fun, in_tree))

@@ -14,18 +14,23 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
 from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
+from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.trace import Tracer
+from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.layouts import Format, Layout
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
 from minijax.runtime.named import NamedSharding, sharding_of
+from minijax.transforms.tangents import Zero, is_undefined
 
 __all__ = [
     "block_until_ready", "copy_to_host_async", "device_get", "device_put", "device_put_p",
 ]  # fmt: skip
 
 device_put_p = Primitive("device_put", multiple_results=True)
+_REUSE = buffers.CopySemantics.REUSE_INPUT
 
 
 device_put_p.sharding(in_shape_rule)
@@ -33,33 +38,69 @@ device_put_p.sharding(in_shape_rule)
 
 @device_put_p.shape_rule
 def _(*avals, devices, **params):
-    return [
-        aval.update(sharding=where) if isinstance(where, shardings.Sharding) else aval
-        for aval, where in zip(avals, devices, strict=True)
-    ]
+    return [_typed(aval, where) for aval, where in zip(avals, devices, strict=True)]
+
+
+def _typed(aval: Any, where: Any) -> Any:
+    """The type of a value that is put there."""
+    if isinstance(where, MemorySpace):
+        return aval.update(memory_space=where)
+    if not isinstance(where, shardings.Sharding):
+        return aval
+    return aval.update(sharding=where, memory_space=space_of(where.memory_kind))
 
 
 @device_put_p.impl
 def _(*args, devices, srcs, copy_semantics):
     return [
-        put_array(x, where, copy=how == "copy")
+        put_array(x, where, copy=how is not _REUSE)
         for x, where, how in zip(args, devices, copy_semantics, strict=True)
     ]
 
 
 @device_put_p.lower
 def _(b, *operands, **params):
-    return list(operands)
+    return [
+        x if out.memory_space is x.aval.memory_space else annotated(b, x, out)
+        for x, out in zip(operands, b.outs, strict=True)
+    ]
+
+
+def annotated(b: Any, x: Value, out: Any, kind: str | None = None) -> Value:
+    """The value, which XLA is to put into the memory of its type, or of a kind; a CPU has one."""
+    value = Value(b._name(), out)
+    if b.platform == "cpu":
+        value.name = x.name
+        return value
+    kind = kind or (HOST_KIND if out.memory_space is MemorySpace.Host else "device")
+    b.lines.append(
+        f'{value.name} = "stablehlo.custom_call"({x.name}) <{{call_target_name = '
+        f'"annotate_device_placement", api_version = 1 : i32, has_side_effect = true}}> '
+        f'{{mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}}} : '
+        f"({x.type}) -> {value.type}"
+    )
+    return value
 
 
 @device_put_p.jvp
 def _(primals, tangents, **params):
-    return device_put_p.bind(*primals, **params), tangents
+    outs = device_put_p.bind(*primals, **params)
+    return outs, [_with_primal(t, out) for t, out in zip(tangents, outs, strict=True)]
+
+
+def _with_primal(tangent: Any, out: Any) -> Any:
+    """A tangent, in the memory of what it belongs to."""
+    if type(tangent) is Zero or tangent.aval.memory_space is out.aval.memory_space:
+        return tangent
+    return device_put(tangent, out.aval.memory_space)
 
 
 @device_put_p.transpose
 def _(cts, *args, **params):
-    return list(cts)
+    return [
+        device_put(ct, x.aval.memory_space) if is_undefined(x) and type(ct) is not Zero else ct
+        for ct, x in zip(cts, args, strict=True)
+    ]
 
 
 @device_put_p.batch
@@ -74,8 +115,9 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
             return array_from_numpy(np.asarray(x), explicit=True)
         found = as_array(x)
         return found.__copy__() if copy else found
-    target = as_sharding(where)
     aval = get_aval(x)
+    target = _in_space(x, where) if isinstance(where, MemorySpace) else as_sharding(where)
+    aval = aval.update(memory_space=space_of(target.memory_kind))
     if isinstance(x, ArrayImpl):
         x._check_deleted()
         signature = Signature(aval, target, True)
@@ -89,7 +131,9 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
 
 
 def as_sharding(where: Any) -> Any:
-    """The sharding that a device, a platform's name or a sharding stands for."""
+    """The sharding that a device, a platform's name or a sharding stands for; or a memory."""
+    if isinstance(where, MemorySpace):
+        return where
     if isinstance(where, platforms.Device):
         return shardings.single_device(where)
     if isinstance(where, shardings.SingleDeviceSharding):
@@ -103,6 +147,27 @@ def as_sharding(where: Any) -> Any:
         "device_put device specification must be a tree prefix of the corresponding value: a "
         f"Device, a Sharding, or None; got {where!r} of type {type(where)}."
     )
+
+
+def _in_space(x: Any, space: MemorySpace) -> Any:
+    """Where an array lies, in another memory."""
+    if space is MemorySpace.Any:
+        raise ValueError("device_put takes MemorySpace.Device or MemorySpace.Host; got Any.")
+    own = getattr(x, "sharding", None) or shardings.single_device(platforms.default_device())
+    default = own._device_assignment[0].default_memory().kind
+    return as_sharding(own.with_memory_kind(HOST_KIND if space is MemorySpace.Host else default))
+
+
+def _target(place: Any, x: Any) -> Any:
+    """The sharding that a value is to have; of a format, if its layout is the one of all arrays."""
+    if isinstance(place, Format):
+        layout, place = place.layout, place.sharding
+        if isinstance(layout, Layout) and layout.major_to_minor != tuple(range(np.ndim(x))):
+            raise NotImplementedError(
+                f"device_put with {layout}: arrays lie in row-major order in minijax, "
+                f"{tuple(range(np.ndim(x)))} here. Transpose the array, or give its sharding only."
+            )
+    return None if place is None else as_sharding(place)
 
 
 def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
@@ -145,12 +210,12 @@ def device_put(
         if is_place(device)
         else tree_util.broadcast_prefix(device, x, is_leaf=is_place)
     )
-    targets = [None if place is None else as_sharding(place) for place in places]
+    targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
     donations = [donate] * len(leaves) if isinstance(donate, bool) else tree_util.broadcast_prefix(
         donate, x
     )  # fmt: skip
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        how = "copy" if may_alias is False else "alias"
+        how = buffers.CopySemantics.ALWAYS_COPY if may_alias is False else _REUSE
         outs = device_put_p.bind(
             *leaves,
             devices=tuple(targets),

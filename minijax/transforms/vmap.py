@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray, get_aval, is_array_type
 from minijax.core.source import named_scope
 from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
@@ -89,6 +89,8 @@ def vmap(
                 outs, lambda: flat_axes("vmap out_axes", tree, out_axes), size
             )
             trees.extend((tree, wholes))
+            if wholes is None:
+                _check_results(outs)
             outs = outs if wholes is None else wholes.leaves
             return outs if refs is None else [*outs, *refs.last()]
 
@@ -97,12 +99,15 @@ def vmap(
         with named_scope("vmap()"):
             outs, found = batch_flat(flat, axis, leaves, dims)
         if refs is not None:
-            place = lambda x, dim, wanted: _at(x, dim, wanted, size, fun)
+            place = lambda x, dim, wanted: _at(x, dim, wanted, size)
             outs, found = refs.keep(outs, found, dims, place)
         tree, wholes = trees
         wanted = flat_axes("vmap out_axes", tree, out_axes) if wholes is None else wholes.axes
+        for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
+            if dim is not None and out is None:
+                _refuse_unmapped(fun, index, dim, tree, wholes)
         results = [
-            as_result(_at(x, dim, out, size, fun))
+            as_result(_at(x, dim, out, size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))
@@ -142,22 +147,39 @@ def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
     return next(iter(found), None)
 
 
-def _at(x: Any, dim: int | None, wanted: int | None, size: int, fun: Callable) -> Any:
+def _check_results(outs: Sequence[Any]) -> None:
+    for x in outs:
+        if not (is_array_type(x) or hasattr(x, "__jax_array__")):
+            raise TypeError(
+                f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type: "
+                "return arrays and numbers only."
+            )
+
+
+def _refuse_unmapped(fun: Callable, index: int, dim: int, tree: Any, wholes: Any) -> None:
+    """ValueError for a result that depends on the mapped axis where `out_axes` has None."""
+    path = ""
+    if wholes is None:
+        paths = tree_util.generate_key_paths(tree.unflatten([0] * tree.num_leaves))
+        path = tree_util.keystr(list(paths)[index][0])
+    raise ValueError(
+        f"vmap has mapped output but out_axes is None: at vmap out_axes{path}, got axis spec None "
+        f"but output was batched on axis {dim}. What {fun_name(fun)} gives there depends on the "
+        "mapped axis: give an axis in out_axes, or reduce over it."
+    )
+
+
+def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     """A result with its mapped axis where `out_axes` wants it."""
     if wanted is None:
-        if dim is None:
-            return x
-        raise ValueError(
-            f"vmap has mapped output but out_axes is None: a result of {fun_name(fun)} depends on "
-            "the mapped axis. Give the axis in out_axes, or reduce over it."
-        )
+        return x
     if dim is None:
         x, dim = to_front(x, None, size), 0
     ndim = get_aval(x).ndim
     if not -ndim <= wanted < ndim:
         raise ValueError(
-            f"vmap out_axes has {wanted}, which is out of bounds for a result of {ndim} dimensions "
-            f"(the mapped one included), of shape {get_aval(x).shape}."
+            f"vmap out_axes: axis {wanted} is out of bounds for array of dimension {ndim} (the "
+            f"mapped one included), a result of shape {get_aval(x).shape}."
         )
     return moveaxis(x, dim, wanted % ndim)
 
@@ -196,10 +218,12 @@ def mapped_size(
         if not leaves:
             raise ValueError(
                 f"{transform} wrapped function must be passed at least one argument containing an "
-                f"array, got empty arguments for {fun_name(fun)}."
+                "array or axis_size must be specified, got empty arguments for "
+                f"{fun_name(fun)}."
             )
         raise ValueError(
-            f"{transform} must have at least one non-None value in in_axes, or axis_size."
+            f"{transform} must have at least one non-None value in in_axes or axis_size must be "
+            f"specified: no argument of {fun_name(fun)} is mapped."
         )
     raise ValueError(_mismatch(transform, fun, in_tree, leaves, dims, sizes, given))
 
@@ -220,8 +244,8 @@ def _mismatch(transform, fun, in_tree, leaves, dims, sizes, given) -> str:
     for (name, x, dim), size in zip(mapped, sizes, strict=True):
         mark = "" if size == common else "   <-- differs"
         lines.append(
-            f"  * axis {dim} of argument {name} of type {get_aval(x).str_short()} has size "
-            f"{size}{mark}"
+            f"  * one axis had size {size}: axis {dim} of argument {name} of type "
+            f"{get_aval(x).str_short()}{mark}"
         )
     asked = "" if given is None else f" (axis_size={given})"
     return (

@@ -316,8 +316,8 @@ def _check_condition(cond: TracedFunction) -> None:
     aval = cond.closed.out_avals[0]
     if aval.shape or aval.dtype != np.bool_:
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}]. Compare, or "
-            "reduce with .any() or .all()."
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval!r}]. Compare, "
+            "or reduce with .any() or .all()."
         )
 
 

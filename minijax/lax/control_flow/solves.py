@@ -192,6 +192,7 @@ def custom_linear_solve(
         return trace_function(name, f, (tree,), avals)
 
     traced = trace("matvec", matvec)
+    _same_structure("matvec", traced.out_tree, tree)
     _same_shapes("matvec", traced.closed.out_avals, avals)
     solved = trace("solve", lambda b: solve(matvec, b))
     out_tree, aux_tree = _solution_trees(solved, tree, avals, has_aux, "solve")
@@ -228,11 +229,15 @@ def _solution_trees(solved, tree, avals, has_aux: bool, name: str) -> tuple[Any,
             )
         out_tree, aux_tree = children
     _same_shapes(name, solved.closed.out_avals[: out_tree.num_leaves], avals)
-    if out_tree != tree:
-        raise TypeError(
-            f"{name}() output pytree structure must match b, got {out_tree} and {tree}."
-        )
+    _same_structure(name, out_tree, tree)
     return out_tree, aux_tree
+
+
+def _same_structure(name: str, found: Any, wanted: Any) -> None:
+    if found != wanted:
+        raise TypeError(
+            f"{name}() output pytree structure must match b, got {found} and {wanted}."
+        )
 
 
 def _same_shapes(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:

@@ -1,0 +1,1 @@
+"""`minijax.example_libraries`: small libraries that older programs use. May import `numpy`."""

@@ -1,0 +1,525 @@
+"""What stands for `jax._src.test_util`: the helpers of test suites that were written for JAX.
+
+Floor 7: may import all of minijax; it and its two neighbours are the only ones that import absl.
+Written from the documentation, signatures and behaviour of upstream's. Answers about accelerators
+are those of the platform at hand. Names for events inside upstream alone are not here: asking for
+one is an AttributeError that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import sys
+import textwrap
+import unittest
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from absl.testing import parameterized
+
+import minijax
+import minijax.numpy as jnp
+from minijax import dtypes as _dtypes
+from minijax import sharding as shardings
+from minijax import tree_util
+from minijax.core.jaxpr import jaxprs_in_params
+from minijax.jax import deprecations, testing_checks, testing_counts, testing_inputs, testing_places
+from minijax.jax.finder import missing
+from minijax.jax.settings import config
+from minijax.jax.testing_checks import *  # noqa: F403
+from minijax.jax.testing_checks import _assert_numpy_allclose, _dtype, tolerance
+from minijax.jax.testing_counts import *  # noqa: F403
+from minijax.jax.testing_inputs import *  # noqa: F403
+from minijax.jax.testing_places import *  # noqa: F403
+from minijax.transforms.jit import jit
+
+_ROOMS = (testing_checks, testing_counts, testing_inputs, testing_places)
+__all__ = [
+    "BufferDonationTestCase", "JIT_IMPLEMENTATION", "JaxTestCase", "assert_dot_precision",
+    "assert_dot_preferred_element_type", "assert_global_configs_unchanged", "create_mesh",
+    "fwd_bwd_jaxprs", "global_config_context", "iter_eqns", "promote_like_jnp", "set_env",
+    "strict_promotion_if_dtypes_match", "thread_local_config_context", "with_config",
+    "with_explicit_mesh", "with_global_config", "with_mesh", "with_mesh_from_kwargs",
+]  # fmt: skip
+__all__ += [name for room in _ROOMS for name in room.__all__]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    for room in _ROOMS:
+        if name in vars(room) and not name.startswith("__"):
+            return vars(room)[name]
+    raise AttributeError(missing(f"jax._src.test_util.{name}"))
+
+
+def _NOOP_JIT_IMPLEMENTATION(x: Any, *args: Any, **kwargs: Any) -> Any:
+    return x
+
+
+_PJIT_IMPLEMENTATION = jit
+JIT_IMPLEMENTATION = (jit, _NOOP_JIT_IMPLEMENTATION)
+
+
+# Settings for a test.
+
+
+@contextlib.contextmanager
+def thread_local_config_context(**kwds: Any) -> Iterator[None]:
+    """Settings for this thread while the context lasts."""
+    with contextlib.ExitStack() as stack:
+        for name, value in kwds.items():
+            stack.enter_context(config.override(name, value))
+        yield
+
+
+@contextlib.contextmanager
+def global_config_context(**kwds: Any) -> Iterator[None]:
+    """Settings for the process while the context lasts."""
+    saved = {name: config.values[name] if name in config.values else config.read(name)
+             for name in kwds}  # fmt: skip
+    try:
+        for name, value in kwds.items():
+            config.update(name, value)
+        yield
+    finally:
+        for name, value in saved.items():
+            config.update(name, value)
+
+
+def with_config(**kwds: Any) -> Callable[[type], type]:
+    """Decorator of a JaxTestCase: its tests run with these settings, of their thread."""
+
+    def decorate(cls):
+        assert issubclass(cls, JaxTestCase), f"with_config decorates a JaxTestCase, not {cls}"
+        cls._default_thread_local_config = {**cls._default_thread_local_config, **kwds}
+        return cls
+
+    return decorate
+
+
+def with_global_config(**kwds: Any) -> Callable[[type], type]:
+    """Decorator of a JaxTestCase: its tests run with these settings, of the process."""
+
+    def decorate(cls):
+        assert issubclass(cls, JaxTestCase), f"with_global_config decorates a JaxTestCase: {cls}"
+        cls._default_global_config = {**cls._default_global_config, **kwds}
+        return cls
+
+    return decorate
+
+
+@contextlib.contextmanager
+def assert_global_configs_unchanged() -> Iterator[None]:
+    """AssertionError if settings of the process change while the context lasts."""
+    before = dict(config.values)
+    yield
+    after = dict(config.values)
+    changed = {name: (before.get(name), value) for name, value in after.items()
+               if before.get(name) != value}  # fmt: skip
+    if changed:
+        raise AssertionError(
+            f"Test changed global config values. Differing values are: {changed}"
+        )  # fmt: skip
+
+
+def strict_promotion_if_dtypes_match(dtypes: Sequence[Any]) -> Any:
+    """Context: strict promotion if all these dtypes are one, the usual promotion otherwise."""
+    same = len({np.dtype(dtype) for dtype in dtypes}) <= 1
+    return config.override("jax_numpy_dtype_promotion", "strict" if same else "standard")
+
+
+@contextlib.contextmanager
+def set_env(**kwargs: str | None) -> Iterator[None]:
+    """Environment variables while the context lasts; None takes one away."""
+    saved = {name: os.environ.get(name) for name in kwargs}
+
+    def put(values):
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    try:
+        put(kwargs)
+        yield
+    finally:
+        put(saved)
+
+
+# Programs.
+
+
+def iter_eqns(jaxpr: Any) -> Iterator[Any]:
+    """Every equation of a jaxpr, and then those of the jaxprs within."""
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    yield from jaxpr.eqns
+    for eqn in jaxpr.eqns:
+        for inner in jaxprs_in_params(eqn.params):
+            yield from iter_eqns(inner)
+
+
+def _dots(fun: Callable, args: tuple, kwargs: dict | None = None) -> list[dict]:
+    jaxpr = minijax.make_jaxpr(functools.partial(fun, **(kwargs or {})))(*args)
+    return [eqn.params for eqn in iter_eqns(jaxpr) if eqn.primitive.name == "dot_general"]
+
+
+def assert_dot_precision(expected_precision: Any, fun: Callable, *args: Any) -> None:
+    """AssertionError if a product in `fun` is of another precision, for either operand."""
+    for params in _dots(fun, args):
+        found = params["precision"]
+        for precision in found if isinstance(found, tuple) else (found,):
+            if precision != expected_precision:
+                raise AssertionError(f"Unexpected precision: {expected_precision} != {found}")
+
+
+def assert_dot_preferred_element_type(expected: Any, fun: Callable, *args: Any, **kwargs: Any):
+    """AssertionError if a product in `fun` accumulates in another dtype."""
+    for params in _dots(fun, args, kwargs):
+        found = params["preferred_element_type"]
+        if found != np.dtype(expected):
+            raise AssertionError(f"Unexpected preferred_element_type: {expected} != {found}")
+
+
+def fwd_bwd_jaxprs(f: Callable, *example_args: Any) -> tuple[Any, Any]:
+    """The programs of the forward and of the backward pass of `vjp`."""
+    forward, (out, pullback) = minijax.make_jaxpr(
+        lambda *args: minijax.vjp(f, *args), return_shape=True
+    )(*example_args)
+    return forward, minijax.make_jaxpr(lambda back, ct: back(ct))(pullback, out)
+
+
+def promote_like_jnp(fun: Callable, inexact: bool = False) -> Callable:
+    """`fun` of NumPy arrays whose arguments are first promoted as `jax.numpy` promotes them."""
+
+    def to_numpy(x, wanted):
+        return np.asarray(x).astype(wanted)
+
+    def wrapper(*args, **kwargs):
+        leaves, tree = tree_util.tree_flatten(args)
+        wanted = jnp.result_type(*leaves)
+        if inexact and not _dtypes.issubdtype(wanted, np.inexact):
+            wanted = _dtypes.canonicalize_dtype(np.float64)
+        leaves = [to_numpy(x, wanted) for x in leaves]
+        return fun(*tree_util.tree_unflatten(tree, leaves), **kwargs)
+
+    return wrapper
+
+
+# Meshes.
+
+
+def _devices(count: int) -> list[Any]:
+    devices = minijax.devices()
+    if len(devices) < count:
+        raise unittest.SkipTest(
+            f"Test requires {count} global devices and found {len(devices)}."
+        )  # fmt: skip
+    return devices[:count]
+
+
+def create_mesh(
+    mesh_shape: Sequence[int], axis_names: Any, iota_order: bool = False, axis_types: Any = None
+) -> shardings.Mesh:
+    """A mesh, of Auto axes unless said; `iota_order` takes the devices by number. May skip the test."""
+    names = axis_names if isinstance(axis_names, tuple) else tuple(axis_names)
+    axis_types = axis_types or (shardings.AxisType.Auto,) * len(mesh_shape)
+    devices = _devices(int(np.prod(mesh_shape)))
+    if iota_order:
+        ordered = np.array(sorted(devices, key=lambda d: d.id)).reshape(mesh_shape)
+        return shardings.Mesh(ordered, names, axis_types=axis_types)
+    return minijax.make_mesh(mesh_shape, names, axis_types=axis_types, devices=devices)
+
+
+@contextlib.contextmanager
+def with_mesh(named_shape: Sequence[tuple[str, int]]) -> Iterator[None]:
+    """Context: a mesh of `[(name, size), ...]` is entered. May skip the test."""
+    if not named_shape:
+        yield
+        return
+    names, sizes = zip(*named_shape, strict=True)
+    with create_mesh(sizes, names, iota_order=True):
+        yield
+
+
+def with_mesh_from_kwargs(f: Callable) -> Callable:
+    """`f` run within `with_mesh(mesh)` of its keyword `mesh`."""
+
+    @functools.wraps(f)
+    def wrapped(*args, **kwargs):
+        with with_mesh(kwargs["mesh"]):
+            return f(*args, **kwargs)
+
+    return wrapped
+
+
+def with_explicit_mesh(
+    sizes: Sequence[int], names: Any, axis_types: Any = None, iota_order: bool = False
+) -> Callable:
+    """Decorator of a test: a mesh of Explicit axes is set, and given as the argument `mesh`."""
+    axis_types = axis_types or (shardings.AxisType.Explicit,) * len(sizes)
+
+    def decorate(test):
+        # Not `wraps`: the test runner is not to see a parameter `mesh`.
+        def mesh_fn(*args, **kwargs):
+            mesh = create_mesh(sizes, names, iota_order, axis_types=axis_types)
+            with minijax.set_mesh(mesh):
+                return test(*args, **kwargs, mesh=mesh)
+
+        return mesh_fn
+
+    return decorate
+
+
+# Cases.
+
+
+class _Warned:
+    """What a context that waits for a warning gives: the warnings, and the one waited for."""
+
+    warning: Any = None
+    filename: str = ""
+    lineno: int = 0
+
+    def __init__(self):
+        self.warnings: list[Any] = []
+
+
+class JaxTestCase(parameterized.TestCase):
+    """A test case of numerical programs: strict settings, comparisons, and inputs by name of test."""
+
+    _default_global_config: dict[str, Any] = {}
+    _default_thread_local_config: dict[str, Any] = {
+        "jax_enable_checks": True,
+        "jax_numpy_dtype_promotion": "strict",
+        "jax_numpy_rank_promotion": "raise",
+        "jax_traceback_filtering": "off",
+        "jax_legacy_prng_key": "error",
+    }
+
+    def setUp(self) -> None:
+        super().setUp()
+        self._rng: np.random.RandomState | None = None
+        self.enterContext(assert_global_configs_unchanged())
+        self.enterContext(global_config_context(**self._default_global_config))
+        self.enterContext(thread_local_config_context(**self._default_thread_local_config))
+
+    def tearDown(self) -> None:
+        super().tearDown()
+
+    def rng(self) -> np.random.RandomState:
+        """Random numbers, the same in each run of the test of this name."""
+        if getattr(self, "_rng", None) is None:
+            self._rng = np.random.RandomState(zlib.adler32(self._testMethodName.encode()))
+        return self._rng
+
+    def assertArraysEqual(
+        self, actual, desired, *, check_dtypes=True, err_msg="", allow_object_dtype=False,
+        verbose=True,
+    ):  # fmt: skip
+        """Assert that two arrays are exactly equal; NaNs equal each other."""
+        if check_dtypes:
+            self.assertDtypesMatch(actual, desired)
+        actual, desired = np.asarray(actual), np.asarray(desired)
+        if not allow_object_dtype and np.dtype(object) in (actual.dtype, desired.dtype):
+            raise TypeError(
+                "assertArraysEqual compares arrays, and one of these becomes an array of Python "
+                "objects. Compare collections by assertAllClose and keys by jax.random.key_data; "
+                "or pass allow_object_dtype=True."
+            )
+        np.testing.assert_array_equal(actual, desired, err_msg=err_msg, verbose=verbose)
+
+    def assertArraysAllClose(
+        self, actual, desired, *, check_dtypes=True, atol=None, rtol=None, err_msg=""
+    ):
+        """Assert that two arrays are near each other, by default as near as their dtypes allow."""
+        self.assertEqual(actual.shape, desired.shape)
+        if check_dtypes:
+            self.assertDtypesMatch(actual, desired)
+        kinds = (_dtype(actual), _dtype(desired))
+        atol = max(tolerance(kind, atol) for kind in kinds)
+        rtol = max(tolerance(kind, rtol) for kind in kinds)
+        _assert_numpy_allclose(actual, desired, atol=atol, rtol=rtol, err_msg=err_msg)
+
+    def assertDtypesMatch(self, actual, desired, *, canonicalize_dtypes=True):
+        """Assert that dtypes are equal; without x64, 64 bits count as 32 unless told otherwise."""
+        kinds = (_dtype(actual), _dtype(desired))
+        if canonicalize_dtypes:
+            kinds = tuple(testing_checks.canonical(kind) for kind in kinds)
+        self.assertEqual(*kinds)
+
+    def assertAllClose(
+        self, actual, desired, *, check_dtypes=True, atol=None, rtol=None,
+        canonicalize_dtypes=True, err_msg="",
+    ):  # fmt: skip
+        """Assert that arrays, numbers, or dicts and sequences of them are near each other."""
+        options = dict(
+            check_dtypes=check_dtypes, atol=atol, rtol=rtol,
+            canonicalize_dtypes=canonicalize_dtypes, err_msg=err_msg,
+        )  # fmt: skip
+        if actual is desired is None:
+            return
+        if isinstance(actual, dict):
+            self.assertIsInstance(desired, dict)
+            self.assertEqual(set(actual), set(desired))
+            for name in actual:
+                self.assertAllClose(actual[name], desired[name], **options)
+        elif testing_inputs.is_sequence(actual) and not hasattr(actual, "__array__"):
+            self.assertTrue(
+                testing_inputs.is_sequence(desired) and not hasattr(desired, "__array__"),
+                msg=f"Expected sequence, got {desired}",
+            )
+            self.assertEqual(len(actual), len(desired))
+            if isinstance(actual, str):
+                self.assertEqual(actual, desired)
+                return
+            for one, other in zip(actual, desired, strict=True):
+                self.assertAllClose(one, other, **options)
+        elif hasattr(actual, "__array__") or np.isscalar(actual):
+            self.assertTrue(
+                hasattr(desired, "__array__") or np.isscalar(desired),
+                msg=f"Expected array-like, got {desired}",
+            )
+            if check_dtypes:
+                self.assertDtypesMatch(actual, desired, canonicalize_dtypes=canonicalize_dtypes)
+            self.assertArraysAllClose(
+                np.asarray(actual), np.asarray(desired), check_dtypes=False, atol=atol, rtol=rtol,
+                err_msg=err_msg,
+            )  # fmt: skip
+        else:
+            raise TypeError(f"assertAllClose compares arrays and collections, not {type(actual)}")
+
+    def assertMultiLineStrippedEqual(self, expected, what):
+        """Assert that two texts are equal when each line, and the whole, is stripped."""
+
+        def stripped(text):
+            lines = textwrap.dedent(text).strip().split("\n")
+            return re.sub(r"\s*\n\s*", "\n", "\n".join(line.strip() for line in lines))
+
+        self.assertMultiLineEqual(
+            stripped(expected), stripped(what), msg=f"Found\n{what}\nExpecting\n{expected}"
+        )
+
+    def assertDeprecationWarnsOrRaises(
+        self, deprecation_id: str, message: str, *, error_class: type[Exception] = ValueError
+    ):
+        """Context: the deprecation warns, or raises where it has been made to."""
+        if deprecations.is_accelerated(deprecation_id):
+            return self.assertRaisesRegex(error_class, message)
+        return self.assertWarnsRegex(DeprecationWarning, message)
+
+    def assertNoWarnings(self):
+        """Context: a warning is an error."""
+        return testing_counts.raise_on_warnings()
+
+    @contextlib.contextmanager
+    def assertWarnsRegex(self, warning, regex):
+        """Context: a warning of this class is given, whose text has `regex` in it."""
+        pattern = None if regex is None else re.compile(regex)
+        found = _Warned()
+        with testing_counts.record_warnings() as seen:
+            found.warnings = seen
+            yield found
+        for one in seen:
+            if issubclass(one.category, warning) and (
+                pattern is None or pattern.search(str(one.message))
+            ):
+                found.warning, found.filename = one.message, one.filename
+                found.lineno = one.lineno
+                return
+        texts = [str(one.message) for one in seen]
+        raise self.failureException(
+            f"Expected warning not found {warning}:{regex!r}, got warnings: {texts}"
+        )
+
+    def assertWarns(self, warning, *, msg=None):
+        """Context: a warning of this class is given."""
+        return self.assertWarnsRegex(warning, None if msg is None else re.escape(msg))
+
+    def _CompileAndCheck(
+        self, fun, args_maker, *, check_dtypes=True, tol=None, rtol=None, atol=None,
+        check_cache_misses=True,
+    ):  # fmt: skip
+        """Run eagerly and under jit; compare, and see that neither compiles anew the second time."""
+        may_run = True
+
+        def traced(*args):
+            self.assertTrue(may_run, "the compiled function was traced a second time")
+            return fun(*args)
+
+        args = args_maker()
+        eager = fun(*args)
+        with testing_counts.count_primitive_compiles() as compiles:
+            fun(*args)
+        if check_cache_misses:
+            self.assertEqual(
+                0, compiles(), f"{compiles()} primitives were compiled in a second eager run"
+            )
+        options = dict(
+            check_dtypes=check_dtypes,
+            atol=tol if atol is None else atol,
+            rtol=tol if rtol is None else rtol,
+        )  # fmt: skip
+        compiled = jit(traced)
+        self.assertAllClose(compiled(*args), eager, **options)
+        may_run = not check_cache_misses
+        args = args_maker()
+        self.assertAllClose(compiled(*args), fun(*args), **options)
+
+    def _CheckAgainstNumpy(
+        self, numpy_reference_op, lax_op, args_maker, check_dtypes=True, tol=None, atol=None,
+        rtol=None, canonicalize_dtypes=True,
+    ):  # fmt: skip
+        """Compare `lax_op` with a reference on the same arguments."""
+        args = args_maker()
+        found = lax_op(*args)
+        wanted = numpy_reference_op(*args)
+        self.assertAllClose(
+            found, wanted, check_dtypes=check_dtypes,
+            atol=tol if atol is None else atol, rtol=tol if rtol is None else rtol,
+            canonicalize_dtypes=canonicalize_dtypes,
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _counted(self, **wanted):
+        counters = {
+            "cpp": testing_counts.count_pjit_cpp_cache_miss,
+            "aot_call": testing_counts.count_aot_jit_cpp_cache_miss,
+            "tracing": testing_counts.count_jit_tracing_cache_miss,
+            "lowering": testing_counts.count_jit_and_pmap_lowerings,
+            "compilation_after_persistent_cache_miss":
+                testing_counts.count_compilation_after_persistent_cache_miss,
+        }  # fmt: skip
+        with contextlib.ExitStack() as stack:
+            asked = {n: stack.enter_context(counters[n]()) for n, v in wanted.items()
+                     if v is not None}  # fmt: skip
+            yield
+        for name, count in asked.items():
+            self.assertEqual(wanted[name], count(), f"misses of the kind {name}")
+
+    def assertCacheMisses(
+        self, func: Callable[[], Any], *, cpp: int | None = None, aot_call: int | None = None,
+        tracing: int | None = None, lowering: int | None = None,
+        compilation_after_persistent_cache_miss: int | None = None,
+    ):  # fmt: skip
+        """Assert how many traces, lowerings, compilations and slow calls `func()` makes."""
+        with self._counted(
+            cpp=cpp, aot_call=aot_call, tracing=tracing, lowering=lowering,
+            compilation_after_persistent_cache_miss=compilation_after_persistent_cache_miss,
+        ):  # fmt: skip
+            return func()
+
+
+class BufferDonationTestCase(JaxTestCase):
+    """A test case of donated arrays."""
+
+    def assertDeleted(self, x):
+        self.assertTrue(x.is_deleted())
+
+    def assertNotDeleted(self, x):
+        self.assertFalse(x.is_deleted())

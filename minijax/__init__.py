@@ -16,6 +16,7 @@ from minijax import (
     tree_util,
 )
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
+from minijax.arrays.array import Shard
 from minijax.arrays.dispatch import effects_barrier
 from minijax.config import config
 from minijax.config import setting_context as _setting_context
@@ -119,7 +120,7 @@ checking_leaks = _setting_context("check_tracer_leaks", True)
 
 _LIBRARIES = frozenset(
     ("ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
-     "errors", "experimental", "extend", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
+     "errors", "experimental", "extend", "ffi", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
      "test_util", "typing",
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip

@@ -200,7 +200,7 @@ def test_printing(program):
         str(j.make_jaxpr(lambda r, i, j=j: program(j, r, i))(j.new_ref(j.numpy.asarray(START)), 1))
         for j in (minijax, jax)
     ]
-    assert shown[0] == shown[1]
+    assert shown[0] == shown[1].replace(" pin=False", "")  # which later versions print too
 
 
 def test_attributes():
@@ -240,7 +240,7 @@ BAD = {
     "returned": (ValueError, "cannot be returned", lambda j, r: j.jit(lambda r: r)(r)),
     "twice": (ValueError, "only one reference", lambda j, r: j.jit(lambda a, b: 1)(r, r)),
     "arithmetic": (TypeError, "unsupported operand", lambda j, r: r + 1),
-    "to a function": (TypeError, "sin requires", lambda j, r: j.numpy.sin(r)),
+    "to a function": (TypeError, "sin requires|sin got a Ref", lambda j, r: j.numpy.sin(r)),
     "written by vmap": (
         Exception, "vmapped value on an unbatched array reference",
         lambda j, r: j.vmap(lambda x: r.__setitem__((0, 0), x))(START[0]),

@@ -27,7 +27,7 @@ from minijax.runtime.callbacks import callback_error, callback_target
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
 
 __all__ = [
-    "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "pure_callback",
+    "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "map_call", "pure_callback",
     "pure_callback_p",
 ]  # fmt: skip
 
@@ -200,23 +200,36 @@ pure_callback_p.rule_transpose = no_rule(
 
 @pure_callback_p.batch_axis
 def _(axis, args, dims, *, result_avals, vmap_method, **params):
+    return map_call(pure_callback_p, axis, args, dims, result_avals, vmap_method, params)
+
+
+def map_call(
+    primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int | None],
+    result_avals: tuple, vmap_method: str | None, params: dict,
+    widened: Callable[[dict, list[bool]], dict] = lambda params, mapped: params,
+) -> tuple[list[Any], list[int]]:  # fmt: skip
+    """An opaque call, mapped in the way that was asked for; gives results and their axes.
+
+    `widened` gives the params of a call on arrays of which some have a leading axis more.
+    """
     params = dict(params, vmap_method=vmap_method)
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     mapped = [d is not None for d in dims]
     if vmap_method in ("sequential", "sequential_unrolled"):
         unroll = axis.size if vmap_method == "sequential_unrolled" else 1
-        outs = _one_by_one(pure_callback_p, args, mapped, axis.size, unroll, result_avals, params)
+        outs = _one_by_one(primitive, args, mapped, axis.size, unroll, result_avals, params)
         return outs, [0] * len(outs)
     if vmap_method is None:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"vmap is only supported for the {primitive} primitive when vmap_method is one of "
             f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None: give it one."
         )
     if vmap_method != "legacy_vectorized":
         size = 1 if vmap_method == "expand_dims" else axis.size
         args = [x if m else _in_front(x, size) for x, m in zip(args, mapped, strict=True)]
+        mapped = [True] * len(args)
     avals = tuple(aval.update(shape=(axis.size, *aval.shape)) for aval in result_avals)
-    outs = pure_callback_p.bind(*args, result_avals=avals, **params)
+    outs = primitive.bind(*args, result_avals=avals, **widened(params, mapped))
     return outs, [0] * len(outs)
 
 

@@ -12,6 +12,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.config import override
+from minijax.experimental.compilation_cache import compilation_cache
 from minijax.runtime import cache
 
 PROGRAM = """
@@ -103,6 +104,14 @@ def test_unusable_folder_is_a_warning(tmp_path):
     with override("compilation_cache_dir", str(blocked)), pytest.warns(UserWarning, match="off"):
         assert minijax.jit(lambda x: x + 0.123)(jnp.ones(1)).shape == (1,)
     cache.reset_cache()
+
+
+def test_the_folder_is_set_by_a_function(tmp_path):
+    with override("compilation_cache_dir", None):
+        compilation_cache.set_cache_dir(tmp_path)
+        minijax.jit(lambda x: x * 0.321)(jnp.ones(2))
+        assert len(list(tmp_path.iterdir())) == 1
+        compilation_cache.reset_cache()
 
 
 def test_eight_processes_at_once(tmp_path):

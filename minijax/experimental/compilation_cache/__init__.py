@@ -1,0 +1,1 @@
+"""`minijax.experimental.compilation_cache`: the folder where compiled programs are kept."""

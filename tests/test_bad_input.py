@@ -149,7 +149,7 @@ table({
     "range of a tracer": (["static"], lambda m: m.jit(lambda n: sum(range(n)))(3)),
     "NumPy on a tracer": (["minijax.numpy"], np_in_jit),
     "shape from a tracer": (["shape", "static"], lambda m: m.jit(lambda n: m.numpy.zeros(n))(3)),
-    "arange of a tracer": (["'start'", "static"], lambda m: m.jit(lambda n: m.numpy.arange(n))(3)),
+    "arange of a tracer": (["'stop'", "static"], lambda m: m.jit(lambda n: m.numpy.arange(n))(3)),
     "leaked tracer": (["leaked"], lambda m: leak(m) + 1),
     "leaked into jit": (["leaked"], lambda m: m.jit(lambda y: leak(m) + y)(1.0)),
     "nonzero of a tracer": (["size"], lambda m: m.jit(m.numpy.nonzero)(X)),
@@ -211,8 +211,8 @@ table({
     "vmap in_axes rank": (["rank"], lambda m: m.vmap(lambda x: x, in_axes=1)(X)),
     "vmap all None": (["in_axes"], lambda m: m.vmap(lambda x: x, in_axes=None)(X)),
     "vmap no arguments": (["at least one argument"], lambda m: m.vmap(lambda: 1)()),
-    "vmap out_axes None": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=None)(X)),
-    "vmap out_axes range": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=5)(X)),
+    "vmap out_axes None": (["at vmap out_axes,", "axis spec None", "batched on axis 0"], lambda m: m.vmap(lambda x: x, out_axes=None)(X)),
+    "vmap out_axes range": (["out_axes", "axis 5 is out of bounds for array of dimension 1"], lambda m: m.vmap(lambda x: x, out_axes=5)(X)),
     "vmap out_axes tree": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=(0, 0))(X)),
     "vmap scalar": (["rank"], lambda m: m.vmap(lambda x: x)(1.0)),
     "vmap axis_size": (["axis_size=5", "size 3"], lambda m: m.vmap(lambda x: x, axis_size=5)(X)),
@@ -267,6 +267,70 @@ table({
 
 def forward_through_custom_vjp(m):
     return m.jvp(bad_custom_vjp(m, lambda r, ct: (ct,)), (1.0,), (1.0,))
+
+
+def yields(x):
+    yield x
+
+
+def pulled(m):
+    return m.vjp(lambda x: (x, x), 1.0)[1]
+
+
+def inner_options(m):
+    inner = m.jit(lambda x: x, compiler_options={"xla_cpu_enable_fast_math": True})
+    return m.make_jaxpr(inner)(1.0)
+
+
+def here(m):
+    return m.sharding.SingleDeviceSharding(m.devices()[0])
+
+
+def over_abstract_mesh(m):
+    mesh = m.sharding.AbstractMesh((1,), ("x",))
+    return m.sharding.NamedSharding(mesh, m.sharding.PartitionSpec("x"))
+
+
+def nans(m, call):
+    with m.debug_nans(True):
+        call()
+
+
+table({
+    # what jit, the stages and the derivatives are given
+    "jit of a generator": (["generator function", "yields"], lambda m: m.jit(yields)),
+    "static and donated": (["cannot intersect", "'x'"], lambda m: m.jit(lambda x: x, static_argnums=0, donate_argnums=0)),
+    "jit argument by path": (["at path x['a'][1]", "<class 'str'>"], lambda m: m.jit(lambda x: x)({"a": [1, "b"]})),
+    "eval_shape argument": (["at path x", "<class 'str'>"], lambda m: m.eval_shape(lambda x: x, "a")),
+    "jit of a large integer": (["argument path is x", "int32"], lambda m: m.jit(lambda x: x)(2**40)),
+    "make_jaxpr result": (["output component [1]['a']"], lambda m: m.make_jaxpr(lambda x: (x, {"a": "b"}))(1.0)),
+    "make_jaxpr unhashable": (["hashable", "[2]"], lambda m: m.make_jaxpr(lambda x, n: x, static_argnums=1)(1.0, [2])),
+    "vmap result": (["batched function", "<class 'str'>"], lambda m: m.vmap(lambda x: (x, "a"))(X)),
+    "inner compiler options": (["compiler_options", "top-level"], inner_options),
+    "in_shardings and keywords": (["kwargs", "in_shardings"], lambda m: m.jit(lambda x: x, in_shardings=here(m))(x=1.0)),
+    "in_shardings without devices": (["AbstractMesh"], lambda m: m.jit(lambda x: x, in_shardings=over_abstract_mesh(m))(X)),
+    "constraint without devices": (["AbstractMesh", "NamedSharding"], lambda m: m.lax.with_sharding_constraint(m.numpy.ones(2), over_abstract_mesh(m))),
+    "device and in_shardings": (["device", "in_shardings"], lambda m: m.jit(lambda x: x, backend="cpu", in_shardings=here(m))),
+    "nan by its operation": (["encountered in log"], lambda m: nans(m, lambda: m.jit(lambda x: m.numpy.log(x) * 2)(-1.0))),
+    "donated array devices": (["deleted", "float32[3]"], lambda m: used_up(m).devices()),
+    "donated array given": (["deleted or donated"], lambda m: m.jit(lambda x: x)(used_up(m))),
+    "jvp of list and tuple": (["tree structure"], lambda m: m.jvp(lambda x: x, [1.0], (1.0,))),
+    "vjp of two cotangents": (["2 arguments", "single argument"], lambda m: pulled(m)(1.0, 1.0)),
+    "linear_transpose structure": (["cotangent tree", "{'b': *}"], lambda m: m.linear_transpose(lambda x: {"a": x}, 1.0)({"b": 1.0})),
+    "grad argnums negative": (["-3", "len(args) == 1"], lambda m: m.grad(lambda x: x, argnums=-3)(1.0)),
+    "grad argnums empty": (["argnums", "()"], lambda m: m.grad(lambda x: x, argnums=())(1.0)),
+    "jacrev argnums range": (["value 2 ", "len(args) == 1"], lambda m: m.jacrev(lambda x: x, argnums=2)(1.0)),
+    "jacfwd of integers": (["real-valued inputs", "int32", "jvp"], lambda m: m.jacfwd(lambda x: x)(1)),
+    "float0 operand": (["float0"], lambda m: m.lax.add(np.zeros(2, m.dtypes.float0), np.zeros(2, m.dtypes.float0))),
+    "int of a complex number": (["complex"], lambda m: int(m.numpy.complex64(1j))),
+    "linear solve structure": (["matvec() output pytree structure"], lambda m: m.lax.custom_linear_solve(lambda x: (x,), X, lambda f, b: b)),
+})  # fmt: skip
+
+
+def used_up(m):
+    x = m.numpy.arange(3.0)
+    m.jit(lambda a: a + 1, donate_argnums=0)(x)
+    return x
 
 
 def bad_custom_vjp(m, bwd):

@@ -110,7 +110,7 @@ def test_the_folder_is_set_by_a_function(tmp_path):
     with override("compilation_cache_dir", None):
         compilation_cache.set_cache_dir(tmp_path)
         minijax.jit(lambda x: x * 0.321)(jnp.ones(2))
-        assert len(list(tmp_path.iterdir())) == 1
+        assert list(tmp_path.iterdir())
         compilation_cache.reset_cache()
 
 

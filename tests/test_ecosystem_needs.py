@@ -2,6 +2,7 @@
 
 import inspect
 import traceback
+import warnings
 
 import jax
 import jax.extend.core
@@ -548,6 +549,170 @@ def test_where_differences_are_taken():
         return np.sort(np.stack(seen), axis=0)
 
     in_both(run)
+
+
+# -- what rules of custom derivatives are given ----------------------------------------------------
+
+
+def scaled(m):
+    """A function whose rules ask each argument for its shape, called with a number."""
+
+    @m.custom_vjp
+    def f(x, n):
+        return x * n
+
+    def fwd(x, n):
+        return x * n, m.numpy.zeros((2, *n.shape), n.dtype) + n
+
+    f.defvjp(fwd, lambda kept, ct: (ct * kept[0], None))
+    return lambda x: f(x, 3)
+
+
+def powered(m):
+    @m.custom_jvp
+    def f(x, n):
+        return x**n
+
+    @f.defjvp
+    def _(primals, tangents):
+        x, n = primals
+        return f(x, n), m.numpy.full(n.shape, n) * x * tangents[0]
+
+    return lambda x: f(x, 2)
+
+
+def scanned(m, f):
+    return lambda x: m.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+
+RECORDED = {
+    "grad of jit": lambda m, f: m.grad(m.jit(f)),
+    "jit of grad of jit": lambda m, f: m.jit(m.grad(m.jit(f))),
+    "grad of checkpoint": lambda m, f: m.grad(m.checkpoint(f)),
+    "grad of scan": lambda m, f: m.grad(scanned(m, f)),
+    "grad of jit of vmap": lambda m, f: m.grad(m.jit(lambda x: m.vmap(f)(x[None])[0])),
+    "vmap of grad of jit": lambda m, f: lambda x: m.vmap(m.grad(m.jit(f)))(x[None]),
+    "grad of a program": lambda m, f: m.grad(
+        lambda x: m.core.eval_jaxpr(m.make_jaxpr(f)(x).jaxpr, (), x)[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("made", (scaled, powered))
+def test_rules_of_recorded_calls_are_given_arrays(made, name):
+    in_both(lambda m, faces: RECORDED[name](m, made(m))(np.float32(1.5)))
+
+
+@pytest.mark.parametrize("known", (True, False))
+def test_constants_stand_in_the_order_of_their_use(known):
+    def run(m, faces):
+        jnp, found = m.numpy, []
+
+        def f(x):
+            start = jnp.array(0) if known else x[0].astype(int)
+            rows = jnp.zeros((5, 2))
+
+            def g(y):
+                places = (jnp.arange(5) + start) % 5
+                return y * rows[(start - 1) % 5] + places.sum()
+
+            found.extend(c.shape for c in m.make_jaxpr(g)(x).consts)
+            return x
+
+        m.jit(f)(jnp.ones(2))
+        return str(found)
+
+    in_both(run)
+
+
+# -- values of types that libraries define ---------------------------------------------------------
+
+
+class Boxed:
+    def __init__(self, value):
+        self.value = value
+
+
+def taken(m):
+    from importlib import import_module
+
+    xla = import_module(f"{m.__name__}.interpreters.xla")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # upstream means to end it
+        types = m.core.pytype_aval_mappings
+    kind = type("Boxed", (Boxed,), {})
+    types[kind] = lambda x: m.core.ShapedArray(x.value.shape, x.value.dtype)
+    as_numpy = xla.canonicalize_dtype_handlers[np.ndarray]
+    xla.canonicalize_dtype_handlers[kind] = lambda x: as_numpy(x.value)
+    return kind(np.float32([0.5, 2]))
+
+
+TAKEN = {
+    "jnp": lambda m, x: m.numpy.sin(x),
+    "lax": lambda m, x: m.lax.sin(x),
+    "jit": lambda m, x: m.jit(lambda x: x + 1)(x),
+    "grad": lambda m, x: m.grad(lambda x: (x * x).sum())(x),
+    "typeof": lambda m, x: str(m.typeof(x)),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_types_that_are_registered_are_arguments(name):
+    in_both(lambda m, faces: TAKEN[name](m, taken(m)))
+
+
+# -- single things ---------------------------------------------------------------------------------
+
+
+def formats(m):
+    from importlib import import_module
+
+    layout = import_module(f"{m.__name__}.experimental.layout")
+    place = m.sharding.SingleDeviceSharding(m.devices()[0])
+    return layout.Format(layout.Layout((0, 1)), place), layout.Format(None, place)
+
+
+def older_jit(m):
+    from importlib import import_module
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # upstream means to end it
+        return import_module(f"{m.__name__}.experimental.pjit").pjit
+
+
+def product(m, a, b):
+    return m.numpy.matmul(np.ones((*a, 2, 3), np.float32), np.arange(3, dtype=np.float32).reshape(b))
+
+
+SINGLE = {
+    "expand_dims, range": lambda m, faces: m.numpy.expand_dims(X, range(2)),
+    "expand_dims, array": lambda m, faces: m.numpy.expand_dims(X, np.array([0, 2])),
+    "roll, range": lambda m, faces: m.numpy.roll(X, (1, 1), range(2)),
+    "matmul, missing and 1": lambda m, faces: product(m, (), (1, 3, 1)),
+    "matmul, 1 and missing": lambda m, faces: product(m, (1,), (3, 1)),
+    "matmul, 2 and 1": lambda m, faces: product(m, (2,), (1, 1, 3, 1)),
+    "matmul, 1 and 1": lambda m, faces: product(m, (1, 2), (1, 1, 3, 1)),
+    "device_put, layout": lambda m, faces: m.device_put(X, formats(m)[0]),
+    "device_put, format": lambda m, faces: str(m.device_put(X, formats(m)[1]).committed),
+    "device_put, own format": lambda m, faces: m.device_put(
+        m.numpy.asarray(X), m.numpy.asarray(X).format
+    ),
+    "device_put, tree": lambda m, faces: m.device_put([X, X], [formats(m)[1], None])[0],
+    "pjit": lambda m, faces: older_jit(m)(lambda x: x * 2)(X),
+    "vector space": lambda m, faces: str(m.typeof(X).at_least_vspace()),
+    "calls": lambda m, faces: str(
+        [getattr(faces.core.primitives, n).call_primitive for n in ("call_p", "jit_p", "add_p")]
+    ),
+    "devices in order": lambda m, faces: str(
+        [d.id for d in formats(m)[0].sharding._addressable_device_assignment]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_single_needs(name):
+    in_both(SINGLE[name])
 
 
 # -- flax's experimental types ---------------------------------------------------------------------

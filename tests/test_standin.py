@@ -136,7 +136,7 @@ MISSING = {
     "import jax.no_such_module": "ModuleNotFoundError",
     "import jax.numpy.statistics_of_mine": "ModuleNotFoundError",
     "import jax.transforms": "ModuleNotFoundError",
-    "import jax._src.pjit": "ModuleNotFoundError",
+    "import jax._src.tpu_custom_call": "ModuleNotFoundError",
     "from jax._src.core import no_such_name": "ImportError",
     "from jax._src import no_such_module": "ImportError",
     "import jax; jax.no_such_name": "AttributeError",

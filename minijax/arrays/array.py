@@ -262,7 +262,9 @@ class ArrayImpl(Array):
         if self.aval.ndim == 0:
             raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
         self._check_deleted()
-        return (self[index] for index in range(self.aval.shape[0]))
+        size = self.aval.shape[0]  # parts: indices below their size are numbers that are kept
+        parts = (self[start : start + _PART] for start in range(0, size, _PART))
+        return (part[i] for part in (parts if size > _PART else (self,)) for i in range(len(part)))
 
     def __reversed__(self):
         if self.aval.ndim == 0:
@@ -364,6 +366,7 @@ def array_from_numpy(
 _scalars: dict[tuple, ArrayImpl] = {}
 _elsewhere: dict[int, tuple[ArrayImpl, dict]] = {}  # by the identity of one: its copies
 _MOST_SCALARS = 2048
+_PART = 256
 _COMPLEX = frozenset((complex, np.complex64, np.complex128))
 
 

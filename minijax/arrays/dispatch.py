@@ -22,7 +22,7 @@ from minijax.arrays.placement import place
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import observable, ordered
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
@@ -200,7 +200,7 @@ class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
 
     __slots__ = (
-        "checked", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
+        "checked", "closed", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
         "lowered", "name", "out_signatures", "simple", "targets", "trivial", "watch",
     )  # fmt: skip
 
@@ -232,11 +232,15 @@ class Program:
         self.trivial = [i for i, a in enumerate(lowered.out_avals) if a.dtype == dtypes.float0]
         self.simple = False
         self.watch: Callable | None = None
+        self.closed: ClosedJaxpr | None = None  # if results are checked, and it has parts
         settings = local.context.settings
         self.checked = settings.debug_nans or settings.debug_infs
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Note whether calls with these signatures need no selection, move or check."""
+        eqns = closed.jaxpr.eqns
+        if self.checked and (len(eqns) > 1 or (eqns and eqns[0].primitive.name != self.name)):
+            self.closed = closed
         if local.context.settings.debug_key_reuse and Program.watching is not None:
             self.watch = Program.watching(closed)
         self.simple = (
@@ -264,10 +268,19 @@ class Program:
         for index in self.trivial:  # no device computes with them: they are NumPy's
             outs[index] = np.asarray(outs[index])
         if self.checked:
-            check_finite(outs, self.name)
+            self.check(args, outs)
         if watched is not None:
             watched(outs)
         return outs
+
+    def check(self, args: Sequence[ArrayImpl], outs: Sequence[ArrayImpl]) -> None:
+        """`check_finite`; the operations one by one say which of them is at fault."""
+        try:
+            check_finite(outs, self.name)
+        except FloatingPointError:
+            if self.closed is not None and not any(a.is_deleted() for a in args):
+                eval_jaxpr(self.closed.jaxpr, self.closed.consts, *args)
+            raise
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]

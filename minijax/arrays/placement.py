@@ -166,6 +166,13 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
     """One place for all; a mesh if anyone has one."""
     if not wants:
         return Placement(sharding.single_device(platforms.default_device()), False, None)
+    for what, where in wants:
+        if isinstance(where, NamedSharding) and not isinstance(where.mesh, meshes.Mesh):
+            raise ValueError(
+                f"{what} is over an AbstractMesh, and only AbstractMesh exists in this jitted "
+                f"computation: {where} names no devices to compile for. Give a sharding over a "
+                "Mesh, or set one with minijax.set_mesh(mesh)."
+            )
     first, where = wants[0]
     devices = where.device_set
     for other, another in wants:
@@ -194,6 +201,7 @@ def _argument(
     if (
         signature.committed
         and own.device_set == asked.device_set
+        and len(own.device_set) > 1
         and not asked.is_equivalent_to(own, ndim)
     ):
         raise ValueError(

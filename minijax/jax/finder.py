@@ -2,7 +2,8 @@
 
 Floor 7: may import all of minijax. There is no second tree of files: `jax.X` is the module object
 `minijax.X`. Only two kinds of module are made here: `jax` itself, which shows minijax under
-upstream's name and version, and the modules of `names.BORROWED`, which show single objects.
+upstream's name and version, and the modules of `names.BORROWED` and `rooms.ROOMS`, which show single
+objects.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 import minijax
-from minijax.jax import names
+from minijax.jax import names, rooms
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -28,6 +29,8 @@ class Face(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if f"jax.{name}" in names.BORROWED:
             return importlib.import_module(f"jax.{name}")
+        if name in names.FACE:
+            return placed(names.FACE[name])
         value = getattr(minijax, name, None)  # no public name stands for None
         if value is not None and not is_private_room(value):
             return value
@@ -42,21 +45,43 @@ class Face(types.ModuleType):
 
 
 class Borrowed(types.ModuleType):
-    """A module of upstream's that minijax has only some names of; see `names.BORROWED`."""
+    """A module of upstream's that minijax has only some names of.
+
+    A name is looked for in `names.BORROWED`, among the modules within, and in the rooms of
+    `rooms.ROOMS`.
+    """
 
     def __getattr__(self, name: str) -> Any:
-        place = names.BORROWED[self.__name__].get(name)
+        place = names.BORROWED.get(self.__name__, {}).get(name)
         if place is not None:
             value = placed(place)
-        elif f"{self.__name__}.{name}" in names.BORROWED:
+        elif is_borrowed(f"{self.__name__}.{name}"):
             value = importlib.import_module(f"{self.__name__}.{name}")
         else:
-            raise AttributeError(missing(f"{self.__name__}.{name}"))
+            room = next((room for room in self.rooms if rooms.gives(room, name)), None)
+            if room is None:
+                raise AttributeError(missing(f"{self.__name__}.{name}"))
+            value = getattr(room, name)
         setattr(self, name, value)
         return value
 
+    @property
+    def rooms(self) -> tuple[types.ModuleType, ...]:
+        """The modules of minijax that answer for it, in order."""
+        found = self.__dict__.get("_rooms")
+        if found is None:
+            named = self.__name__ in rooms.ROOMS
+            found = self.__dict__["_rooms"] = rooms.rooms_of(self.__name__) if named else ()
+        return found
+
     def __dir__(self) -> list[str]:
-        return sorted({*names.BORROWED[self.__name__], *self.__dict__})
+        given = {name for room in self.rooms for name in getattr(room, "__all__", ())}
+        return sorted({*names.BORROWED.get(self.__name__, {}), *given, *self.__dict__} - {"_rooms"})
+
+
+def is_borrowed(fullname: str) -> bool:
+    """Whether a module of upstream's is answered name by name."""
+    return fullname in names.BORROWED or fullname in rooms.ROOMS
 
 
 def placed(place: str) -> Any:
@@ -103,7 +128,7 @@ class Finder:
             return ModuleSpec("jax", Loader, origin=minijax.__file__, is_package=True)
         if not fullname.startswith("jax."):
             return None
-        if fullname in names.BORROWED:
+        if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)
         if not is_public(fullname):
             raise ModuleNotFoundError(missing(fullname), name=fullname)
@@ -122,7 +147,7 @@ class Loader:
             module.__version_info__ = tuple(map(int, API_VERSION.split(".")))
             spec.submodule_search_locations = list(minijax.__path__)
             return module
-        if spec.name in names.BORROWED:
+        if is_borrowed(spec.name):
             module = Borrowed(spec.name, f"What minijax has of upstream's {spec.name}.")
             module.__file__ = spec.origin
             return module

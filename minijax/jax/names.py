@@ -12,6 +12,10 @@ PRIVATE_ROOMS = frozenset(
 )
 
 _HERE = "minijax.jax.counterparts"
+_INTERNALS = "minijax.jax.internals"
+
+# Names of `jax` itself that are other objects than minijax's own.
+FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
 
 # Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
@@ -41,12 +45,24 @@ BORROWED: dict[str, dict[str, str]] = {
         "ShapedArray": "minijax.core.avals:ShapedArray",
         "Tracer": "minijax.core.trace:Tracer",
         "get_aval": "minijax.core.avals:get_aval",
+        "is_concrete": f"{_INTERNALS}:is_concrete",
         "physical_aval": "minijax.lowering.types:physical",
         "trace_state_clean": f"{_HERE}:trace_state_clean",
     },
     "jax._src.dispatch": {"wait_for_tokens": f"{_HERE}:wait_for_tokens"},
     "jax._src.distributed": {"global_state": "minijax.runtime.distributed:state"},
     "jax._src.dtypes": {
+        "_weak_types": f"{_INTERNALS}:weak_types",
+        "check_and_canonicalize_user_dtype": f"{_INTERNALS}:check_and_canonicalize_user_dtype",
+        "coerce_to_array": f"{_INTERNALS}:coerce_to_array",
+        "default_complex_dtype": f"{_INTERNALS}:default_complex_dtype",
+        "default_float_dtype": f"{_INTERNALS}:default_float_dtype",
+        "default_int_dtype": f"{_INTERNALS}:default_int_dtype",
+        "default_uint_dtype": f"{_INTERNALS}:default_uint_dtype",
+        "is_weakly_typed": f"{_INTERNALS}:is_weakly_typed",
+        "python_scalar_types": f"{_INTERNALS}:python_scalar_types",
+        "safe_to_cast": f"{_INTERNALS}:safe_to_cast",
+        "short_dtype_name": f"{_INTERNALS}:short_dtype_name",
         "DType": f"{_HERE}:DType",
         "ExtendedDType": "minijax.dtypes:ExtendedDType",
         "TypePromotionError": "minijax.dtypes:TypePromotionError",
@@ -57,7 +73,22 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
     "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
-    "jax._src.lib": {"xla_client": "minijax.runtime.versions:xla_client"},
+    "jax._src.lax.lax": {
+        "_const": f"{_INTERNALS}:const",
+        "_convert_element_type": f"{_INTERNALS}:convert",
+    },
+    "jax._src.lib": {
+        "_jax": "minijax.runtime.versions:_jax",
+        "version": f"{_INTERNALS}:jaxlib_version",
+        "version_str": f"{_INTERNALS}:jaxlib_version_str",
+        "xla_client": "minijax.runtime.versions:xla_client",
+    },
+    "jax._src.numpy.util": {
+        "ensure_arraylike": f"{_INTERNALS}:ensure_arraylike",
+        "promote_args": f"{_INTERNALS}:promote_args",
+        "promote_args_inexact": f"{_INTERNALS}:promote_args_inexact",
+    },
+    "jax._src.pjit": {"pjit": "minijax:jit"},
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "minijax.core.refs:AbstractRef"},
     "jax._src.traceback_util": {
@@ -85,6 +116,7 @@ BORROWED: dict[str, dict[str, str]] = {
     },
     "jax._src.xla_bridge": {
         "_backends": "minijax.runtime.platforms:_clients",
+        "backends_are_initialized": "minijax.runtime.platforms:started",
         "register_backend_factory": "minijax.runtime.plugins:register_backend_factory",
         "register_plugin": "minijax.runtime.plugins:register_plugin",
     },

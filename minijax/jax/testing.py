@@ -1,6 +1,6 @@
 """What stands for `jax._src.test_util`: the helpers of test suites that were written for JAX.
 
-Floor 7: may import all of minijax; it and its two neighbours are the only ones that import absl.
+Floor 7: may import all of minijax; it and its neighbours `testing_*` are the only ones that import absl.
 Written from the documentation, signatures and behaviour of upstream's. Answers about accelerators
 are those of the platform at hand. Names for events inside upstream alone are not here: asking for
 one is an AttributeError that says so.
@@ -9,45 +9,52 @@ one is an AttributeError that says so.
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import re
-import sys
 import textwrap
-import unittest
-import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from absl.testing import parameterized
 
-import minijax
-import minijax.numpy as jnp
-from minijax import dtypes as _dtypes
-from minijax import sharding as shardings
-from minijax import tree_util
-from minijax.core.jaxpr import jaxprs_in_params
-from minijax.jax import deprecations, testing_checks, testing_counts, testing_inputs, testing_places
+from minijax.jax import (
+    deprecations,
+    testing_cases,
+    testing_checks,
+    testing_contexts,
+    testing_counts,
+    testing_inputs,
+    testing_places,
+)
 from minijax.jax.finder import missing
-from minijax.jax.settings import config
+from minijax.jax.testing_cases import *  # noqa: F403
 from minijax.jax.testing_checks import *  # noqa: F403
 from minijax.jax.testing_checks import _assert_numpy_allclose, _dtype, tolerance
+from minijax.jax.testing_contexts import *  # noqa: F403
+from minijax.jax.testing_contexts import (
+    assert_global_configs_unchanged,
+    global_config_context,
+    thread_local_config_context,
+)
 from minijax.jax.testing_counts import *  # noqa: F403
 from minijax.jax.testing_inputs import *  # noqa: F403
 from minijax.jax.testing_places import *  # noqa: F403
+from minijax.numpy.promotion import promote_dtypes, promote_dtypes_inexact  # noqa: F401
 from minijax.transforms.jit import jit
+from minijax.tree_util import tree_all, tree_flatten, tree_map, tree_unflatten  # noqa: F401
 
-_ROOMS = (testing_checks, testing_counts, testing_inputs, testing_places)
+# ruff: noqa: PT009, PT027, RUF012 (a test case of unittest's, for those who write such)
+
+_ROOMS = (
+    testing_cases, testing_checks, testing_contexts, testing_counts, testing_inputs, testing_places,
+)  # fmt: skip
+ToleranceDict = dict[np.dtype, int | float]
 __all__ = [
-    "BufferDonationTestCase", "JIT_IMPLEMENTATION", "JaxTestCase", "assert_dot_precision",
-    "assert_dot_preferred_element_type", "assert_global_configs_unchanged", "create_mesh",
-    "fwd_bwd_jaxprs", "global_config_context", "iter_eqns", "promote_like_jnp", "set_env",
-    "strict_promotion_if_dtypes_match", "thread_local_config_context", "with_config",
-    "with_explicit_mesh", "with_global_config", "with_mesh", "with_mesh_from_kwargs",
+    "BufferDonationTestCase", "JIT_IMPLEMENTATION", "JaxTestCase", "ToleranceDict", "with_config",
+    "with_global_config",
 ]  # fmt: skip
-__all__ += [name for room in _ROOMS for name in room.__all__]  # noqa: PLE0604
+__all__ += [name for room in _ROOMS for name in room.__all__]
 
 
 def __getattr__(name: str) -> Any:
@@ -63,220 +70,6 @@ def _NOOP_JIT_IMPLEMENTATION(x: Any, *args: Any, **kwargs: Any) -> Any:
 
 _PJIT_IMPLEMENTATION = jit
 JIT_IMPLEMENTATION = (jit, _NOOP_JIT_IMPLEMENTATION)
-
-
-# Settings for a test.
-
-
-@contextlib.contextmanager
-def thread_local_config_context(**kwds: Any) -> Iterator[None]:
-    """Settings for this thread while the context lasts."""
-    with contextlib.ExitStack() as stack:
-        for name, value in kwds.items():
-            stack.enter_context(config.override(name, value))
-        yield
-
-
-@contextlib.contextmanager
-def global_config_context(**kwds: Any) -> Iterator[None]:
-    """Settings for the process while the context lasts."""
-    saved = {name: config.values[name] if name in config.values else config.read(name)
-             for name in kwds}  # fmt: skip
-    try:
-        for name, value in kwds.items():
-            config.update(name, value)
-        yield
-    finally:
-        for name, value in saved.items():
-            config.update(name, value)
-
-
-def with_config(**kwds: Any) -> Callable[[type], type]:
-    """Decorator of a JaxTestCase: its tests run with these settings, of their thread."""
-
-    def decorate(cls):
-        assert issubclass(cls, JaxTestCase), f"with_config decorates a JaxTestCase, not {cls}"
-        cls._default_thread_local_config = {**cls._default_thread_local_config, **kwds}
-        return cls
-
-    return decorate
-
-
-def with_global_config(**kwds: Any) -> Callable[[type], type]:
-    """Decorator of a JaxTestCase: its tests run with these settings, of the process."""
-
-    def decorate(cls):
-        assert issubclass(cls, JaxTestCase), f"with_global_config decorates a JaxTestCase: {cls}"
-        cls._default_global_config = {**cls._default_global_config, **kwds}
-        return cls
-
-    return decorate
-
-
-@contextlib.contextmanager
-def assert_global_configs_unchanged() -> Iterator[None]:
-    """AssertionError if settings of the process change while the context lasts."""
-    before = dict(config.values)
-    yield
-    after = dict(config.values)
-    changed = {name: (before.get(name), value) for name, value in after.items()
-               if before.get(name) != value}  # fmt: skip
-    if changed:
-        raise AssertionError(
-            f"Test changed global config values. Differing values are: {changed}"
-        )  # fmt: skip
-
-
-def strict_promotion_if_dtypes_match(dtypes: Sequence[Any]) -> Any:
-    """Context: strict promotion if all these dtypes are one, the usual promotion otherwise."""
-    same = len({np.dtype(dtype) for dtype in dtypes}) <= 1
-    return config.override("jax_numpy_dtype_promotion", "strict" if same else "standard")
-
-
-@contextlib.contextmanager
-def set_env(**kwargs: str | None) -> Iterator[None]:
-    """Environment variables while the context lasts; None takes one away."""
-    saved = {name: os.environ.get(name) for name in kwargs}
-
-    def put(values):
-        for name, value in values.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    try:
-        put(kwargs)
-        yield
-    finally:
-        put(saved)
-
-
-# Programs.
-
-
-def iter_eqns(jaxpr: Any) -> Iterator[Any]:
-    """Every equation of a jaxpr, and then those of the jaxprs within."""
-    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    yield from jaxpr.eqns
-    for eqn in jaxpr.eqns:
-        for inner in jaxprs_in_params(eqn.params):
-            yield from iter_eqns(inner)
-
-
-def _dots(fun: Callable, args: tuple, kwargs: dict | None = None) -> list[dict]:
-    jaxpr = minijax.make_jaxpr(functools.partial(fun, **(kwargs or {})))(*args)
-    return [eqn.params for eqn in iter_eqns(jaxpr) if eqn.primitive.name == "dot_general"]
-
-
-def assert_dot_precision(expected_precision: Any, fun: Callable, *args: Any) -> None:
-    """AssertionError if a product in `fun` is of another precision, for either operand."""
-    for params in _dots(fun, args):
-        found = params["precision"]
-        for precision in found if isinstance(found, tuple) else (found,):
-            if precision != expected_precision:
-                raise AssertionError(f"Unexpected precision: {expected_precision} != {found}")
-
-
-def assert_dot_preferred_element_type(expected: Any, fun: Callable, *args: Any, **kwargs: Any):
-    """AssertionError if a product in `fun` accumulates in another dtype."""
-    for params in _dots(fun, args, kwargs):
-        found = params["preferred_element_type"]
-        if found != np.dtype(expected):
-            raise AssertionError(f"Unexpected preferred_element_type: {expected} != {found}")
-
-
-def fwd_bwd_jaxprs(f: Callable, *example_args: Any) -> tuple[Any, Any]:
-    """The programs of the forward and of the backward pass of `vjp`."""
-    forward, (out, pullback) = minijax.make_jaxpr(
-        lambda *args: minijax.vjp(f, *args), return_shape=True
-    )(*example_args)
-    return forward, minijax.make_jaxpr(lambda back, ct: back(ct))(pullback, out)
-
-
-def promote_like_jnp(fun: Callable, inexact: bool = False) -> Callable:
-    """`fun` of NumPy arrays whose arguments are first promoted as `jax.numpy` promotes them."""
-
-    def to_numpy(x, wanted):
-        return np.asarray(x).astype(wanted)
-
-    def wrapper(*args, **kwargs):
-        leaves, tree = tree_util.tree_flatten(args)
-        wanted = jnp.result_type(*leaves)
-        if inexact and not _dtypes.issubdtype(wanted, np.inexact):
-            wanted = _dtypes.canonicalize_dtype(np.float64)
-        leaves = [to_numpy(x, wanted) for x in leaves]
-        return fun(*tree_util.tree_unflatten(tree, leaves), **kwargs)
-
-    return wrapper
-
-
-# Meshes.
-
-
-def _devices(count: int) -> list[Any]:
-    devices = minijax.devices()
-    if len(devices) < count:
-        raise unittest.SkipTest(
-            f"Test requires {count} global devices and found {len(devices)}."
-        )  # fmt: skip
-    return devices[:count]
-
-
-def create_mesh(
-    mesh_shape: Sequence[int], axis_names: Any, iota_order: bool = False, axis_types: Any = None
-) -> shardings.Mesh:
-    """A mesh, of Auto axes unless said; `iota_order` takes the devices by number. May skip the test."""
-    names = axis_names if isinstance(axis_names, tuple) else tuple(axis_names)
-    axis_types = axis_types or (shardings.AxisType.Auto,) * len(mesh_shape)
-    devices = _devices(int(np.prod(mesh_shape)))
-    if iota_order:
-        ordered = np.array(sorted(devices, key=lambda d: d.id)).reshape(mesh_shape)
-        return shardings.Mesh(ordered, names, axis_types=axis_types)
-    return minijax.make_mesh(mesh_shape, names, axis_types=axis_types, devices=devices)
-
-
-@contextlib.contextmanager
-def with_mesh(named_shape: Sequence[tuple[str, int]]) -> Iterator[None]:
-    """Context: a mesh of `[(name, size), ...]` is entered. May skip the test."""
-    if not named_shape:
-        yield
-        return
-    names, sizes = zip(*named_shape, strict=True)
-    with create_mesh(sizes, names, iota_order=True):
-        yield
-
-
-def with_mesh_from_kwargs(f: Callable) -> Callable:
-    """`f` run within `with_mesh(mesh)` of its keyword `mesh`."""
-
-    @functools.wraps(f)
-    def wrapped(*args, **kwargs):
-        with with_mesh(kwargs["mesh"]):
-            return f(*args, **kwargs)
-
-    return wrapped
-
-
-def with_explicit_mesh(
-    sizes: Sequence[int], names: Any, axis_types: Any = None, iota_order: bool = False
-) -> Callable:
-    """Decorator of a test: a mesh of Explicit axes is set, and given as the argument `mesh`."""
-    axis_types = axis_types or (shardings.AxisType.Explicit,) * len(sizes)
-
-    def decorate(test):
-        # Not `wraps`: the test runner is not to see a parameter `mesh`.
-        def mesh_fn(*args, **kwargs):
-            mesh = create_mesh(sizes, names, iota_order, axis_types=axis_types)
-            with minijax.set_mesh(mesh):
-                return test(*args, **kwargs, mesh=mesh)
-
-        return mesh_fn
-
-    return decorate
-
-
-# Cases.
 
 
 class _Warned:
@@ -358,10 +151,10 @@ class JaxTestCase(parameterized.TestCase):
         canonicalize_dtypes=True, err_msg="",
     ):  # fmt: skip
         """Assert that arrays, numbers, or dicts and sequences of them are near each other."""
-        options = dict(
-            check_dtypes=check_dtypes, atol=atol, rtol=rtol,
-            canonicalize_dtypes=canonicalize_dtypes, err_msg=err_msg,
-        )  # fmt: skip
+        options = {
+            "check_dtypes": check_dtypes, "atol": atol, "rtol": rtol,
+            "canonicalize_dtypes": canonicalize_dtypes, "err_msg": err_msg,
+        }  # fmt: skip
         if actual is desired is None:
             return
         if isinstance(actual, dict):
@@ -370,10 +163,8 @@ class JaxTestCase(parameterized.TestCase):
             for name in actual:
                 self.assertAllClose(actual[name], desired[name], **options)
         elif testing_inputs.is_sequence(actual) and not hasattr(actual, "__array__"):
-            self.assertTrue(
-                testing_inputs.is_sequence(desired) and not hasattr(desired, "__array__"),
-                msg=f"Expected sequence, got {desired}",
-            )
+            if not testing_inputs.is_sequence(desired) or hasattr(desired, "__array__"):
+                self.fail(f"Expected sequence, got {desired}")
             self.assertEqual(len(actual), len(desired))
             if isinstance(actual, str):
                 self.assertEqual(actual, desired)
@@ -381,10 +172,8 @@ class JaxTestCase(parameterized.TestCase):
             for one, other in zip(actual, desired, strict=True):
                 self.assertAllClose(one, other, **options)
         elif hasattr(actual, "__array__") or np.isscalar(actual):
-            self.assertTrue(
-                hasattr(desired, "__array__") or np.isscalar(desired),
-                msg=f"Expected array-like, got {desired}",
-            )
+            if not hasattr(desired, "__array__") and not np.isscalar(desired):
+                self.fail(f"Expected array-like, got {desired}")
             if check_dtypes:
                 self.assertDtypesMatch(actual, desired, canonicalize_dtypes=canonicalize_dtypes)
             self.assertArraysAllClose(
@@ -453,18 +242,18 @@ class JaxTestCase(parameterized.TestCase):
             return fun(*args)
 
         args = args_maker()
-        eager = fun(*args)
+        fun(*args)
         with testing_counts.count_primitive_compiles() as compiles:
-            fun(*args)
+            eager = fun(*args)
         if check_cache_misses:
             self.assertEqual(
                 0, compiles(), f"{compiles()} primitives were compiled in a second eager run"
             )
-        options = dict(
-            check_dtypes=check_dtypes,
-            atol=tol if atol is None else atol,
-            rtol=tol if rtol is None else rtol,
-        )  # fmt: skip
+        options = {
+            "check_dtypes": check_dtypes,
+            "atol": tol if atol is None else atol,
+            "rtol": tol if rtol is None else rtol,
+        }
         compiled = jit(traced)
         self.assertAllClose(compiled(*args), eager, **options)
         may_run = not check_cache_misses
@@ -512,7 +301,7 @@ class JaxTestCase(parameterized.TestCase):
             cpp=cpp, aot_call=aot_call, tracing=tracing, lowering=lowering,
             compilation_after_persistent_cache_miss=compilation_after_persistent_cache_miss,
         ):  # fmt: skip
-            return func()
+            func()
 
 
 class BufferDonationTestCase(JaxTestCase):
@@ -523,3 +312,25 @@ class BufferDonationTestCase(JaxTestCase):
 
     def assertNotDeleted(self, x):
         self.assertFalse(x.is_deleted())
+
+
+def with_config(**kwds: Any) -> Callable[[type], type]:
+    """Decorator of a JaxTestCase: its tests run with these settings, of their thread."""
+
+    def decorate(cls):
+        assert issubclass(cls, JaxTestCase), f"with_config decorates a JaxTestCase, not {cls}"
+        cls._default_thread_local_config = {**cls._default_thread_local_config, **kwds}
+        return cls
+
+    return decorate
+
+
+def with_global_config(**kwds: Any) -> Callable[[type], type]:
+    """Decorator of a JaxTestCase: its tests run with these settings, of the process."""
+
+    def decorate(cls):
+        assert issubclass(cls, JaxTestCase), f"with_global_config decorates a JaxTestCase: {cls}"
+        cls._default_global_config = {**cls._default_global_config, **kwds}
+        return cls
+
+    return decorate

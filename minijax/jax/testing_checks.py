@@ -18,6 +18,8 @@ from minijax import dtypes as _dtypes
 from minijax import tree_util
 from minijax.test_util import check_grads, check_jvp, check_vjp
 
+# ruff: noqa: PT017 (these are for tests of unittest's kind)
+
 __all__ = [
     "check_close", "check_eq", "check_grads", "check_jvp", "check_raises", "check_raises_regexp",
     "check_vjp", "default_gradient_tolerance", "default_tolerance", "join_tolerance", "tolerance",
@@ -85,7 +87,7 @@ def tolerance(dtype: Any, tol: Any = None) -> float:
     """The tolerance for a dtype: `tol`, its entry there, or the default."""
     if tol is not None and not isinstance(tol, dict):
         return tol
-    given = {canonical(np.dtype(kind)): value for kind, value in (tol or {}).items()}
+    given = _normalize_tolerance(tol) if tol else {}
     kind = canonical(np.dtype(dtype))
     return given.get(kind, _default_tolerance[kind])
 

@@ -220,7 +220,9 @@ def _capture_output(fp: TextIO) -> Iterator[Callable[[], str]]:
     try:
         number = fp.fileno()
     except OSError as error:
-        raise RuntimeError(f"{fp} is no file of the system's: its output is not captured") from error
+        raise RuntimeError(
+            f"{fp} is no file of the system's: its output is not captured"
+        ) from error
     with tempfile.TemporaryFile(mode="w+", encoding="utf-8") as file:
         saved = os.dup(number)
         fp.flush()

@@ -273,5 +273,3 @@ class CudaArchSpecificTest:
             self.skipTest("Only works on GPUs of capability 10")
 
     skip_unless_tcgen05_int8 = skip_unless_tcgen05
-
-

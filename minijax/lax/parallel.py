@@ -119,7 +119,7 @@ def _(primals, tangents, *, axes):
 
 @pvary_p.transpose
 def _(ct, x, *, axes):
-    return [psum_p.bind(ct, axes=axes, axis_index_groups=None)]
+    return [sum_over(ct, axes)]
 
 
 @pvary_p.batch
@@ -191,10 +191,14 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
     return p
 
 
-psum_p = _reduction(
-    "psum", reduce_sum, lambda x, size: mul_p.bind(x, np.asarray(size, get_aval(x).dtype)[()]),
-    "stablehlo.add",
-)  # fmt: skip
+def _sum(name: str) -> Primitive:
+    times = lambda x, size: mul_p.bind(x, np.asarray(size, get_aval(x).dtype)[()])
+    return _reduction(name, reduce_sum, times, "stablehlo.add")
+
+
+psum_p = _sum("psum")
+psum_invariant_p = _sum("psum_invariant")  # over axes for which types say whether a value varies
+psum_invariant_p.printed = lambda params: {"axes": params["axes"]}
 pmax_p = _reduction("pmax", reduce_max, None, "stablehlo.maximum")
 pmin_p = _reduction("pmin", reduce_min, None, "stablehlo.minimum")
 for _p in (pmax_p, pmin_p):
@@ -202,19 +206,32 @@ for _p in (pmax_p, pmin_p):
     _p.rule_transpose = no_rule("it is not linear")
 
 
-@psum_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return psum_p.bind(x, **params), psum_p.bind(instantiate(t), **params)
+def _set_sum_rules(p: Primitive) -> None:
+    @p.jvp
+    def _(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        return p.bind(x, **params), p.bind(instantiate(t), **params)
+
+    p.transpose(_transpose_sum)
 
 
-@psum_p.transpose
-def _(ct, x, *, axes, axis_index_groups):
+def _transpose_sum(ct, x, *, axes, axis_index_groups):
     varying = local.context.varying if axis_index_groups is None else frozenset()
     rest = tuple(name for name in axes if name not in varying)
     if rest:
         ct = psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups)
     return [_vary(ct, varying & frozenset(axes))]
+
+
+_set_sum_rules(psum_p)
+_set_sum_rules(psum_invariant_p)
+
+
+def sum_over(x: Any, axes: tuple) -> Any:
+    """The sum over mesh axes, within a body over these."""
+    invariant = frozenset(axes) <= local.context.varying
+    p = psum_invariant_p if invariant else psum_p
+    return p.bind(x, axes=axes, axis_index_groups=None)
 
 
 def _reduce(function: str, p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
@@ -237,6 +254,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return leaf * axis_size(names)
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, dtypes.int_())
+        if axis_index_groups is None:
+            return sum_over(leaf, names)
         return _reduce("psum", psum_p, leaf, names, axis_index_groups)
 
     return tree_util.tree_map(one, x)

@@ -135,7 +135,7 @@ def _make_plan(a: Any, b: Any) -> tuple:
         if size_a == size_b:
             batch[0].append((place, axis_a))
             batch[1].append((place, axis_b))
-        elif size_b is None or size_b == 1:
+        elif size_b is None or (size_b == 1 and size_a is not None):
             free_a.append((place, axis_a))
             if size_b == 1:
                 squeezed[1].append(axis_b)

@@ -58,6 +58,10 @@ class BatchTracer(Tracer):
         self.dim = dim
         self.aval = value.aval.without_axis(dim)
 
+    def __repr__(self) -> str:
+        whole = self.value.aval.str_short()
+        return f"VmapTracer(aval={self.aval.str_short()}, batched={whole})"
+
     def origin(self) -> str:
         text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."
         return f"{text} {self.value.origin()}" if isinstance(self.value, Tracer) else text

@@ -20,7 +20,7 @@ from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
-from minijax.transforms.arguments import as_ints, debug_info, fun_name, signature_of
+from minijax.transforms.arguments import debug_info, fun_name, signature_of
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
@@ -126,7 +126,7 @@ class Positional:
 
 def resolve_nondiff(fun: Callable, argnums: Sequence[int], argnames: Sequence[str]) -> tuple:
     """The numbers of the arguments that a rule is not about."""
-    numbers = list(as_ints("nondiff_argnums", argnums))
+    numbers = list(argnums)
     if argnames:
         signature = signature_of(fun)
         names = list(signature.parameters) if signature else []

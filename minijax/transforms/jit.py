@@ -587,6 +587,9 @@ class PjitFunction(Generic[_P, _R]):
     def __repr__(self) -> str:
         return f"<PjitFunction of {self._fun!r}>"
 
+    def __reduce__(self):
+        return jit_of, (self._fun, self._options)
+
     @property
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self._fun)

@@ -36,6 +36,12 @@ class JVPTracer(Tracer):
         known = self.primal
         return known.concrete() if isinstance(known, Tracer) else known
 
+    def __repr__(self) -> str:
+        if self._trace.linear is None:
+            return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+        tangent = get_aval(self.tangent).str_short(True)
+        return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
+
     def origin(self) -> str:
         if isinstance(self.primal, Tracer):
             return self.primal.origin()

@@ -148,6 +148,11 @@ class Lowered(_Stage):
         super().__init__(spec)
         self._made = made
 
+    @property
+    def out_info(self) -> Any:
+        """The types of the results; a program does not tell weak ones from others."""
+        return tree_util.tree_map(lambda x: x.update(weak_type=False), super().out_info)
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text: StableHLO by default, or `dialect="hlo"`."""
         if dialect in (None, "stablehlo"):

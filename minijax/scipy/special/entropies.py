@@ -27,20 +27,19 @@ __all__ = [
 @custom_jvp
 @library
 def xlogy(x: Any, y: Any) -> Array:
-    """x * log(y), and 0 where x is 0. Source: scipy.special.xlogy."""
+    """x * log(y), and 0 where x is 0 unless y is NaN. Source: scipy.special.xlogy."""
     check_arraylike("xlogy", x, y)
     x, y = _pair("xlogy", x, y)
-    zero = x == 0.0
-    return jnp.where(zero, jnp.zeros_like(x), lax.mul(x, lax.log(jnp.where(zero, 1, y))))
+    # Chosen after multiplying: a difference of two of these is not contracted, and 0 if they agree.
+    return jnp.where((x != 0.0) | jnp.isnan(y), lax.mul(x, lax.log(y)), jnp.zeros_like(x))
 
 
 @custom_jvp
 @library
 def xlog1py(x: Any, y: Any) -> Array:
-    """x * log(1 + y), and 0 where x is 0. Source: scipy.special.xlog1py."""
+    """x * log(1 + y), and 0 where x is 0 unless y is NaN. Source: scipy.special.xlog1py."""
     x, y = _pair("xlog1py", x, y)
-    zero = x == 0.0
-    return jnp.where(zero, jnp.zeros_like(x), lax.mul(x, lax.log1p(jnp.where(zero, 0, y))))
+    return jnp.where((x != 0.0) | jnp.isnan(y), lax.mul(x, lax.log1p(y)), jnp.zeros_like(x))
 
 
 def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
@@ -63,24 +62,45 @@ def _(primals, tangents):
     return out, (x_dot * lax.log1p(y) + y_dot * x / (1 + y)).astype(out.dtype)
 
 
+@custom_jvp
+def _xlogx(x: Any) -> Array:
+    return xlogy(x, x)
+
+
+@_xlogx.defjvp
+def _(primals, tangents):
+    (x,), (t,) = primals, tangents
+    out = _xlogx(x)
+    return out, (t * (lax.log(x) + 1)).astype(out.dtype)
+
+
 @library
 def entr(x: Any) -> Array:
     """-x log(x), 0 at 0, and -inf for negative x. Source: scipy.special.entr."""
     (x,) = promote_inexact("entr", x)
-    return jnp.where(x < 0, -np.inf, -xlogy(x, x))
+    return jnp.where(x < 0, -np.inf, -_xlogx(x))
 
 
-@library
 def rel_entr(p: Any, q: Any) -> Array:
     """p log(p / q), 0 where p is 0 <= q, else inf. Source: scipy.special.rel_entr."""
-    p, q = _pair("rel_entr", p, q)
-    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
-    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    out = jnp.where(both, xlogy(safe_p, safe_p) - xlogy(safe_p, safe_q), np.inf)
-    return jnp.where(none, 0.0, out)
+    # Called eagerly the products and their difference are programs of their own: within one they
+    # would be contracted, and the entropy of p relative to itself not be 0.
+    both, none, p, q = _where_positive(p, q)
+    return _relative(both, none, _xlogx(p), xlogy(p, q))
 
 
 @library
+def _where_positive(p, q):
+    p, q = _pair("rel_entr", p, q)
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    return both, none, jnp.where(both, p, 1), jnp.where(both, q, 1)
+
+
+@library
+def _relative(both, none, first, second):
+    return jnp.where(none, 0.0, jnp.where(both, first - second, np.inf))
+
+
 def kl_div(p: Any, q: Any) -> Array:
     """p log(p / q) - p + q, whose sum is the Kullback-Leibler divergence. Source:
     scipy.special.kl_div.

@@ -1,0 +1,182 @@
+"""Where names of upstream's private modules are looked for in minijax: for each, modules in order.
+
+Floor 7. Data, and the one rule that reads it: a private module of upstream's is answered by the
+public names of these modules of minijax, the first that has the name. `names.BORROWED` comes before
+it, for what has another name or another shape here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+
+__all__ = ["ROOMS", "gives", "rooms_of"]
+
+
+def gives(room: types.ModuleType, name: str) -> bool:
+    """Whether a module of minijax gives a name to those who ask for upstream's.
+
+    The stand-in's own modules give all that they have; others what is in `__all__`, and what else
+    they define under a public name. Modules are reached as modules only.
+    """
+    if name.startswith("__") or isinstance(vars(room).get(name), types.ModuleType):
+        return False
+    if room.__name__.startswith("minijax.jax."):
+        return hasattr(room, name)
+    if room.__name__ == "minijax":
+        found = getattr(room, name, None) if name[0] != "_" else None
+        return found is not None and not isinstance(found, types.ModuleType)
+    if name in getattr(room, "__all__", ()):
+        return True
+    defined = getattr(vars(room).get(name), "__module__", None)
+    return name[0] != "_" and defined == room.__name__
+
+
+def rooms_of(module: str) -> tuple[types.ModuleType, ...]:
+    """The modules that answer for a private module of upstream's."""
+    found = []
+    for name in ROOMS[module]:
+        try:
+            found.append(importlib.import_module(name))
+        except ModuleNotFoundError as error:
+            if not name.startswith(error.name or "?"):
+                raise  # a room that is there, and needs something that is not
+    return tuple(found)
+
+
+# By library: upstream's parts, and the rooms of minijax; a part is looked for under its own name too.
+_LIBRARIES: dict[str, tuple[str, str]] = {
+    "image": ("scale", "image"),
+    "lax": (
+        "ann control_flow control_flow.common control_flow.conditionals control_flow.loops "
+        "control_flow.solves convolution fft lax linalg other parallel slicing special utils "
+        "windowed_reductions",
+        "lax lax.linalg extend.core.primitives lax.parallel lax.convolution lax.fft lax.shapes "
+        "lax.convert lax.slicing lax.conv_numbers lax.precision numpy.promotion",
+    ),
+    "nn": ("functions initializers", "nn nn.initializers"),
+    "numpy": (
+        "array_constructors array_creation array_methods einsum error fft index_tricks indexing "
+        "lax_numpy linalg polynomial reductions scalar_types setops sorting tensor_contractions "
+        "ufunc_api ufuncs util vectorize window_functions",
+        "numpy numpy.linalg numpy.fft numpy.promotion numpy.indexing dtypes",
+    ),
+    "ops": ("scatter special", "ops"),
+    "random": (
+        "core philox2x32 philox4x32 prng rbg threefry2x32 threefry4x32",
+        "random extend.random lax.prng lax.threefry",
+    ),
+    "scipy": (
+        "cluster cluster.vq fft integrate interpolate linalg ndimage optimize optimize._lbfgs "
+        "optimize.bfgs optimize.line_search optimize.minimize signal sparse sparse.linalg spatial "
+        "spatial.transform special stats stats.bernoulli stats.beta stats.betabinom stats.binom "
+        "stats.cauchy stats.chi2 stats.dirichlet stats.expon stats.gamma stats.gennorm stats.geom "
+        "stats.gumbel_l stats.gumbel_r stats.kde stats.laplace stats.logistic stats.multinomial "
+        "stats.multivariate_normal stats.nbinom stats.norm stats.pareto stats.poisson stats.t "
+        "stats.truncnorm stats.uniform stats.vonmises stats.wrapcauchy",
+        "scipy",
+    ),
+    "third_party": ("scipy scipy.interpolate scipy.signal_helper", "scipy.interpolate scipy.signal"),
+}
+
+# The other modules: the rooms of minijax, in order.
+_MODULES: dict[str, str] = {
+    "ad_checkpoint": "ad_checkpoint transforms.checkpoint transforms.policies transforms.residuals",
+    "ad_util": "interpreters.ad transforms.tangents transforms.custom_rules",
+    "abstract_arrays": "core.avals core",
+    "api": "minijax transforms.grad transforms.jit transforms.transfer",
+    "api_util": "api_util transforms.arguments",
+    "array": "arrays.array transforms.assembling minijax",
+    "basearray": "minijax core.array",
+    "blocked_sampler": "",
+    "callback": "lax.callbacks minijax core.effects",
+    "checkify": "experimental.checkify",
+    "compilation_cache": "runtime.cache",
+    "compiler": "extend.backend",
+    "config": "jax.settings",
+    "core": "extend.core core core.avals core.jaxpr core.trace core.primitive core.effects "
+            "core.checking core.refs errors minijax lax.parallel",
+    "custom_batching": "custom_batching",
+    "custom_derivatives": "custom_derivatives",
+    "custom_transpose": "",
+    "debugging": "debug lax.debug_callbacks",
+    "deprecations": "jax.deprecations",
+    "dispatch": "arrays.dispatch minijax",
+    "distributed": "distributed runtime.distributed",
+    "dlpack": "dlpack",
+    "dtypes": "dtypes numpy",
+    "earray": "lax.prng",
+    "effects": "core.effects",
+    "environment_info": "environment",
+    "errors": "errors",
+    "flatten_util": "flatten_util",
+    "hijax": "experimental.hijax",
+    "indexing": "lax",
+    "interpreters.ad": "interpreters.ad transforms.tangents",
+    "interpreters.batching": "interpreters.batching transforms.vmappable",
+    "interpreters.mlir": "interpreters.mlir",
+    "interpreters.partial_eval": "interpreters.partial_eval",
+    "interpreters.pxla": "interpreters.pxla",
+    "interpreters.remat": "transforms.checkpoint",
+    "interpreters.xla": "interpreters.xla",
+    "layout": "experimental.layout",
+    "lib": "runtime.versions",
+    "linear_util": "extend.linear_util",
+    "literals": "",
+    "mesh": "runtime.mesh sharding",
+    "mesh_utils": "experimental.mesh_utils",
+    "monitoring": "monitoring",
+    "named_sharding": "sharding runtime.named",
+    "op_shardings": "",
+    "partition_spec": "sharding minijax",
+    "path": "",
+    "pjit": "transforms.jit transforms.constraints lax.constraints sharding minijax",
+    "pmap": "lax.pmap minijax",
+    "pretty_printer": "core.printing",
+    "prng": "extend.random lax.prng lax.threefry",
+    "profiler": "profiler",
+    "public_test_util": "jax.testing_checks jax.testing_inputs",
+    "ref": "ref minijax",
+    "shard_map": "lax.shard_map minijax",
+    "sharding": "sharding",
+    "sharding_impls": "sharding runtime.mesh runtime.named runtime.sharding minijax",
+    "source_info_util": "extend.source_info_util core.source",
+    "stages": "stages transforms.stages",
+    "state": "core.refs core.effects ref",
+    "state.discharge": "core.refs",
+    "state.primitives": "lax.refs ref",
+    "state.types": "core.refs core.effects",
+    "state.utils": "",
+    "test_loader": "jax.testing_counts",
+    "test_util": "jax.testing",
+    "test_warning_util": "jax.testing_counts",
+    "traceback_util": "core.tracebacks core.source",
+    "tree": "tree",
+    "tree_util": "tree_util tree_util.prefix tree_util.nodes",
+    "typing": "typing minijax",
+    "util": "jax.utilities",
+    "xla_bridge": "runtime.platforms runtime.plugins extend.backend environment minijax",
+}  # fmt: skip
+
+
+def _named(rooms: str) -> tuple[str, ...]:
+    return tuple(room if room == "minijax" else f"minijax.{room}" for room in rooms.split())
+
+
+def _rooms() -> dict[str, tuple[str, ...]]:
+    found = {f"jax._src.{name}": _named(rooms) for name, rooms in _MODULES.items() if rooms}
+    for library, (parts, rooms) in _LIBRARIES.items():
+        found[f"jax._src.{library}"] = _named(rooms)
+        for part in parts.split():
+            found[f"jax._src.{library}.{part}"] = (*_own(library, part), *_named(rooms))
+    return found
+
+
+def _own(library: str, part: str) -> tuple[str, ...]:
+    """The rooms of minijax that bear the part's own name, and those that it is in."""
+    names = part.split(".")
+    paths = [".".join([library, *names[:size]]) for size in range(len(names), 0, -1)]
+    return _named(" ".join(paths))
+
+
+ROOMS: dict[str, tuple[str, ...]] = _rooms()

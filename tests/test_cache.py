@@ -107,10 +107,13 @@ def test_unusable_folder_is_a_warning(tmp_path):
 
 
 def test_the_folder_is_set_by_a_function(tmp_path):
-    with override("compilation_cache_dir", None):
+    before = minijax.config.compilation_cache_dir
+    try:
         compilation_cache.set_cache_dir(tmp_path)
         minijax.jit(lambda x: x * 0.321)(jnp.ones(2))
         assert list(tmp_path.iterdir())
+    finally:
+        minijax.config.update("compilation_cache_dir", before)
         compilation_cache.reset_cache()
 
 

@@ -91,6 +91,7 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.pjit": {"pjit": "minijax:jit"},
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "minijax.core.refs:AbstractRef"},
+    "jax._src.test_util": {"test_warning_util": "minijax.jax.testing_counts"},
     "jax._src.traceback_util": {
         "UnfilteredStackTrace": "minijax.core.tracebacks:UnfilteredStackTrace",
         "_exclude_paths": "minijax.core.source:excluded_prefixes",

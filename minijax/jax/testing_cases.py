@@ -131,7 +131,7 @@ def parameterized_filterable(
             return testcase_name(case)
         return case.get("testcase_name") or "_".join(f"{k}={v}" for k, v in case.items())
 
-    cases = [dict(case, testcase_name="_" + sanitize_test_name(name_of(case))) for case in kwargs]
+    cases = [dict(case, testcase_name=sanitize_test_name(name_of(case))) for case in kwargs]
     if one_containing is None:
         return parameterized.named_parameters(cases)
     case = next((c for c in cases if one_containing in c["testcase_name"]), None)

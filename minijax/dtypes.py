@@ -417,7 +417,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     dtype = _as_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any([_is_of_kind(dtype, one) for one in kinds])  # all are checked
+    found = [_is_of_kind(dtype, one) for one in kinds]  # all are checked
+    return any(found)
 
 
 def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:

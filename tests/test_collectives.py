@@ -101,3 +101,18 @@ def test_gradients(name):
         return within, around
 
     assert_same(inside(minijax, Y), inside(jax, Y))
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "all_gather"])
+def test_programs_over_a_mesh_read_as_upstreams(name, check_vma):
+    def program(m):
+        mesh = m.make_mesh((1,), ("i",), axis_types=(m.sharding.AxisType.Auto,))
+        split = m.sharding.PartitionSpec("i")
+        f = m.shard_map(
+            lambda x: x + getattr(m.lax, name)(x, "i").sum(),
+            mesh=mesh, in_specs=split, out_specs=split, check_vma=check_vma,
+        )  # fmt: skip
+        return str(m.make_jaxpr(f)(X))
+
+    assert program(minijax) == program(jax)

@@ -599,12 +599,12 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize("made", (scaled, powered))
+@pytest.mark.parametrize("made", [scaled, powered])
 def test_rules_of_recorded_calls_are_given_arrays(made, name):
     in_both(lambda m, faces: RECORDED[name](m, made(m))(np.float32(1.5)))
 
 
-@pytest.mark.parametrize("known", (True, False))
+@pytest.mark.parametrize("known", [True, False])
 def test_constants_stand_in_the_order_of_their_use(known):
     def run(m, faces):
         jnp, found = m.numpy, []
@@ -682,7 +682,9 @@ def older_jit(m):
 
 
 def product(m, a, b):
-    return m.numpy.matmul(np.ones((*a, 2, 3), np.float32), np.arange(3, dtype=np.float32).reshape(b))
+    return m.numpy.matmul(
+        np.ones((*a, 2, 3), np.float32), np.arange(3, dtype=np.float32).reshape(b)
+    )
 
 
 SINGLE = {

@@ -1,14 +1,18 @@
 """jit: static and donated arguments, trees, methods, nesting, ahead-of-time stages, caches."""
 
+import copy
 import functools
 import logging
+import operator
 import warnings
 
 import jax
+import jax.flatten_util
 import numpy as np
 import pytest
 
 import minijax
+import minijax.flatten_util
 import minijax.numpy as jnp
 from tests.differential import BOTH, assert_same
 
@@ -286,3 +290,97 @@ def test_leaks_are_found_where_they_are_made(name):
         LEAKS[name](minijax, lambda x: jnp.sin(x) * 2.0)
         with pytest.raises(Exception, match="Leaked trace"):
             LEAKS[name](minijax, leaking)
+
+
+def twice(x):
+    return x * 2
+
+
+def donated_in_vmap(m):
+    x = m.numpy.ones(3)
+    m.vmap(m.jit(lambda a: a + 1, donate_argnums=0))(x)
+    return x.is_deleted()
+
+
+def options_of_one_compile(m):
+    lowered = m.jit(lambda x: x + 1).lower(1.0)
+    with pytest.raises(Exception, match="no_such"):
+        lowered.compile({"no_such": 1})
+    return float(lowered.compile()(1.0))
+
+
+class Callable:
+    def __call__(self, x):
+        return x
+
+    def method(self, x, n):
+        return x * n
+
+
+def jitted_method(m):
+    bound = m.jit(Callable.method, static_argnums=(0, 2)).__get__(Callable())
+    return type(bound).__name__, float(bound(2.0, 3)), callable(bound.lower)
+
+
+def stages_logged(m):
+    records: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage().split(" in ")[0][:24])
+    logger = logging.getLogger("jax" if m is jax else "minijax")
+    logger.addHandler(handler)
+    try:
+        with m.log_compiles():
+            m.jit(lambda x: x * 3 + 2)(1.0)
+    finally:
+        logger.removeHandler(handler)
+    return records
+
+
+AGREE = {
+    "linear map out of jit": lambda m: m.jit(lambda x: m.linearize(m.numpy.sin, x))(1.0)[1](2.0),
+    "linear map into jit": lambda m: m.jit(lambda g: g(1.0))(m.linearize(m.numpy.sin, 2.0)[1]),
+    "linear map as a tree": lambda m: m.tree.map(
+        lambda x: x * 2, m.linearize(m.numpy.sin, 1.0)[1]
+    )(1.0),
+    "float0 out of jit": lambda m: m.jit(m.grad(lambda x: x * 2.0, allow_int=True))(1).dtype.descr,
+    "float0 into jit": lambda m: m.jit(lambda x: x)(np.zeros(2, m.dtypes.float0)).shape,
+    "jacfwd of integer results": lambda m: m.jacfwd(lambda x: m.numpy.int32(x))(1.0).tolist(),
+    "eval_shape of static": lambda m: m.eval_shape(m.jit(lambda n: 1.0 * n, static_argnums=0), 2).shape,
+    "what is not read lies nowhere": lambda m: [
+        where is None
+        for where in m.jit(lambda x, y: x).lower(1.0, 2.0).compile().input_shardings[0]
+    ],
+    "formats": lambda m: str(
+        m.jit(lambda x: x.T).lower(np.ones((2, 3))).compile().input_formats[0][0].layout
+    ),
+    "lowered types are not weak": lambda m: m.jit(lambda x: x).lower(1).out_info.weak_type,
+    "names": lambda m: [
+        m.jit(functools.partial(twice)).__name__,
+        m.vmap(Callable()).__name__,
+        m.grad(functools.partial(twice)).__qualname__,
+        m.make_jaxpr(Callable.method).__name__,
+    ],
+    "copies": lambda m: [float(c(m.jit(twice))(1.0)) for c in (copy.copy, copy.deepcopy)],
+    "donated in vmap": donated_in_vmap,
+    "options of one compile": options_of_one_compile,
+    "method": jitted_method,
+    "stages that are logged": stages_logged,
+    "integers written as strings": lambda m: int(m.numpy.int32("3")),
+    "scalar types and strings": lambda m: [m.numpy.float32 == "float32", operator.eq(m.numpy.int_, int)],
+    "unravel functions": lambda m: [
+        m.flatten_util.ravel_pytree({"a": np.ones(2)})[1] == m.flatten_util.ravel_pytree({key: X})[1]
+        for key in ("a", "b")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGREE)
+def test_agrees(name):
+    assert_same_or_equal(AGREE[name](minijax), AGREE[name](jax))
+
+
+def assert_same_or_equal(ours, theirs):
+    if isinstance(theirs, jax.Array):
+        assert_same(ours, theirs)
+    else:
+        assert ours == theirs

@@ -301,12 +301,27 @@ class ArrayImpl(Array):
         return str(self._value)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> Any:
-        """A DLPack capsule of the array, sharing its memory."""
+        """A DLPack capsule of the array, sharing its memory unless `copy` or on another device.
+
+        BufferError for a `dl_device` of no kind of ours, or another one where `copy` is False.
+        """
         self._check_deleted()
-        if copy:
-            return self.__copy__().__dlpack__(stream=stream)
-        self._buffer.block_until_ready()
-        return buffers.to_dlpack(self._buffer, stream)
+        buffer, where = self._buffer, self.signature.sharding
+        wanted = where.device if dl_device is None else buffers.dlpack_device(*dl_device)
+        if copy is False and wanted != where.device:
+            raise BufferError(
+                f"__dlpack__: the array is on {where.device}, and dl_device={dl_device} takes a "
+                "copy: leave copy=False out."
+            )
+        if copy or wanted != where.device:
+            buffer = buffers.move(buffer, sharding.single_device(wanted), copy=True)
+        buffer.block_until_ready()
+        return buffers.to_dlpack(buffer, stream)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The memory of the array, which may be read only. Asked for from Python 3.12 on."""
+        self._check_deleted()
+        return memoryview(self._buffer)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return buffers.dlpack_kind(self.signature.sharding.device)

@@ -150,6 +150,8 @@ class ShapedArray(AbstractValue):
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        if self.dtype == dtypes.float0:
+            name = "float0"
         sizes = map(str, self.shape) if self.explicit is None else self._split_sizes()
         space = "<host>" if self.memory_space is MemorySpace.Host else ""
         text = f"{name}{space}[{','.join(sizes)}]"

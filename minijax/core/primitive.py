@@ -161,7 +161,7 @@ class Primitive:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals
         if memo is None:
-            known = self.rule_sharding is None  # by the programs that it holds
+            known = self.rule_sharding is None and self.rule_shape is not None  # by its programs
             return self.rule_shape(*avals, **params) if known else self._typed(avals, params)
         key = (avals, *params.items()) if params else avals
         try:
@@ -175,6 +175,12 @@ class Primitive:
 
     def _typed(self, avals: tuple, params: dict) -> Any:
         """What the shape rule says, and the sharding rule where a type says that it is split."""
+        if self.rule_shape is None:
+            raise NotImplementedError(
+                f"Abstract evaluation for {self.name!r} not implemented: give it a rule of the types "
+                f"of its results with @{self.name}_p.shape_rule, or def_abstract_eval. Evaluation "
+                f"rule for {self.name!r} not implemented either: see def_impl."
+            )
         ref = next(filter(is_ref, avals), None)
         if ref is not None and not self.takes_refs:
             raise TypeError(

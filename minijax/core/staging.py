@@ -40,6 +40,9 @@ class StagedTracer(Tracer):
         self.aval = var.aval
         self._var = var
 
+    def __repr__(self) -> str:
+        return f"JitTracer({self.aval.str_short()})"
+
     def origin(self) -> str:
         return self._trace.describe(self._var)
 
@@ -119,7 +122,10 @@ class JaxprTrace(Trace):
         """The atom that stands for a value from outside of this trace."""
         kind = type(x)
         if kind in _LITERAL_TYPES:
-            return Literal(x, get_aval(x))
+            aval = get_aval(x)
+            if kind is int and not -(2**31) <= x < 2**31:
+                _check_fits(x, aval)
+            return Literal(x, aval)
         if isinstance(x, Tracer):
             if x._trace is self:
                 return x._var
@@ -190,6 +196,16 @@ class JaxprTrace(Trace):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
+
+
+def _check_fits(x: int, aval: AbstractValue) -> None:
+    try:
+        np.asarray(x, aval.dtype)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
+            "wider dtype, with enable_x64 for 64 bits."
+        ) from None
 
 
 def _with_vma(aval: AbstractValue, axes: frozenset) -> AbstractValue:

@@ -13,16 +13,32 @@ __all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
 class ShapeDtypeStruct:
     """The shape, dtype and other static properties of an array, without its value."""
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, vma=None, is_ref=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(shape)
+        if isinstance(sharding, (int, float, complex, str, bytes)):
+            raise ValueError(
+                "sharding should be an instance of `minijax.sharding.Sharding`, "
+                "`minijax.sharding.PartitionSpec` or `minijax.experimental.layout.Format`. Got "
+                f"{sharding} of type {type(sharding)}."
+            )
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
-        self.dtype = dtype if is_extended else dtypes.dtype(dtype)
-        self.sharding = sharding
-        self.weak_type = weak_type
+        fields = (
+            dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), sharding, weak_type
+        )  # fmt: skip
+        for name, value in zip(ShapeDtypeStruct.__slots__, fields, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise RuntimeError(
+            f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects: make a new "
+            f"one with x.update({name}=...)."
+        )
+
+    def __reduce__(self):
+        return _struct, tuple(getattr(self, name) for name in ShapeDtypeStruct.__slots__)
 
     @property
     def ndim(self) -> int:
@@ -41,12 +57,12 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def update(self, **changes) -> ShapeDtypeStruct:
-        fields = {name: changes.pop(name, getattr(self, name)) for name in self.__slots__}
-        shape, dtype = fields.pop("shape"), fields.pop("dtype")
-        return ShapeDtypeStruct(shape, dtype, **fields, **changes)
+        """The same with some fields changed; others than its own are left out."""
+        names = ShapeDtypeStruct.__slots__
+        return _struct(*[changes.get(name, getattr(self, name)) for name in names])
 
     def _fields(self):
-        return self.shape, self.dtype, self.sharding, self.weak_type
+        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
 
     def __eq__(self, other):
         return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
@@ -57,9 +73,14 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{ref})"
 
     __str__ = __repr__
+
+
+def _struct(dtype, is_ref, shape, sharding, weak_type) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref)
 
 
 aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(

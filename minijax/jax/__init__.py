@@ -8,9 +8,10 @@ Floor 7: may import all of minijax. Importing this package does nothing; it is s
     pytest -p minijax.jax                              # for a library's own tests
 
 In such a process `jax.numpy` is the module object `minijax.numpy`, and so on for every public module;
-upstream is never imported, whether or not it is installed. Names that well-known libraries take from
-`jax._src` are given where minijax has an honest counterpart (see `names`); any other raises
-AttributeError or ImportError and says that minijax does not have it.
+upstream is never imported, whether or not it is installed. Names that libraries and test suites take
+from `jax._src` are given where minijax has an honest counterpart (see `names` and `rooms`), and
+`jax._src.test_util` is `testing`; any other raises AttributeError or ImportError and says that
+minijax does not have it.
 """
 
 from typing import Any

@@ -5,33 +5,29 @@ Floor 7: may import all of minijax.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import jaxlib
 import numpy as np
 
+import minijax.numpy as jnp
 from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer
-from minijax.lax.convert import convert_element_type
-from minijax.numpy.promotion import (
-    check_arraylike,
-    converted,
-    promote,
-    promote_inexact,
-    to_array,
-)
+from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.numpy import promotion
+from minijax.numpy.promotion import check_arraylike, promote, promote_inexact, to_array
+from minijax.runtime.mesh import get_mesh
 
 __all__ = [
     "check_and_canonicalize_user_dtype", "coerce_to_array", "const", "convert",
     "default_complex_dtype", "default_float_dtype", "default_int_dtype", "default_uint_dtype",
-    "ensure_arraylike", "is_concrete", "is_weakly_typed", "jaxlib_version", "jaxlib_version_str",
-    "promote_args", "promote_args_inexact", "python_scalar_types", "safe_to_cast", "short_dtype_name",
-    "weak_types",
+    "ensure_arraylike", "is_concrete", "is_weakly_typed",
+    "promote_args", "promote_args_inexact", "promote_dtypes", "promote_dtypes_inexact",
+    "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast", "short_dtype_name",
+    "thread_resources", "weak_types",
 ]  # fmt: skip
 
-jaxlib_version_str: str = jaxlib.__version__
-jaxlib_version = tuple(int(part) for part in jaxlib_version_str.split(".")[:3] if part.isdigit())
 python_scalar_types = {bool, int, float, complex}
 weak_types = [int, float, complex]
 
@@ -77,9 +73,8 @@ def short_dtype_name(dtype: Any) -> str:
 
 def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:
     """Whether promotion of the two gives the second: nothing is lost by a cast to it."""
-    given, weak = dtypes.lattice_result_type(input_dtype_or_value)
     wanted = dtypes.dtype(output_dtype_or_value)
-    return dtypes.promote_types(given, wanted) == wanted or (weak and given == wanted)
+    return dtypes.lattice_result_type(input_dtype_or_value, wanted)[0] == wanted
 
 
 def is_concrete(x: Any) -> bool:
@@ -91,7 +86,7 @@ def const(example: Any, val: Any) -> Any:
     """A number of the dtype and weak type of `example`."""
     aval = get_aval(example)
     if type(val) in python_scalar_types and aval.weak_type:
-        return val
+        return dtypes.scalar_type_of(example)(val)
     return np.asarray(val, aval.dtype)
 
 
@@ -101,19 +96,22 @@ def convert(
 ) -> Any:  # fmt: skip
     """`convert_element_type`, whose result may be weakly typed."""
     wanted = get_aval(operand).dtype if new_dtype is None else dtypes.canonicalize_dtype(new_dtype)
-    return converted(convert_element_type(operand, wanted), wanted, weak_type)
+    out = convert_element_type(operand, wanted)
+    if not weak_type:
+        return out
+    return convert_element_type_p.bind(out, new_dtype=wanted, weak_type=True, sharding=None)
 
 
-def promote_args(fun_name: str, *args: Any) -> list[Any]:
-    """Arrays of one dtype and rank, as `jax.numpy` promotes operands."""
-    check_arraylike(fun_name, *args)
-    return list(promote(fun_name, *args))
+def _arrays(function: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """The arrays that a rule of promotion gives, where it may leave Python numbers as they are."""
+    return lambda *args: [jnp.asarray(x) for x in function(*args)]
 
 
-def promote_args_inexact(fun_name: str, *args: Any) -> list[Any]:
-    """The same, of an inexact dtype."""
-    check_arraylike(fun_name, *args)
-    return list(promote_inexact(fun_name, *args))
+promote_args = _arrays(promote)
+promote_args_inexact = _arrays(promote_inexact)
+promote_dtypes = _arrays(promotion.promote_dtypes)
+promote_dtypes_inexact = _arrays(promotion.promote_dtypes_inexact)
+promote_dtypes_numeric = _arrays(promotion.promote_dtypes_numeric)
 
 
 def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:
@@ -121,3 +119,22 @@ def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:
     check_arraylike(fun_name, *args)
     found = tuple(to_array(fun_name, x, position) for position, x in enumerate(args))
     return found[0] if len(found) == 1 else found
+
+
+class _ResourceEnv:
+    """The mesh in force, as one asks for that of `with mesh:`."""
+
+    @property
+    def physical_mesh(self) -> Any:
+        return get_mesh()
+
+    @property
+    def empty(self) -> bool:
+        return get_mesh().empty
+
+
+class _ThreadResources:
+    env = _ResourceEnv()
+
+
+thread_resources = _ThreadResources()

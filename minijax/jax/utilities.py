@@ -13,7 +13,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.numpy import moveaxis
-from minijax.transforms.arguments import fun_name
+from minijax.transforms import arguments
 
 __all__ = [
     "HashableFunction", "HashablePartial", "HashableWrapper", "OrderedSet", "StrictABC",
@@ -193,6 +193,11 @@ def curry(f: Callable) -> Callable:
 
 def wrap_name(transform_name: str, name: str) -> str:
     return f"{transform_name}({name})"
+
+
+def fun_name(fun: Callable, default_name: str = "<unnamed function>") -> str:
+    """The name of a function, through partial applications."""
+    return arguments.fun_name(fun, default_name)
 
 
 def fun_qual_name(fun: Callable) -> str:

@@ -243,7 +243,8 @@ def debug_print(
     debug_print_p.bind(
         *arrays,
         fmt=fmt,
-        has_placeholders=bool(args or kwargs) or not skip_format_check,
+        # What has none is printed as it stands, doubled braces and all, as upstream does.
+        has_placeholders=any(field is not None for _, field, _, _ in _formatter.parse(fmt)),
         in_tree=tree,
         logging_record=True if _use_logging else None,
         np_printoptions=tuple(np.get_printoptions().items()),

@@ -229,7 +229,7 @@ cos_p = elementwise(
     "cos",
     _circular("stablehlo.cosine"),
     [INEXACT],
-    jvp=[lambda t, out, x, **params: mul_p.bind(t, neg_p.bind(sin_p.bind(x, **params)))],
+    jvp=[lambda t, out, x, **params: neg_p.bind(mul_p.bind(t, sin_p.bind(x, **params)))],
 )
 tan_p = elementwise(
     "tan",

@@ -15,6 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array, attach
 from minijax.core.avals import is_ref
 from minijax.lax import refs
+from minijax.lax.arithmetic import complex as complex_
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.joining import stack_p, unstack_p
 from minijax.numpy import (
@@ -317,10 +318,18 @@ def _flat(self):
 
 
 def _byteswap(self, inplace=False):
-    raise NotImplementedError(
-        "JAX arrays do not support byteswap, as they are in native byte order; got "
-        f"inplace={inplace}. Swap the bytes with NumPy first."
-    )
+    """The array with the bytes of each element in the other order."""
+    if inplace:
+        raise NotImplementedError(
+            "byteswap(inplace=True): arrays are immutable; use the array that byteswap() gives."
+        )
+    if self.dtype.kind == "c":  # of each part
+        parts = bitcast_convert_type(self.real, np.uint8), bitcast_convert_type(self.imag, np.uint8)
+        real, imag = (bitcast_convert_type(x[..., ::-1], self.real.dtype) for x in parts)
+        return complex_(real, imag)
+    if self.dtype.itemsize == 1:
+        return self
+    return bitcast_convert_type(bitcast_convert_type(self, np.uint8)[..., ::-1], self.dtype)
 
 
 _OTHERS: dict[str, Any] = {

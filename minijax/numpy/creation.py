@@ -454,6 +454,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     out = np.load(file, *args, **kwargs)
     if not isinstance(out, np.ndarray):
         return out
+    if out.dtype == np.dtype("V2"):  # how NumPy writes it
+        out = out.view(dtypes.bfloat16)
     return asarray(out)
 
 

@@ -61,16 +61,13 @@ def _needs_float(p: Any) -> bool:
     return dtypes.issubdtype(dtypes.dtype(p), np.inexact)
 
 
-def _same_length(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two polynomials with leading zeros, so that they are of one length."""
-    size = max(a.aval.shape[0], b.aval.shape[0])
-    out = []
-    for x in (a, b):
-        missing = size - x.aval.shape[0]
-        if missing:
-            x = joined("polyadd", [zeros(missing, x.aval.dtype), x], 0)
-        out.append(x)
-    return out[0], out[1]
+def _summed(a: Any, b: Any) -> Any:
+    """The sum of two polynomials: the last coefficients of the longer one and the shorter one's."""
+    longer, shorter = (a, b) if a.aval.shape[0] >= b.aval.shape[0] else (b, a)
+    count = shorter.aval.shape[0]
+    if longer.aval.shape[0] == count:
+        return ufuncs.add(a, b)
+    return IndexHelper(longer)[-count:].add(shorter) if count else longer
 
 
 def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
@@ -82,13 +79,14 @@ def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 @library
 def polyadd(a1, a2):
     """The sum of two polynomials. Source: numpy.polyadd."""
-    return ufuncs.add(*_same_length(*_pair("polyadd", a1, a2)))
+    return _summed(*_pair("polyadd", a1, a2))
 
 
 @library
 def polysub(a1, a2):
     """The difference of two polynomials. Source: numpy.polysub."""
-    return ufuncs.subtract(*_same_length(*_pair("polysub", a1, a2)))
+    a, b = _pair("polysub", a1, a2)
+    return _summed(a, ufuncs.negative(b))
 
 
 @library(static=("m",))

@@ -539,25 +539,26 @@ class _AxisJoiner:
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._default
+        matrix = None
         if items and isinstance(items[0], str):
-            axis, ndmin, trans1d = self._directive(items.pop(0))
+            text = items.pop(0)
+            if text in ("r", "c"):  # vectors become a row, or a column
+                matrix = 0 if text == "r" else 1
+            else:
+                axis, ndmin, trans1d = self._directive(text)
         parts = [self._part(item, ndmin, trans1d) for item in items]
-        return joined(self.name, parts, axis)
+        out = joined(self.name, parts, axis)
+        return expanded(out, (matrix,)) if matrix is not None and out.ndim == 1 else out
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         """The axis, least rank and place of vectors that a leading string asks for."""
-        if text in ("r", "c"):
-            raise NotImplementedError(
-                f"Cannot use directive {text!r} with jnp.{self.name}: matrices do not exist here."
-            )
         try:
             numbers = [int(part) for part in text.split(",")]
         except ValueError:
             raise ValueError(
                 f"could not understand directive {text!r} in jnp.{self.name}."
             ) from None
-        defaults = (0, 0, -1) if len(numbers) > 1 else (numbers[0], *self._default[1:])
-        return (*numbers, *defaults[len(numbers) :])  # type: ignore[return-value]
+        return (*numbers, *self._default[len(numbers) :])  # type: ignore[return-value]
 
     def _part(self, item: Any, ndmin: int, trans1d: int) -> Any:
         if isinstance(item, slice):
@@ -569,8 +570,8 @@ class _AxisJoiner:
         missing = ndmin - max(rank, 1 if not rank else rank)
         if missing <= 0:
             return x
-        place = trans1d if trans1d >= 0 else missing
-        place = min(place, missing)
+        place = trans1d if trans1d >= 0 else trans1d + missing + 1
+        place = min(max(place, 0), missing)
         return expanded(x, [i for i in range(ndmin) if not place <= i < place + x.ndim])
 
     def __repr__(self) -> str:

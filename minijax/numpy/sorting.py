@@ -110,7 +110,7 @@ def lexsort(keys, axis=-1):
 @library
 def sort_complex(a):
     """The elements as complex numbers, sorted. Source: numpy.sort_complex."""
-    a = sort(to_array("sort_complex", a), axis=0)
+    a = sort(to_array("sort_complex", a))
     return converted(a, dtypes.to_complex_dtype(a.aval.dtype))
 
 

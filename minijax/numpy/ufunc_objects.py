@@ -283,7 +283,8 @@ class ufunc:
         indices = to_array(f"{self.__name__}.reduceat", indices, 1)
         axis = axis_of(axis, a.ndim)
         rows = moveaxis(a, axis, 0)
-        as_dtype(dtype, self.__name__)  # checked only: upstream computes in the dtype of the array
+        if dtype is not None:
+            rows = converted(rows, as_dtype(dtype, self.__name__))
         length = rows.shape[0]
         places = np.arange(length, dtype=dtypes.int_())
         ends = joined("reduceat", [indices[1:], to_array("", np.asarray([length]))], 0)

@@ -396,6 +396,7 @@ def angle(z, deg=False):
     z = promote_one("angle", z)
     if not _is_inexact(z):
         z = converted(z, dtypes.float_())
-    z = converted(z, z.aval.dtype)
+    if z.aval.dtype.kind != "c":  # the type of a complex number alone stays weak
+        z = converted(z, z.aval.dtype)
     out = arctan2(imag(z), real(z))
     return degrees(out) if deg else out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,7 +137,16 @@ def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     return np.asarray(memoryview(result)).astype(aval.dtype)
 
 
-_CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # the device types of DLPack
+class DLDeviceType(enum.IntEnum):
+    """The kinds of device of DLPack that there may be here."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLROCM = 10
+
+
+_CPU, _CUDA, _CUDA_HOST, _ROCM = DLDeviceType
 
 
 def dlpack_device(kind: int, index: int) -> Any:
@@ -146,7 +156,7 @@ def dlpack_device(kind: int, index: int) -> Any:
     if kind in (_CUDA, _ROCM):
         client = platforms.backend("cuda" if kind == _CUDA else "rocm")
         return client.device_from_local_hardware_id(index)
-    raise BufferError(f"DLPack device type {kind} is not one of CPU ({_CPU}) and CUDA ({_CUDA}).")
+    raise BufferError(f"DLPack device type {kind} is not one of CPU (1) and CUDA (2).")
 
 
 def dlpack_kind(device: Any) -> tuple[int, int]:

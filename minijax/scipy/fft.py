@@ -106,6 +106,14 @@ def _axes_and_sizes(x: Any, s: Any, axes: Any) -> list[tuple[int, int | None]]:
     return list(zip(axes, sizes, strict=True))
 
 
+def _along_several(name, x, kind, s, axes, norm, is_forward) -> Any:
+    out = _checked(name, x, kind, norm)
+    chosen = _axes_and_sizes(out, s, axes)
+    for axis, size in chosen:
+        out = _along(name, out, size, axis, norm, is_forward)
+    return out if chosen else to_array(name, x)
+
+
 @library(static=("type", "n", "axis", "norm"))
 def dct(x, type=2, n=None, axis=-1, norm=None):
     """The cosine transform of the second kind along an axis, cut or padded to `n` elements.
@@ -125,16 +133,10 @@ def idct(x, type=2, n=None, axis=-1, norm=None):
 @library(static=("type", "s", "axes", "norm"))
 def dctn(x, type=2, s=None, axes=None, norm=None):
     """`dct` along several axes, all by default. Source: scipy.fft.dctn."""
-    x = _checked("dctn", x, type, norm)
-    for axis, size in _axes_and_sizes(x, s, axes):
-        x = _along("dctn", x, size, axis, norm, True)
-    return x
+    return _along_several("dctn", x, type, s, axes, norm, True)
 
 
 @library(static=("type", "s", "axes", "norm"))
 def idctn(x, type=2, s=None, axes=None, norm=None):
     """The inverse of `dctn`. Source: scipy.fft.idctn."""
-    x = _checked("idctn", x, type, norm)
-    for axis, size in _axes_and_sizes(x, s, axes):
-        x = _along("idctn", x, size, axis, norm, False)
-    return x
+    return _along_several("idctn", x, type, s, axes, norm, False)

@@ -124,8 +124,8 @@ def _asked(x: Any, sharding: Any) -> Any:
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an "
             f"`AbstractMesh` in it. Got sharding type {type(own)} for shape "
-            f"{get_aval(x).str_short()}: put it there with jax.device_put first, or set a mesh of "
-            "devices with jax.set_mesh."
+            f"{get_aval(x).str_short()}: put it there with minijax.device_put first, or set a mesh "
+            "of devices with minijax.set_mesh."
         )
     if own.mesh.shape_tuple == mesh.shape_tuple:
         sharding = NamedSharding(own.mesh, sharding.spec)

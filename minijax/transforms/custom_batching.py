@@ -19,7 +19,13 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.transforms.arguments import debug_info, fun_name
-from minijax.transforms.custom_rules import Positional, call_eagerly, hoist_constants
+from minijax.transforms.custom_rules import (
+    Positional,
+    SetsInnerRules,
+    call_eagerly,
+    hoist_constants,
+)
+from minijax.transforms.grad import as_result
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
 from minijax.transforms.primitives import broadcast_batch, instantiate, moveaxis
 from minijax.transforms.tangents import Zero, is_float0, zero_like
@@ -180,7 +186,7 @@ class RuleOfJVP:
         return repr(self.inner)
 
 
-class custom_vmap:
+class custom_vmap(SetsInnerRules):
     """Decorator: a function with a custom batching rule.
 
         @custom_vmap
@@ -218,7 +224,7 @@ class custom_vmap:
             self._positional = Positional(self.fun, "custom_vmap")
         args = self._positional(args, kwargs)
         if local.context.trace is eval_trace:
-            return call_eagerly(self.fun, (), args)
+            return tree_util.tree_map(as_result, call_eagerly(self.fun, (), args))
         leaves, in_tree = tree_util.flatten(args)
         trees = []
 

@@ -250,7 +250,7 @@ class BatchedJVP:
 # -- the decorator --------------------------------------------------------------------------------
 
 
-class custom_jvp:
+class custom_jvp(custom_rules.SetsInnerRules):
     """Decorator: a function with a custom rule for differentiation.
 
         @custom_jvp

@@ -18,7 +18,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.staging import trace_to_jaxpr
+from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.transforms.arguments import debug_info, fun_name, signature_of
 from minijax.transforms.batching import (
@@ -314,18 +314,23 @@ def bind_call(primitive: Any, call: Call, leaves: Sequence[Any], **params) -> An
         call.origin = ()
 
 
+_THROUGH = (BatchTrace, JVPTrace, PartialTrace)  # what passes a call that it knows nothing of on
+
+
 def bind_here(primitive: Any, args: Sequence[Any], params: dict) -> list[Any]:
     """Like `bind`; but where vmap is at work its rule is called even if no argument is mapped,
     since the function may close over values that are.
     """
     context = local.context
     trace = context.trace
-    if type(trace) is not BatchTrace or any(
-        type(x) is BatchTracer and x._trace is trace for x in args
+    if type(trace) not in _THROUGH or any(
+        isinstance(x, Tracer) and x._trace is trace for x in args
     ):
         return trace.process(primitive, tuple(args), params)
     context.trace = trace.parent
     try:
+        if type(trace) is not BatchTrace:
+            return bind_here(primitive, args, params)
         return trace.apply(primitive, list(args), [None] * len(args), params)
     finally:
         context.trace = trace
@@ -344,6 +349,17 @@ def check_values(tree: Any) -> None:
     for x in tree_util.tree_leaves(tree):
         if type(x) is not ArrayImpl:
             get_aval(x)
+
+
+class SetsInnerRules:
+    """A wrapped function: rules of other kinds are set on the function within."""
+
+    fun: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def hoist_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:

@@ -428,7 +428,7 @@ def _unmapped(zero: Zero, dim: int | None) -> Zero:
 # -- the decorator --------------------------------------------------------------------------------
 
 
-class custom_vjp:
+class custom_vjp(custom_rules.SetsInnerRules):
     """Decorator: a function with custom rules for reverse-mode differentiation.
 
         @custom_vjp

@@ -616,6 +616,10 @@ class _Transposed(Pullback):
     def pull(self, given):
         jaxpr = self.closed.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
+        given = [  # numbers have the type of what they are cotangents of
+            np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
+            for ct, var in zip(given, jaxpr.outvars, strict=True)
+        ]
         found = backward_pass(jaxpr, self.closed.consts, args, given, outermost=True)
         return [
             instantiate(Zero(aval) if type(ct) is Zero else ct)

@@ -58,14 +58,15 @@ __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_
 
 jit_p = CallPrimitive("jit")
 _DEFAULTS = {
-    "donated": (), "keep_unused": False, "inline": False, "options": (), "device": None,
-    "in_shardings": None, "out_shardings": None,
+    "donated_invars": (), "keep_unused": False, "inline": False, "compiler_options_kvs": (),
+    "device": None, "in_shardings": None, "out_shardings": None,
 }  # fmt: skip
-_PRINTED_NAMES = {"donated": "donated_invars", "options": "compiler_options_kvs"}
+_ASKED = {
+    "donated_invars": "donated", "compiler_options_kvs": "options", "keep_unused": "keep_unused",
+    "device": "device", "in_shardings": "in_shardings", "out_shardings": "out_shardings",
+}  # fmt: skip
 jit_p.printed = lambda params: {
-    _PRINTED_NAMES.get(name, name): value
-    for name, value in params.items()
-    if _DEFAULTS.get(name, params) != value
+    name: value for name, value in params.items() if _DEFAULTS.get(name, params) != value
 }
 
 
@@ -87,8 +88,8 @@ def _(*args, jaxpr, name, **params):
 
 def program_of(jaxpr, name, params, arrays) -> Program:
     chosen = {
-        key: params[key]
-        for key in ("donated", "keep_unused", "options", "device", "in_shardings", "out_shardings")
+        option: params[key]
+        for key, option in _ASKED.items()
         if params.get(key, _DEFAULTS[key]) != _DEFAULTS[key]
     }
     return program_for(jaxpr, name, arrays, **chosen)
@@ -118,7 +119,7 @@ def _(b, *operands, jaxpr, name, **params):
 
 def _derived(params: dict, jaxpr: ClosedJaxpr) -> dict:
     """The params for a program derived from the one called: nothing of it is donated."""
-    return {**params, "jaxpr": jaxpr, "donated": ()}
+    return {**params, "jaxpr": jaxpr, "donated_invars": ()}
 
 
 @jit_p.jvp
@@ -192,9 +193,9 @@ def _(used, eqn):
     if not any(used) and not made.effects:
         return [False] * len(eqn.invars), None
     params = dict(eqn.params, jaxpr=made)
-    if params["donated"]:
-        params["donated"] = tuple(
-            d for d, keep in zip(params["donated"], used_inputs, strict=True) if keep
+    if params["donated_invars"]:
+        params["donated_invars"] = tuple(
+            d for d, keep in zip(params["donated_invars"], used_inputs, strict=True) if keep
         )
     invars = [v for v, keep in zip(eqn.invars, used_inputs, strict=True) if keep]
     outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
@@ -331,7 +332,7 @@ class PjitFunction(Generic[_P, _R]):
         self._params = {
             "inline": options["inline"],
             "keep_unused": options["keep_unused"],
-            "options": tuple(sorted((options["compiler_options"] or {}).items())),
+            "compiler_options_kvs": tuple(sorted((options["compiler_options"] or {}).items())),
             "device": options["device"],
         }
         key = (
@@ -404,7 +405,8 @@ class PjitFunction(Generic[_P, _R]):
         traced = self._traced(call)
         if Ref in map(type, traced.consts):
             return (lambda _: self._applied(call, traced)), traced.out_tree
-        params = dict(self._params, donated=call.donated, **self._shardings(call, traced.out_tree))
+        places = self._shardings(call, traced.out_tree)
+        params = dict(self._params, donated_invars=call.donated, **places)
         program = program_of(traced.closed, traced.name, params, arrays)
         entry = (program, traced.out_tree)
         if traced.consts:
@@ -536,10 +538,10 @@ class PjitFunction(Generic[_P, _R]):
         if context.settings.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._take_apart(args, kwargs)
-        if self._params["options"] and recording_trace() is not None:
+        if self._params["compiler_options_kvs"] and recording_trace() is not None:
             raise ValueError(
                 "`compiler_options` can only be passed to top-level `jax.jit`: got "
-                f"{dict(self._params['options'])} for {fun_name(self._fun)}, which is called within "
+                f"{dict(self._params['compiler_options_kvs'])} for {fun_name(self._fun)}, which is called within "
                 "another traced function. Give them to the outermost jit."
             )
         traced = self._traced(call)
@@ -556,7 +558,7 @@ class PjitFunction(Generic[_P, _R]):
             *call.leaves,
             jaxpr=closed,
             name=traced.name,
-            donated=donated,
+            donated_invars=donated,
             **self._params,
         )
 

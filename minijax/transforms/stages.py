@@ -317,7 +317,7 @@ def make_traced(
     spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)
     spec.donated = list(donated) or [False] * len(avals)
     spec.signatures = [signature_for(x, a) for x, a in zip(leaves, avals, strict=True)]
-    spec.options, spec.keep_unused = params["options"], params["keep_unused"]
+    spec.options, spec.keep_unused = params["compiler_options_kvs"], params["keep_unused"]
     spec.device = params["device"]
     spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]
     return Traced(spec)

@@ -201,6 +201,11 @@ def device_put(
     `device` values become uncommitted arrays on the default device. `donate=True` frees the source
     where it had to be copied; `may_alias=False` copies always.
     """
+    if may_alias is True and donate is True:
+        raise ValueError(
+            "may_alias and donate cannot be True at the same time: what is donated is freed, and the "
+            "result would share its memory."
+        )
     leaves, tree = tree_util.flatten(x)
     for leaf in leaves:
         get_aval(leaf)

@@ -107,7 +107,7 @@ def vmap(
             if dim is not None and out is None:
                 _refuse_unmapped(fun, index, dim, tree, wholes)
         results = [
-            as_result(_at(x, dim, out, size))
+            x if out is None else as_result(_at(x, dim, out, size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))

@@ -182,8 +182,8 @@ def arrayed(x: Any) -> Any:
 def run_inline(closed: ClosedJaxpr, name: str, *args: Any) -> list[Any]:
     """Evaluate a program: as one compiled program when eager, equation by equation when traced."""
     return jit_p.bind(
-        *args, jaxpr=closed, name=name, donated=(), keep_unused=False, inline=True, options=(),
-        device=None,
+        *args, jaxpr=closed, name=name, donated_invars=(), keep_unused=False, inline=True,
+        compiler_options_kvs=(), device=None,
     )  # fmt: skip
 
 

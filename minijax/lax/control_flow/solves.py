@@ -235,9 +235,7 @@ def _solution_trees(solved, tree, avals, has_aux: bool, name: str) -> tuple[Any,
 
 def _same_structure(name: str, found: Any, wanted: Any) -> None:
     if found != wanted:
-        raise TypeError(
-            f"{name}() output pytree structure must match b, got {found} and {wanted}."
-        )
+        raise TypeError(f"{name}() output pytree structure must match b, got {found} and {wanted}.")
 
 
 def _same_shapes(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:

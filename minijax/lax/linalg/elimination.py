@@ -58,6 +58,8 @@ __all__ = [
 def take_rows(x: Any, places: Any) -> Any:
     """The rows of each matrix, at places that exist: `x[..., places, :]`."""
     ndim = x.ndim
+    if not x.shape[-2]:  # nothing to take a row of
+        return x
     lead = tuple(range(ndim - 2))
     return gather_p.bind(
         x,

@@ -198,12 +198,13 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     if m.ndim < 2:
         return converted(reductions.any(m != 0), np.dtype(np.int32))
     s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    least = None if rtol is None else 0  # an empty matrix has a rank where the bound is given
     if rtol is None:
         rtol = max(m.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
         rtol = to_array("matrix_rank", np.asarray(rtol, s.dtype))
     rtol = to_array("matrix_rank", rtol)
-    bound = expanded(rtol, (rtol.ndim,)) * reductions.max(s, axis=-1, keepdims=True)
-    return reductions.sum(s > bound, axis=-1)
+    largest = reductions.max(s, axis=-1, keepdims=True, initial=least)
+    return reductions.sum(s > expanded(rtol, (rtol.ndim,)) * largest, axis=-1)
 
 
 # -- determinants -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.numpy.promotion import promote_inexact
+from minijax.numpy.promotion import converted, promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 from minijax.transforms.library import library
@@ -31,9 +31,8 @@ def ppf(q, p):
     """The inverse of the distribution function."""
     q, p = promote_inexact("bernoulli.ppf", q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-    return jnp.where(bad, np.nan, jnp.where(q == 0, -1, jnp.where(q <= 1 - p, 0, 1))).astype(
-        q.dtype
-    )
+    out = jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0, 1))
+    return converted(out, q.dtype, q.aval.weak_type)
 
 
 pmf = exponential(logpmf, "The probability of k.")

@@ -14,12 +14,11 @@ import unittest
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import jaxlib
 import numpy as np
 
 import minijax
 from minijax.jax.settings import config
-from minijax.runtime import platforms
+from minijax.runtime import platforms, versions
 
 __all__ = [
     "CudaArchSpecificTest", "device_kind_match", "device_supports_buffer_donation",
@@ -150,7 +149,7 @@ def parse_version(v: str) -> tuple[int, ...]:
 
 
 def jaxlib_version() -> tuple[int, ...]:
-    return parse_version(jaxlib.__version__)
+    return versions.jaxlib_version
 
 
 def numpy_version() -> tuple[int, ...]:
@@ -246,11 +245,8 @@ def pytest_mark_if_available(marker: str) -> Callable:
     """Decorator: a mark of pytest's, if there is a pytest."""
 
     def decorate(test):
-        try:
-            import pytest  # optional: tests run without it
-        except ImportError:
-            return test
-        return getattr(pytest.mark, marker)(test)
+        pytest = sys.modules.get("pytest")  # without it, nobody looks at marks
+        return test if pytest is None else getattr(pytest.mark, marker)(test)
 
     return decorate
 

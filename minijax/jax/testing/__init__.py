@@ -1,6 +1,6 @@
 """What stands for `jax._src.test_util`: the helpers of test suites that were written for JAX.
 
-Floor 7: may import all of minijax; it and its neighbours `testing_*` are the only ones that import absl.
+Floor 7: may import all of minijax; with the rest of this folder the only one that imports absl.
 Written from the documentation, signatures and behaviour of upstream's. Answers about accelerators
 are those of the platform at hand. Names for events inside upstream alone are not here: asking for
 one is an AttributeError that says so.
@@ -18,36 +18,24 @@ from typing import Any
 import numpy as np
 from absl.testing import parameterized
 
-from minijax.jax import (
-    deprecations,
-    testing_cases,
-    testing_checks,
-    testing_contexts,
-    testing_counts,
-    testing_inputs,
-    testing_places,
-)
+from minijax.core.struct import ShapeDtypeStruct
+from minijax.jax import deprecations
 from minijax.jax.finder import missing
-from minijax.jax.testing_cases import *  # noqa: F403
-from minijax.jax.testing_checks import *  # noqa: F403
-from minijax.jax.testing_checks import _assert_numpy_allclose, _dtype, tolerance
-from minijax.jax.testing_contexts import *  # noqa: F403
-from minijax.jax.testing_contexts import (
+from minijax.jax.internals import promote_dtypes, promote_dtypes_inexact  # noqa: F401
+from minijax.jax.testing import cases, checks, contexts, counts, inputs, places
+from minijax.jax.testing.checks import _assert_numpy_allclose, _dtype, tolerance
+from minijax.jax.testing.contexts import (
     assert_global_configs_unchanged,
     global_config_context,
     thread_local_config_context,
 )
-from minijax.jax.testing_counts import *  # noqa: F403
-from minijax.jax.testing_inputs import *  # noqa: F403
-from minijax.jax.testing_places import *  # noqa: F403
-from minijax.numpy.promotion import promote_dtypes, promote_dtypes_inexact  # noqa: F401
 from minijax.transforms.jit import jit
 from minijax.tree_util import tree_all, tree_flatten, tree_map, tree_unflatten  # noqa: F401
 
 # ruff: noqa: PT009, PT027, RUF012 (a test case of unittest's, for those who write such)
 
 _ROOMS = (
-    testing_cases, testing_checks, testing_contexts, testing_counts, testing_inputs, testing_places,
+    cases, checks, contexts, counts, inputs, places,
 )  # fmt: skip
 ToleranceDict = dict[np.dtype, int | float]
 __all__ = [
@@ -143,7 +131,7 @@ class JaxTestCase(parameterized.TestCase):
         """Assert that dtypes are equal; without x64, 64 bits count as 32 unless told otherwise."""
         kinds = (_dtype(actual), _dtype(desired))
         if canonicalize_dtypes:
-            kinds = tuple(testing_checks.canonical(kind) for kind in kinds)
+            kinds = tuple(checks.canonical(kind) for kind in kinds)
         self.assertEqual(*kinds)
 
     def assertAllClose(
@@ -157,13 +145,15 @@ class JaxTestCase(parameterized.TestCase):
         }  # fmt: skip
         if actual is desired is None:
             return
-        if isinstance(actual, dict):
+        if isinstance(actual, ShapeDtypeStruct):
+            self.assertEqual(actual, desired)
+        elif isinstance(actual, dict):
             self.assertIsInstance(desired, dict)
             self.assertEqual(set(actual), set(desired))
             for name in actual:
                 self.assertAllClose(actual[name], desired[name], **options)
-        elif testing_inputs.is_sequence(actual) and not hasattr(actual, "__array__"):
-            if not testing_inputs.is_sequence(desired) or hasattr(desired, "__array__"):
+        elif inputs.is_sequence(actual) and not hasattr(actual, "__array__"):
+            if not inputs.is_sequence(desired) or hasattr(desired, "__array__"):
                 self.fail(f"Expected sequence, got {desired}")
             self.assertEqual(len(actual), len(desired))
             if isinstance(actual, str):
@@ -204,14 +194,14 @@ class JaxTestCase(parameterized.TestCase):
 
     def assertNoWarnings(self):
         """Context: a warning is an error."""
-        return testing_counts.raise_on_warnings()
+        return counts.raise_on_warnings()
 
     @contextlib.contextmanager
     def assertWarnsRegex(self, warning, regex):
         """Context: a warning of this class is given, whose text has `regex` in it."""
         pattern = None if regex is None else re.compile(regex)
         found = _Warned()
-        with testing_counts.record_warnings() as seen:
+        with counts.record_warnings() as seen:
             found.warnings = seen
             yield found
         for one in seen:
@@ -243,7 +233,7 @@ class JaxTestCase(parameterized.TestCase):
 
         args = args_maker()
         fun(*args)
-        with testing_counts.count_primitive_compiles() as compiles:
+        with counts.count_primitive_compiles() as compiles:
             eager = fun(*args)
         if check_cache_misses:
             self.assertEqual(
@@ -277,12 +267,12 @@ class JaxTestCase(parameterized.TestCase):
     @contextlib.contextmanager
     def _counted(self, **wanted):
         counters = {
-            "cpp": testing_counts.count_pjit_cpp_cache_miss,
-            "aot_call": testing_counts.count_aot_jit_cpp_cache_miss,
-            "tracing": testing_counts.count_jit_tracing_cache_miss,
-            "lowering": testing_counts.count_jit_and_pmap_lowerings,
+            "cpp": counts.count_pjit_cpp_cache_miss,
+            "aot_call": counts.count_aot_jit_cpp_cache_miss,
+            "tracing": counts.count_jit_tracing_cache_miss,
+            "lowering": counts.count_jit_and_pmap_lowerings,
             "compilation_after_persistent_cache_miss":
-                testing_counts.count_compilation_after_persistent_cache_miss,
+                counts.count_compilation_after_persistent_cache_miss,
         }  # fmt: skip
         with contextlib.ExitStack() as stack:
             asked = {n: stack.enter_context(counters[n]()) for n, v in wanted.items()

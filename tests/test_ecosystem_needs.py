@@ -704,7 +704,7 @@ SINGLE = {
     "pjit": lambda m, faces: older_jit(m)(lambda x: x * 2)(X),
     "vector space": lambda m, faces: str(m.typeof(X).at_least_vspace()),
     "calls": lambda m, faces: str(
-        [getattr(faces.core.primitives, n).call_primitive for n in ("call_p", "jit_p", "add_p")]
+        [getattr(faces.core.primitives, n).call_primitive for n in ("jit_p", "add_p", "scan_p")]
     ),
     "devices in order": lambda m, faces: str(
         [d.id for d in formats(m)[0].sharding._addressable_device_assignment]

@@ -306,7 +306,7 @@ class ArrayImpl(Array):
         BufferError for a `dl_device` of no kind of ours, or another one where `copy` is False.
         """
         self._check_deleted()
-        buffer, where = self._buffer, self.signature.sharding
+        buffer, where = self._buffer, self._one_device()
         wanted = where.device if dl_device is None else buffers.dlpack_device(*dl_device)
         if copy is False and wanted != where.device:
             raise BufferError(
@@ -324,7 +324,13 @@ class ArrayImpl(Array):
         return memoryview(self._buffer)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return buffers.dlpack_kind(self.signature.sharding.device)
+        return buffers.dlpack_kind(self._one_device().device)
+
+    def _one_device(self) -> Any:
+        where = self.signature.sharding
+        if len(where._device_assignment) > 1:
+            raise BufferError(f"DLPack knows arrays on one device only; this one is on {where}.")
+        return where
 
     def __deepcopy__(self, memo) -> ArrayImpl:
         return self.__copy__()

@@ -1,5 +1,6 @@
 """`minijax.sharding`: where the parts of an array lie. Only re-exports."""
 
+from minijax.core.avals import ManualAxisType
 from minijax.lax.shard_map import Infer
 from minijax.runtime.mesh import (
     AbstractDevice,
@@ -19,7 +20,7 @@ from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 make_single_device_sharding = SingleDeviceSharding
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "PartitionSpec",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
     "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh",
     "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip

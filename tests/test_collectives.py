@@ -116,3 +116,16 @@ def test_programs_over_a_mesh_read_as_upstreams(name, check_vma):
         return str(m.make_jaxpr(f)(X))
 
     assert program(minijax) == program(jax)
+
+
+def test_manual_axis_types():
+    for j in (minijax, jax):
+        kind = j.sharding.ManualAxisType
+        assert kind(varying={"x"}) == kind(varying=frozenset({"x"})) != kind()
+        assert str(kind(varying={"x"}, reduced={"y"})) == (
+            "ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset(), "
+            "reduced=frozenset({'y'}))"
+        )
+        assert j.typeof(j.numpy.ones(2)).mat == kind()
+        with pytest.raises(ValueError, match="cannot have common mesh axes"):
+            kind(varying={"x"}, unreduced={"x"})

@@ -6,8 +6,9 @@ compare by identity, and a shape rule or a compiled program is found by one dict
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from minijax.core.memory import MemorySpace
 __all__ = [
     "AbstractToken",
     "AbstractValue",
+    "ManualAxisType",
     "ShapedArray",
     "abstract_token",
     "aval_makers",
@@ -60,6 +62,34 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
+
+
+class _Axes(NamedTuple):
+    varying: frozenset
+    unreduced: frozenset
+    reduced: frozenset
+
+
+class ManualAxisType(_Axes):
+    """Over which manual mesh axes a value varies, is a sum still to be taken, or was summed.
+
+    Types have the first of these only. ValueError for an axis in two of them.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+        made = super().__new__(cls, frozenset(varying), frozenset(unreduced), frozenset(reduced))
+        for first, second in itertools.combinations(cls._fields, 2):
+            if getattr(made, first) & getattr(made, second):
+                raise ValueError(
+                    f"{first} and {second} cannot have common mesh axes. Got {first}="
+                    f"{set(getattr(made, first))} and {second}={set(getattr(made, second))}"
+                )
+        return made
+
+    def __repr__(self) -> str:
+        return f"ManualAxisType({', '.join(f'{n}={getattr(self, n)!r}' for n in self._fields)})"
 
 
 def is_ref(aval: Any) -> bool:
@@ -105,6 +135,13 @@ class ShapedArray(AbstractValue):
     def sharding(self) -> Any:
         """How the type says that its dimensions are split over a mesh."""
         return ShapedArray.unsplit(self.ndim) if self.explicit is None else self.explicit
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """Over which manual mesh axes the value varies."""
+        return ManualAxisType(varying=self.vma)
+
+    mat = manual_axis_type
 
     def update(self, **changes) -> ShapedArray:
         """The same with some fields changed; of another shape it is split only if that says how."""

@@ -192,8 +192,8 @@ def custom_linear_solve(
         return trace_function(name, f, (tree,), avals)
 
     traced = trace("matvec", matvec)
-    _same_structure("matvec", traced.out_tree, tree)
     _same_shapes("matvec", traced.closed.out_avals, avals)
+    _same_structure("matvec", traced.out_tree, tree)
     solved = trace("solve", lambda b: solve(matvec, b))
     out_tree, aux_tree = _solution_trees(solved, tree, avals, has_aux, "solve")
     vecmat = back = None

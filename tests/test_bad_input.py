@@ -347,6 +347,10 @@ def raised(m, call):
     return None
 
 
+if jax.__version_info__ >= (0, 11):  # which raises another error
+    del CALLS["constraint without devices"]
+
+
 def test_there_are_enough():
     assert len(CALLS) >= 100, len(CALLS)
 

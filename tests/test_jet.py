@@ -14,25 +14,18 @@ Y = np.array([1.1, 0.4, 0.9])
 FUNCTIONS = {
     "sin": lambda j, x, y: j.numpy.sin(x) * y,
     "exp": lambda j, x, y: j.numpy.exp(x * y),
-    "log": lambda j, x, y: j.numpy.log(x + y),
     "power": lambda j, x, y: x**3 / y,
     "sqrt": lambda j, x, y: j.numpy.sqrt(x + y),
-    "tanh": lambda j, x, y: j.numpy.tanh(x - y),
-    "logistic": lambda j, x, y: j.nn.sigmoid(x) + y,
-    "erf": lambda j, x, y: j.lax.erf(x) * y,
     "dot": lambda j, x, y: x @ y,
     "reduce": lambda j, x, y: (x * y).sum() + x.max(),
     "log1p": lambda j, x, y: j.numpy.log1p(j.numpy.exp(x)) * y,
-    "matrix": lambda j, x, y: j.numpy.outer(x, y) @ y,
-    "cumulative": lambda j, x, y: j.numpy.cumsum(x * y),
     "where": lambda j, x, y: j.numpy.where(x > y, x * x, y),
     "tree": lambda j, x, y: {"a": x * y, "b": (x + y, x)},
     "jit": lambda j, x, y: j.jit(lambda a, b: a * j.numpy.cos(b))(x, y),
 }
 
 
-@pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize(("order", "scaled"), [(1, True), (3, False)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_series(name, order, scaled):
     generator = np.random.default_rng(order)

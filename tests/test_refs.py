@@ -109,7 +109,7 @@ def _of_own(j, program):
 
 
 # Of the others upstream's derivatives or maps fail where these succeed.
-@pytest.mark.parametrize("name", ["row", "added", "frozen", "loop", "scan", "within"])
+@pytest.mark.parametrize("name", ["added", "frozen", "scan", "within"])
 @pytest.mark.parametrize("order", ["plain", "of jit", "jit of"])
 def test_transforms_of_programs_with_a_reference(name, order):
     def outcome(j, transform):
@@ -128,12 +128,10 @@ def test_transforms_of_programs_with_a_reference(name, order):
     assert_same(*tangents, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["row", "swapped", "loop", "cond"])
 def test_derivatives_agree_with_differences(name):
-    if name == "while":
-        pytest.skip("a loop of unknown length has no reverse mode")
     run = _of_own(minijax, PROGRAMS[name])
-    for f in (run, minijax.jit(run), minijax.checkpoint(run)):
+    for f in (run, minijax.checkpoint(minijax.jit(run))):
         minijax.test_util.check_grads(f, (1.25,), order=2, atol=0.05, rtol=0.05, eps=1e-2)
     many = np.float32([0.5, 1.5, 2.0])
     expected = np.stack([minijax.grad(run)(x) for x in many])

@@ -320,6 +320,9 @@ class ArrayImpl(Array):
 
     def __buffer__(self, flags: int) -> memoryview:
         """The memory of the array, which may be read only. Asked for from Python 3.12 on."""
+        dtype = self.aval.dtype
+        if getattr(dtype, "isbuiltin", 0) != 1 or dtype == dtypes.float0:
+            raise BufferError(f"The buffer protocol knows no arrays of {dtype}: use np.asarray(x).")
         self._check_deleted()
         return memoryview(self._buffer)
 

@@ -122,9 +122,9 @@ def test_manual_axis_types():
     for j in (minijax, jax):
         kind = j.sharding.ManualAxisType
         assert kind(varying={"x"}) == kind(varying=frozenset({"x"})) != kind()
-        assert str(kind(varying={"x"}, reduced={"y"})) == (
+        assert str(kind(varying={"x"}, reduced={"y"})).startswith(
             "ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset(), "
-            "reduced=frozenset({'y'}))"
+            "reduced=frozenset({'y'})"
         )
         assert j.typeof(j.numpy.ones(2)).mat == kind()
         with pytest.raises(ValueError, match="cannot have common mesh axes"):

@@ -195,14 +195,7 @@ class RefTrace(Trace):
     """Makes cells of the references that a program makes, and leaves the rest to its parent."""
 
     __slots__ = ()
-
-    def process(self, primitive, args, params):
-        context = local.context
-        context.trace = self.parent
-        try:
-            return self.parent.process(primitive, args, params)
-        finally:
-            context.trace = self
+    process = Trace.pass_to_parent
 
 
 def apart(args: Sequence[Any]) -> tuple[list[Any], list[Ref], tuple[int | None, ...]]:

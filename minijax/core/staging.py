@@ -250,15 +250,6 @@ class PartialTrace(JaxprTrace):
             return primitive.rule_partial_eval(self, args, params)
         return self.record(primitive, args, params)
 
-    def pass_to_parent(self, primitive, args, params):
-        context = local.context
-        saved = context.trace
-        context.trace = self.parent
-        try:
-            return self.parent.process(primitive, args, params)
-        finally:
-            context.trace = saved
-
     def is_unknown(self, x: Any) -> bool:
         return type(x) is StagedTracer and x._trace is self
 

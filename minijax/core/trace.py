@@ -47,6 +47,16 @@ class Trace:
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must override the method `process`.")
 
+    def pass_to_parent(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        """Leave the primitive to the parent, which is current meanwhile."""
+        context = local.context
+        saved = context.trace
+        context.trace = self.parent
+        try:
+            return self.parent.process(primitive, args, params)
+        finally:
+            context.trace = saved
+
     def end(self) -> None:
         self.alive = False
 

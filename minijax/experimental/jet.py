@@ -46,7 +46,8 @@ def jet(
                 "several arguments."
             )
     order = orders.pop() if orders else 0
-    scales = [1 / math.factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
+    inverse, ones = [1 / math.factorial(k) for k in range(1, order + 1)], [1.0] * order
+    scales, shown = (inverse, ones) if factorial_scaled else (ones, inverse)
     trees = []
 
     def along(t):
@@ -65,10 +66,9 @@ def jet(
         along = _with_derivative(along)
     values, *derivatives = along(0.0)
     terms = [
-        [_term(d[place], x, 1 if factorial_scaled else scale) for d, scale in zip(
-            derivatives, [1 / math.factorial(k) for k in range(1, order + 1)], strict=True)]
+        [_term(d[place], x, scale) for d, scale in zip(derivatives, shown, strict=True)]
         for place, x in enumerate(values)
-    ]  # fmt: skip
+    ]
     tree = trees[-1]
     return tree.unflatten(values), tree.unflatten(terms)
 

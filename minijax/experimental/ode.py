@@ -150,8 +150,8 @@ def _backward(converted, rtol, atol, mxstep, hmax, saved, cts):
         """Of the state, its cotangent, and those of the time and the arguments, in -t."""
         y, y_bar, *_ = state
         dy, pull = vjp(converted, y, -minus_t, *args)
-        negated = tree_util.tree_map(jnp.negative, dy)
-        return (negated, *pull(y_bar))
+        y_dot, t_dot, *args_dot = pull(y_bar)
+        return tree_util.tree_map(jnp.negative, dy), y_dot, t_dot, tuple(args_dot)
 
     at = lambda tree, n: tree_util.tree_map(lambda x: x[n], tree)
     dot = lambda a, b: sum(
@@ -163,9 +163,8 @@ def _backward(converted, rtol, atol, mxstep, hmax, saved, cts):
         y_bar, t0_bar, args_bar = carry
         t_bar = dot(converted(at(ys, n), ts[n], *args), at(cts, n))
         start = (at(ys, n), y_bar, t0_bar - t_bar, args_bar)
-        adjoint_of = lambda state, minus_t, *args: _packed(adjoint(state, minus_t, *args))
         times = jnp.stack([-ts[n], -ts[n - 1]])
-        out = _solve(_Static(adjoint_of), rtol, atol, mxstep, hmax, start, times, *args)
+        out = _solve(adjoint, rtol, atol, mxstep, hmax, start, times, *args)
         _, y_bar, t0_bar, args_bar = at(out, 1)
         y_bar = tree_util.tree_map(jnp.add, y_bar, at(cts, n - 1))
         return (y_bar, t0_bar, args_bar), t_bar
@@ -174,22 +173,6 @@ def _backward(converted, rtol, atol, mxstep, hmax, saved, cts):
     first = (at(cts, -1), jnp.zeros((), ts.dtype), zeros)
     (y_bar, t0_bar, args_bar), rest = lax.scan(back, first, jnp.arange(len(ts) - 1, 0, -1))
     return (y_bar, jnp.concatenate([t0_bar[None], rest[::-1]]), *args_bar)
-
-
-def _packed(found: tuple) -> tuple:
-    return (found[0], found[1], found[2], tuple(found[3:]))
-
-
-class _Static:
-    """A function as a static argument: equal to nothing but itself."""
-
-    __slots__ = ("fun",)
-
-    def __init__(self, fun: Callable):
-        self.fun = fun
-
-    def __call__(self, *args):
-        return self.fun(*args)
 
 
 _odeint.defvjp(_forward, _backward)

@@ -137,9 +137,10 @@ _NOT_MAPPED = (
 _EVALUATED = "programs with references are made pure before they are lowered"
 
 
-def _shared_rules(primitive: Primitive, effect: str) -> None:
-    effects = frozenset([RefEffect(effect)])
-    primitive.effects_rule(lambda **params: effects)
+def _shared_rules(primitive: Primitive, effect: str | None) -> None:
+    if effect is not None:
+        effects = frozenset([RefEffect(effect)])
+        primitive.effects_rule(lambda **params: effects)
     primitive.lower(no_rule(_EVALUATED))
     primitive.transpose(no_rule("the values in a reference are differentiated where it is a cell"))
     primitive.jvp(no_rule(_NO_DERIVATIVE, Exception))
@@ -160,8 +161,7 @@ class _NewRef(Primitive):
 
 
 ref_p = _NewRef("new_ref")
-_shared_rules(ref_p, "Make")
-ref_p.effects_rule(lambda **params: frozenset())
+_shared_rules(ref_p, None)
 
 
 @ref_p.shape_rule
@@ -180,8 +180,7 @@ class _EmptyRef(Primitive):
 
 
 empty_ref_p = _EmptyRef("empty_ref")
-_shared_rules(empty_ref_p, "Make")
-empty_ref_p.effects_rule(lambda **params: frozenset())
+_shared_rules(empty_ref_p, None)
 
 
 @empty_ref_p.shape_rule

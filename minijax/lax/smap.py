@@ -6,7 +6,7 @@ May import the floors below and the rest of `lax`. It is `shard_map` with its sp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from minijax import tree_util
@@ -15,6 +15,7 @@ from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
 from minijax.lax.shard_map import Infer, chosen_mesh, shard_map
 from minijax.runtime.mesh import AxisType, PartitionSpec
+from minijax.transforms.arguments import named_after
 
 __all__ = ["smap"]
 
@@ -58,19 +59,12 @@ def smap(
             return _specs("out_axes", out_axes, tree, ranks, axis_name)
 
         call = shard_map(
-            _named(f, flat), in_specs=tuple(ins), out_specs=out_specs, axis_names={axis_name}
+            named_after(f, flat), in_specs=tuple(ins), out_specs=out_specs, axis_names={axis_name}
         )
         outs = call(*leaves)
         return results[-1][0].unflatten(outs)
 
-    return _named(f, mapped)
-
-
-def _named(f: Callable, made: Callable) -> Callable:
-    try:
-        return wraps(f)(made)
-    except Exception:  # what has no name or attributes
-        return made
+    return named_after(f, mapped)
 
 
 def _rank(x: Any) -> int:

@@ -18,6 +18,7 @@ from minijax.interpreters.mlir import (
     stablehlo,
 )
 from minijax.lax.foreign import ffi_call
+from minijax.lowering.module import layouts_text
 from minijax.runtime import foreign
 from minijax.runtime.foreign import include_dir, pycapsule
 
@@ -106,11 +107,7 @@ def _layouts(layouts: Sequence[Any] | None, avals: Sequence[Any], given: bool) -
         if given:
             return None
         layouts = [range(getattr(aval, "ndim", 0))[::-1] for aval in avals]
-    shown = [
-        f"dense<{list(order) if len(order) else ''}> : tensor<{len(order)}xindex>"
-        for order in layouts
-    ]
-    return ir.Attribute.parse(f"[{', '.join(shown)}]")
+    return ir.Attribute.parse(layouts_text(layouts))
 
 
 def ffi_lowering(

@@ -61,28 +61,22 @@ def lower_callback(
     if chained:
         operands = [b.tokens[effect], *operands]
         outs = [abstract_token, *outs]
-    extra = f"operand_layouts = {_layouts([x.aval for x in operands])}"
     results = b.custom_call(
         callback_target(b.platform),
         operands,
         outs,
         config=f"{{index = {index} : ui64}}",
         side_effect=not pure,
-        extra=f"{extra}, result_layouts = {_layouts(outs)}",
+        layouts=(_rows([x.aval for x in operands]), _rows(outs)),
     )
     if chained:
         b.tokens[effect] = results.pop(0)
     return results
 
 
-def _layouts(avals: Sequence[Any]) -> str:
-    """Rows last varying fastest, which is how NumPy lays arrays out."""
-    parts = []
-    for aval in avals:
-        rank = 0 if aval is abstract_token else physical(aval).ndim
-        order = "[" + ", ".join(map(str, reversed(range(rank)))) + "]" if rank else ""
-        parts.append(f"dense<{order}> : tensor<{rank}xindex>")
-    return "[" + ", ".join(parts) + "]"
+def _rows(avals: Sequence[Any]) -> list[range]:
+    """The layouts in which rows vary slowest, which is how NumPy lays arrays out."""
+    return [range(0 if a is abstract_token else physical(a).ndim)[::-1] for a in avals]
 
 
 def _received(value: Any, aval: ShapedArray) -> Any:

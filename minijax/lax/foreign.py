@@ -73,18 +73,6 @@ def _(
     b, *operands, target_name, has_side_effect, input_layouts, output_layouts,
     input_output_aliases, custom_call_api_version, legacy_backend_config, attributes, **params,
 ):  # fmt: skip
-    extra = [
-        f"operand_layouts = {_layouts(input_layouts)}",
-        f"result_layouts = {_layouts(output_layouts)}",
-    ]
-    if input_output_aliases:
-        shown = [
-            "#stablehlo.output_operand_alias<output_tuple_indices = "
-            f"[{out if len(b.outs) > 1 else ''}], operand_index = {index}, "
-            "operand_tuple_indices = []>"
-            for index, out in input_output_aliases
-        ]
-        extra.append(f"output_operand_aliases = [{', '.join(shown)}]")
     config = f'"{legacy_backend_config or ""}"'
     if custom_call_api_version == 4:
         config = _attribute({name: value.value for name, value in attributes})
@@ -95,15 +83,9 @@ def _(
         config=config,
         api_version=custom_call_api_version,
         side_effect=has_side_effect,
-        extra=", ".join(extra),
+        layouts=(input_layouts, output_layouts),
+        aliases=input_output_aliases,
     )
-
-
-def _layouts(layouts: Sequence[tuple[int, ...]]) -> str:
-    parts = [
-        f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>" for order in layouts
-    ]
-    return f"[{', '.join(parts)}]"
 
 
 # -- attributes -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
 
-__all__ = ["Builder", "Module", "Value", "i64_array", "lower_by"]
+__all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
 
 
 class Value:
@@ -43,6 +43,15 @@ class Value:
 def i64_array(items: Sequence[int]) -> str:
     """`array<i64: 0, 1>`, how dimension lists are written."""
     return f"array<i64: {', '.join(map(str, items))}>" if items else "array<i64>"
+
+
+def layouts_text(orders: Sequence[Sequence[int]]) -> str:
+    """The layouts of arrays as an attribute: dimensions from the one that varies fastest."""
+    parts = [
+        f"dense<{list(order) if len(order) else ''}> : tensor<{len(order)}xindex>"
+        for order in orders
+    ]
+    return f"[{', '.join(parts)}]"
 
 
 class Module:
@@ -327,9 +336,14 @@ class Builder:
         config: str = "",
         api_version: int = 4,
         side_effect: bool = False,
-        extra: str = "",
+        layouts: tuple[Sequence, Sequence] | None = None,
+        aliases: Sequence[tuple[int, int]] = (),
     ) -> list[Value]:
-        """A call of a registered target; `config` is a dictionary attribute for the typed FFI."""
+        """A call of a registered target; `config` is a dictionary attribute for the typed FFI.
+
+        `layouts` are those of the operands and of the results (see `layouts_text`), `aliases` pairs
+        of an operand and the result that takes its memory.
+        """
         parts = [
             f'call_target_name = "{target}"',
             f"api_version = {api_version} : i32",
@@ -337,8 +351,17 @@ class Builder:
         ]
         if config:
             parts.append(f"backend_config = {config}")
-        if extra:
-            parts.append(extra)
+        if layouts is not None:
+            for what, orders in zip(("operand", "result"), layouts, strict=True):
+                parts.append(f"{what}_layouts = {layouts_text(orders)}")
+        if aliases:
+            shown = [
+                "#stablehlo.output_operand_alias<output_tuple_indices = "
+                f"[{out if len(outs) > 1 else ''}], operand_index = {index}, "
+                "operand_tuple_indices = []>"
+                for index, out in aliases
+            ]
+            parts.append(f"output_operand_aliases = [{', '.join(shown)}]")
         return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts))
 
     def call(self, function: str, operands: Sequence[Value], outs: Sequence[Any]) -> list[Value]:

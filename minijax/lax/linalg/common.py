@@ -255,13 +255,12 @@ def widen(x: Any, rows: int, columns: int, before: int = 0) -> Any:
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def _layout(ndim: int, matrix: bool) -> str:
+def _layout(ndim: int, matrix: bool) -> list[int]:
     """Column-major for matrices, row-major for the axes in front of them, and for vectors."""
     order = list(range(ndim))[::-1]
     if matrix and ndim >= 2:
         order[0], order[1] = order[1], order[0]
-    values = "[" + ", ".join(map(str, order)) + "]" if order else ""
-    return f"dense<{values}> : tensor<{ndim}xindex>"
+    return order
 
 
 def _flag(value: Any) -> str:
@@ -306,22 +305,15 @@ def lapack(
     target = routine
     if not routine.endswith("_ffi"):
         target = f"lapack_{_PREFIX[dtype.name]}{routine}_ffi"
-    aliases = [
-        "#stablehlo.output_operand_alias<output_tuple_indices = "
-        f"[{place if len(outs) > 1 else ''}], operand_index = {index}, operand_tuple_indices = []>"
-        for place, index in enumerate(aliased)
-    ]
-    extra = [
-        f"{name} = [{', '.join([_layout(x.ndim, x.ndim - lead == 2) for x in avals])}]"
-        for name, avals in (
-            ("operand_layouts", [x.aval for x in operands]),
-            ("result_layouts", outs),
-        )
-    ]
-    if aliases:
-        extra.append(f"output_operand_aliases = [{', '.join(aliases)}]")
+    layouts = tuple(
+        [_layout(x.ndim, x.ndim - lead == 2) for x in avals]
+        for avals in ([x.aval for x in operands], outs)
+    )
     config = ", ".join([f"{name} = {_flag(value)}" for name, value in flags.items()])
-    return b.custom_call(target, operands, outs, config=f"{{{config}}}", extra=", ".join(extra))
+    aliases = [(index, place) for place, index in enumerate(aliased)]
+    return b.custom_call(
+        target, operands, outs, config=f"{{{config}}}", layouts=layouts, aliases=aliases
+    )
 
 
 def failed_is_nan(b: Any, ok: Any, x: Any) -> Any:

@@ -224,6 +224,21 @@ programs({
 })  # fmt: skip
 
 
+def _doubled(t, a, spec):
+    return t.m.shard_map(lambda a: a * 2, in_specs=spec, out_specs=spec)(a)
+
+
+programs(
+    {
+        "shard_map as typed": lambda t: _doubled(t, t.w, t.P("x", "y")),
+        "shard_map of other parts": lambda t: _doubled(t, t.w, t.P("y", "x")),
+        "shard_map of a whole array": lambda t: _doubled(t, t.plain, t.P("x", "y")),
+        "shard_map of NumPy": lambda t: t.m.jit(lambda: _doubled(t, A, t.P("x")))(),
+        "shard_map in part": lambda t: _mixed(t, lambda a: _doubled(t, a, t.P("y", "x"))),
+    }
+)
+
+
 def _mixed(t, f):
     kinds = (t.sharding.AxisType.Auto, t.sharding.AxisType.Explicit)
     mesh = t.m.make_mesh((4, 2), ("x", "y"), axis_types=kinds)

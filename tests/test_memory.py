@@ -65,6 +65,9 @@ BAD = {
     "no such kind": lambda j: _host(j).with_memory_kind("disk"),
     "sum of two memories": lambda j: _there(j) + j.numpy.asarray(X),
     "joined of two memories": lambda j: j.numpy.concatenate([_there(j), X]),
+    "in_shardings elsewhere": lambda j: j.jit(
+        lambda a: a, in_shardings=j.sharding.SingleDeviceSharding(j.devices()[0])
+    )(_there(j)),
 }
 
 

@@ -363,8 +363,9 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     devices, wanted = own._device_assignment, target._device_assignment
     if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
-    if own.device_set == target.device_set and own.memory_kind == target.memory_kind:
-        if own._device_assignment == wanted and target.is_equivalent_to(own, physical(aval).ndim):
+    same_devices = devices == wanted or own.device_set == target.device_set
+    if same_devices and own.memory_kind == target.memory_kind:
+        if devices == wanted and target.is_equivalent_to(own, physical(aval).ndim):
             return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
         if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
             return ArrayImpl(_resharded(value, target)._buffer, signature)

@@ -27,7 +27,7 @@ class Placement:
     `mesh` is None for one device; `outs` has None where XLA is to choose.
     """
 
-    __slots__ = ("args", "committed", "default", "devices", "mesh", "outs")
+    __slots__ = ("args", "committed", "default", "devices", "mesh", "outs", "ranks")
 
     def __init__(self, default: Any, committed: bool, mesh: Any):
         self.default = default  # of arguments that say nothing
@@ -35,6 +35,7 @@ class Placement:
         self.committed = committed
         self.mesh = mesh
         self.args: list[Any] = []
+        self.ranks: list[int] = []  # of the arguments
         self.outs: list[Any] = []
 
     @property
@@ -74,8 +75,8 @@ class Placement:
 
     def _by_name(self, hlo: Any, ndim: int) -> Any:
         """What the user would call a layout that XLA chose: as an argument that has it, if one."""
-        for where in dict.fromkeys(self.args):
-            if isinstance(where, NamedSharding) and len(where.spec) <= ndim and where.spec:
+        for where, rank in dict.fromkeys(zip(self.args, self.ranks, strict=True)):
+            if isinstance(where, NamedSharding) and rank == ndim and where.spec:
                 if where._to_xla_hlo_sharding(ndim) == hlo:
                     return where
         return named_of_hlo(hlo, self.mesh, ndim) or self.default
@@ -113,6 +114,7 @@ def place(
         _argument(found, index, signature, asked, names)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
     ]
+    found.ranks = [getattr(signature.aval, "ndim", 0) for signature in signatures]
     found.outs = asked_out
     if found.mesh is not None and found.mesh.explicit_axes:
         found.outs = [
@@ -197,6 +199,13 @@ def _argument(
     if asked is None:
         inside = found.spmd and len(own._device_assignment) > 1
         return own if inside or own == found.default else found.default
+    if signature.committed and own.memory_kind != asked.memory_kind:
+        raise ValueError(
+            "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got "
+            f"jit memory kind: {asked.memory_kind}, arg memory kind: {own.memory_kind} for "
+            f"arg type: {signature.aval.str_short()}: put it there with minijax.device_put, or "
+            "leave it out of in_shardings."
+        )
     ndim = signature.aval.ndim
     if (
         signature.committed

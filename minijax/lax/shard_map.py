@@ -468,16 +468,17 @@ def shard_map(
 
 
 def _check_types(mesh: Any, manual: frozenset, specs: Sequence[Any], avals: Sequence[Any]) -> None:
-    """ValueError unless what types say of how arguments are split is what `in_specs` say."""
+    """ValueError unless types say how arguments are split, and say what `in_specs` say."""
+    if not mesh.are_all_axes_explicit or not manual.issuperset(mesh.axis_names):
+        return
     for spec, aval in zip(specs, avals, strict=True):
-        where = getattr(aval, "explicit", None)
-        if where is None or NamedSharding(mesh, spec).explicit_part(aval.ndim) == where:
+        own, ndim = getattr(aval, "explicit", None), getattr(aval, "ndim", 0)
+        if NamedSharding(mesh, spec).explicit_part(ndim) == own:
             continue
-        if not manual.issuperset(mesh.axis_names):
-            continue
+        typed = P(*[None] * ndim) if own is None else own.spec
         raise ValueError(
             f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
-            f"{where.spec} for arg: {aval.str_short()}. `in_specs` is an optional argument so you "
+            f"{typed} for arg: {aval.str_short()}. `in_specs` is an optional argument so you "
             "can omit specifying it and shard_map will infer the in_specs from the arguments. If "
             "you want to reshard your inputs, you can use `minijax.reshard` on the arguments and "
             "then pass those args to shard_map."

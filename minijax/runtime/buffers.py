@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ class _Wide:
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
-        self.size = int(np.prod(shape))
+        self.size = math.prod(shape)
 
 
 _NARROW = {"int4": ("i4", "i8"), "uint4": ("ui4", "ui8"), "int2": ("i2", "i8"),

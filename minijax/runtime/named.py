@@ -6,7 +6,9 @@ partition of XLA's; `sdy` writes a sharding for Shardy, `spec_of` reads what XLA
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,9 +88,9 @@ class NamedSharding(Sharding):
     def _pieces(self, ndim: int) -> list[int]:
         """Into how many parts each dimension is split."""
         sizes = self.mesh.shape
-        return [int(np.prod([sizes[name] for name in part])) for part in self._parts(ndim)]
+        return [math.prod([sizes[name] for name in part]) for part in self._parts(ndim)]
 
-    @property
+    @functools.cached_property
     def is_fully_replicated(self) -> bool:
         return all(pieces == 1 for pieces in self._pieces(len(self.spec)))
 
@@ -187,7 +189,7 @@ class NamedSharding(Sharding):
         names = self.mesh.axis_names
         used = [name for part in parts for name in part]
         rest = [name for name in names if name not in used]
-        copies = int(np.prod([self.mesh.shape[name] for name in rest]))
+        copies = math.prod([self.mesh.shape[name] for name in rest])
         order = [names.index(name) for name in [*used, *rest]]
         places = np.arange(self.mesh.size).reshape(self.mesh.axis_sizes).transpose(order)
         kinds = [xla_client.OpSharding.Type.REPLICATED] if copies > 1 else []
@@ -332,5 +334,7 @@ def named_of_hlo(hlo: Any, mesh: Mesh, ndim: int, memory_kind: str | None = None
         ]
         names = tuple(name for _, name in sorted(found, key=lambda pair: -pair[0]))
         parts.append(names or None)
+    while parts and parts[-1] is None:
+        parts.pop()
     sharding = NamedSharding(mesh, PartitionSpec(*parts), memory_kind)
     return sharding if sharding._pieces(ndim) == sizes[:ndim] else None

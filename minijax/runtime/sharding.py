@@ -5,6 +5,7 @@ The classes subclass jaxlib's C++ base class, which its buffers and executables 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from minijax.runtime import platforms
@@ -35,7 +36,7 @@ class Sharding(_jax.Sharding):
         process = next(iter(self.device_set)).client.process_index()
         return {device for device in self.device_set if device.process_index == process}
 
-    @property
+    @functools.cached_property
     def is_fully_addressable(self) -> bool:
         return len(self.addressable_devices) == len(self.device_set)
 

@@ -37,6 +37,124 @@ class _Call:
     __slots__ = ("compiled", "mesh", "places", "specs")
 
 
+class _Pmapped:
+    """A function with what `pmap` was told of it, and the calls that were prepared."""
+
+    def __init__(self, fun, axis_name, in_axes, out_axes, static, devices, axis_size, donated):
+        self.fun, self.in_axes, self.out_axes = fun, in_axes, out_axes
+        self.name = "_internal_pmap_axis_name" if axis_name is None else axis_name
+        self.static, self.donated = static, donated
+        self.devices, self.axis_size = devices, axis_size
+        self.calls: dict[tuple, _Call] = {}
+        self.placed: dict[tuple, Callable] = {}  # for arguments that lie as they have to
+
+    def prepare(self, args: tuple, kwargs: dict) -> tuple[_Call, list[Any]]:
+        """The call for arguments like these, and their leaves."""
+        places = {n % len(args) for n in self.static} if args else set()
+        dynamic = tuple([x for n, x in enumerate(args) if n not in places])
+        fixed = tuple([(n, args[n]) for n in sorted(places)])
+        leaves, tree = tree_util.flatten((dynamic, kwargs))
+        avals = tuple([get_aval(x) for x in leaves])
+        key = (tree, fixed, tuple([(a.shape, a.ndim) for a in avals]), local.context.key)
+        try:
+            call = self.calls.get(key)
+        except TypeError:
+            raise ValueError(
+                f"Non-hashable static arguments are used in a pmapped function: "
+                f"{[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
+                "static_broadcasted_argnums."
+            ) from None
+        if call is None:
+            dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))
+            size = mapped_size("pmap", self.fun, tree, leaves, dims, self.axis_size)
+            dims = [d if d is None else d % a.ndim for d, a in zip(dims, avals, strict=True)]
+            call = self.calls[key] = self._prepared(size, dims, tree, fixed)
+        return call, leaves
+
+    def _axes_of(self, args: tuple, static: set[int]) -> Any:
+        """`in_axes` of the arguments that are not static."""
+        axes = self.in_axes
+        if not isinstance(axes, (tuple, list)):
+            return axes
+        if len(axes) != len(args):
+            raise ValueError(
+                f"pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got len(in_axes)={len(axes)}, "
+                f"len(args)={len(args)}"
+            )
+        return tuple([axis for n, axis in enumerate(axes) if n not in static])
+
+    def _prepared(self, size: int, dims: list, tree: Any, fixed: tuple) -> _Call:
+        out_trees: list[Any] = []
+        out_dims: list[list] = []
+
+        def part(*leaves):
+            """The function on the one element of each mapped argument that a device has."""
+            leaves = [
+                x if dim is None else squeeze(x, (dim,))
+                for x, dim in zip(leaves, dims, strict=True)
+            ]
+            dynamic, kwargs = tree.unflatten(leaves)
+            args = list(dynamic)
+            for number, value in fixed:
+                args.insert(number, value)
+            outs, out_tree = tree_util.flatten(self.fun(*args, **kwargs))
+            wanted = flat_axes("pmap out_axes", out_tree, self.out_axes)
+            ndims = [get_aval(x).ndim + 1 for x in outs]
+            places = [_checked(d, n, self.fun) for d, n in zip(wanted, ndims, strict=True)]
+            out_trees.append(out_tree)
+            out_dims.append(places)
+            return [
+                x if dim is None else expand_dims(x, (dim,))
+                for x, dim in zip(outs, places, strict=True)
+            ]
+
+        call = _Call()
+        call.mesh = Mesh(np.array(_devices(size, *self.devices)), (self.name,))
+        call.specs = [_along(self.name, dim) for dim in dims]
+        call.places = [NamedSharding(call.mesh, spec) for spec in call.specs]
+
+        def whole(*leaves):
+            mapped = shard_map(
+                part,
+                mesh=call.mesh,
+                in_specs=tuple(call.specs),
+                out_specs=lambda: [_along(self.name, dim) for dim in out_dims[-1]],
+                check_vma=False,
+            )
+            results = mapped(*leaves)
+            return out_trees[-1].unflatten(results)
+
+        call.compiled = jit(
+            functools.wraps(self.fun)(whole),
+            in_shardings=tuple(call.places),
+            donate_argnums=self._donated_leaves(tree),
+        )
+        return call
+
+    def _donated_leaves(self, tree: Any) -> tuple[int, ...]:
+        numbers, first = [], 0
+        (children, _) = tree.children()
+        for n, child in enumerate(children.children()):
+            if n in self.donated:
+                numbers += range(first, first + child.num_leaves)
+            first += child.num_leaves
+        return tuple(numbers)
+
+    @boundary
+    def call(self, args: tuple, kwargs: dict) -> Any:
+        """The general way, which puts the arguments where they have to lie."""
+        call, leaves = self.prepare(args, kwargs)
+        if local.context.trace is eval_trace and not any(isinstance(x, Tracer) for x in leaves):
+            put = [put_array(x, place) for x, place in zip(leaves, call.places, strict=True)]
+            if not (kwargs or self.static) and all(a is b for a, b in zip(args, put, strict=False)):
+                if len(args) == len(put):  # each of them an array
+                    key = (local.context.key, *[a.signature for a in args])
+                    self.placed[key] = call.compiled
+            leaves = put
+        return call.compiled(*leaves)
+
+
 def pmap(
     fun: Callable,
     axis_name: Hashable | None = None,
@@ -61,56 +179,12 @@ def pmap(
     differ, or are more than there are devices.
     """
     check_callable(fun)
-    static = frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums))
-    donated = frozenset(as_ints("donate_argnums", donate_argnums))
-    name = "_internal_pmap_axis_name" if axis_name is None else axis_name
-    calls: dict[tuple, _Call] = {}
-    placed: dict[tuple, Callable] = {}  # for arguments that lie as they have to
-
-    def prepare(args, kwargs):
-        places = {n % len(args) for n in static} if args else set()
-        dynamic = tuple([x for n, x in enumerate(args) if n not in places])
-        fixed = tuple([(n, args[n]) for n in sorted(places)])
-        axes = in_axes
-        if isinstance(axes, (tuple, list)):
-            if len(axes) != len(args):
-                raise ValueError(
-                    f"pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-                    f"positional arguments passed to the function, but got len(in_axes)={len(axes)}, "
-                    f"len(args)={len(args)}"
-                )
-            axes = tuple([axis for n, axis in enumerate(axes) if n not in places])
-        leaves, tree = tree_util.flatten((dynamic, kwargs))
-        avals = tuple([get_aval(x) for x in leaves])
-        key = (tree, fixed, tuple([(a.shape, a.ndim) for a in avals]), local.context.key)
-        try:
-            call = calls.get(key)
-        except TypeError:
-            raise ValueError(
-                f"Non-hashable static arguments are used in a pmapped function: "
-                f"{[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
-                "static_broadcasted_argnums."
-            ) from None
-        if call is None:
-            dims = flat_axes("pmap in_axes", tree, (axes, 0))
-            size = mapped_size("pmap", fun, tree, leaves, dims, axis_size)
-            dims = [d if d is None else d % a.ndim for d, a in zip(dims, avals, strict=True)]
-            call = calls[key] = _prepared(
-                fun, name, size, dims, out_axes, tree, fixed, _devices(size, devices, backend),
-                donated,
-            )  # fmt: skip
-        return call, leaves
-
-    @boundary
-    def general(args, kwargs):
-        call, leaves = prepare(args, kwargs)
-        if local.context.trace is eval_trace and not any(isinstance(x, Tracer) for x in leaves):
-            put = [put_array(x, place) for x, place in zip(leaves, call.places, strict=True)]
-            if not (kwargs or static) and all(a is b for a, b in zip(args, put, strict=False)):
-                if len(args) == len(put):  # each of them an array
-                    placed[(local.context.key, *[a.signature for a in args])] = call.compiled
-            leaves = put
-        return call.compiled(*leaves)
+    mapped = _Pmapped(
+        fun, axis_name, in_axes, out_axes,
+        frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums)),
+        (devices, backend), axis_size, frozenset(as_ints("donate_argnums", donate_argnums)),
+    )  # fmt: skip
+    placed = mapped.placed
 
     def parallel(*args, **kwargs):
         context = local.context
@@ -121,10 +195,10 @@ def pmap(
                 pass
             else:
                 return compiled(*args)
-        return general(args, kwargs)
+        return mapped.call(args, kwargs)
 
     def lower(*args, **kwargs):
-        call, leaves = prepare(args, kwargs)
+        call, leaves = mapped.prepare(args, kwargs)
         return call.compiled.lower(*leaves)
 
     try:
@@ -151,7 +225,9 @@ def _devices(size: int, devices: Sequence[Any] | None, backend: str | None) -> l
     return found[:size]
 
 
-def _checked(dim: int, ndim: int, fun: Callable) -> int:
+def _checked(dim: int | None, ndim: int, fun: Callable) -> int | None:
+    if dim is None:
+        return None
     if not -ndim <= dim < ndim:
         raise ValueError(
             f"pmap out_axes has {dim}, which is out of bounds for a result of {fun_name(fun)} that "
@@ -162,58 +238,3 @@ def _checked(dim: int, ndim: int, fun: Callable) -> int:
 
 def _along(name: Hashable, dim: int | None) -> PartitionSpec:
     return PartitionSpec() if dim is None else PartitionSpec(*[None] * dim, name)
-
-
-def _prepared(fun, name, size, dims, out_axes, tree, fixed, devices, donated) -> _Call:
-    out_trees, out_dims = [], []
-
-    def part(*leaves):
-        """The function on the one element of each mapped argument that a device has."""
-        leaves = [
-            x if dim is None else squeeze(x, (dim,)) for x, dim in zip(leaves, dims, strict=True)
-        ]
-        dynamic, kwargs = tree.unflatten(leaves)
-        args = list(dynamic)
-        for number, value in fixed:
-            args.insert(number, value)
-        outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
-        wanted = flat_axes("pmap out_axes", out_tree, out_axes)
-        ndims = [get_aval(x).ndim + 1 for x in outs]
-        places = [
-            d if d is None else _checked(d, n, fun) for d, n in zip(wanted, ndims, strict=True)
-        ]
-        out_trees.append(out_tree)
-        out_dims.append(places)
-        return [
-            x if dim is None else expand_dims(x, (dim,))
-            for x, dim in zip(outs, places, strict=True)
-        ]
-
-    call = _Call()
-    call.mesh = Mesh(np.array(devices), (name,))
-    call.specs = [_along(name, dim) for dim in dims]
-    call.places = [NamedSharding(call.mesh, spec) for spec in call.specs]
-
-    def whole(*leaves):
-        mapped = shard_map(
-            part,
-            mesh=call.mesh,
-            in_specs=tuple(call.specs),
-            out_specs=lambda: [_along(name, dim) for dim in out_dims[-1]],
-            check_vma=False,
-        )
-        results = mapped(*leaves)
-        return out_trees[-1].unflatten(results)
-
-    numbers, first = [], 0
-    (children, _) = tree.children()
-    for n, child in enumerate(children.children()):
-        if n in donated:
-            numbers += range(first, first + child.num_leaves)
-        first += child.num_leaves
-    call.compiled = jit(
-        functools.wraps(fun)(whole),
-        in_shardings=tuple(call.places),
-        donate_argnums=tuple(numbers),
-    )
-    return call

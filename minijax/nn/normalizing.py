@@ -16,6 +16,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.numpy.promotion import axes_of, axis_of, check_arraylike, promote_dtypes_inexact
+from minijax.numpy.reductions import names_of
 from minijax.transforms.library import library
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
@@ -48,15 +49,18 @@ def logsumexp(
         a = jnp.where(where, a, 0)
     if b is not None:
         a = jnp.where(b != 0, a, -np.inf)
-    axes = axes_of(axis, a.ndim)
+    names, rest = names_of(axis)
+    axes = axes_of(rest, a.ndim)
     sizes = lax.real(a) if dtypes.issubdtype(a.dtype, np.complexfloating) else a
-    top = jnp.max(sizes, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
+    sizes = lax.stop_gradient(sizes) if names else sizes  # a maximum over devices has no derivative
+    every = (*axes, *names)
+    top = jnp.max(sizes, axis=every, keepdims=keepdims, where=where, initial=-np.inf)
     top = lax.stop_gradient(lax.select(lax.is_finite(top), top, lax.full_like(top, 0)))
     wide = top if keepdims else jnp.expand_dims(top, axes)
     terms = lax.exp(lax.sub(a, wide.astype(a.dtype)))
     if b is not None:
         terms = lax.mul(terms, jnp.broadcast_to(b, terms.shape))
-    total = jnp.sum(terms, axis=axes, keepdims=keepdims, where=where)
+    total = jnp.sum(terms, axis=every, keepdims=keepdims, where=where)
     sign = lax.stop_gradient(lax.sign(total))
     if return_sign or not dtypes.issubdtype(total.dtype, np.complexfloating):
         total = lax.abs(total)
@@ -88,8 +92,10 @@ def logmeanexp(
 
 def _exponentials(x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
     """x less its maximum along axes, the exponentials of that, and their sum."""
-    axes = axes_of(axis, np.ndim(x))
-    top = jnp.max(x, axis=axes, where=where, initial=-np.inf, keepdims=True)
+    names, rest = names_of(axis)
+    axes = (*axes_of(rest, np.ndim(x)), *names)
+    sizes = lax.stop_gradient(x) if names else x
+    top = jnp.max(sizes, axis=axes, where=where, initial=-np.inf, keepdims=True)
     if where is not None:
         x = jnp.where(where, x, -np.inf)
     shifted = x - lax.stop_gradient(top)

@@ -122,8 +122,9 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     if not _inexact(a):
         return reductions.mean(a, axis, dtype, out, keepdims, where=where)
     dtype = as_dtype(dtype, "nanmean") or a.aval.dtype
-    axes = axes_of(axis, a.aval.ndim)
-    count = reductions.count_of(a, axes, _not_nan(a, where), dtype, keepdims)
+    names, rest = reductions.names_of(axis)
+    axes = axes_of(rest, a.aval.ndim)
+    count = reductions.count_of(a, axes, _not_nan(a, where), dtype, keepdims, names)
     total = nansum(a, axis, dtype, None, keepdims, where=where)
     return div_p.bind(total, count)
 
@@ -138,9 +139,11 @@ def nanvar(
     working, result = reductions._var_dtypes("nanvar", a, as_dtype(dtype, "nanvar"))
     a = converted(a, working)
     where = _not_nan(a, reductions.mask_of("nanvar", where))
+    names, axis = reductions.names_of(axis)
     axes = axes_of(axis, a.aval.ndim)
+    every = (*axes, *names)
     if mean is None:
-        mean = nanmean(a, axes, working, keepdims=True, where=where)
+        mean = nanmean(a, every, working, keepdims=True, where=where)
     centered = sub_p.bind(*promote_shapes("nanvar", a, converted(mean, working)))
     centered = choose_where(where, centered, number_like(centered, 0))
     if working.kind == "c":
@@ -148,9 +151,9 @@ def nanvar(
     else:
         squared = arithmetic.square(centered)
     working = dtypes.to_real_dtype(working)
-    count = reductions.count_of(a, axes, where, working, keepdims)
+    count = reductions.count_of(a, axes, where, working, keepdims, names)
     freedom = sub_p.bind(count, converted(ddof, working))
-    total = reductions.sum(squared, axes, working, keepdims=keepdims)
+    total = reductions.sum(squared, every, working, keepdims=keepdims)
     enough = compare.gt_p.bind(freedom, number_like(freedom, 0))
     found = div_p.bind(total, freedom)
     return converted(choose_where(enough, found, number_like(found, np.nan)), result)

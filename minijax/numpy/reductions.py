@@ -1,8 +1,9 @@
 """Reductions: sum, prod, min, max, all, any, argmin, argmax, mean, var, std, ptp.
 
 May import the floors below, `promotion`, `ufuncs`, `logic` and `selecting`. All take `axis` (an
-integer, several, or None for all), `keepdims`, and where NumPy has them `where` and `initial`. Those
-that skip NaN stand in `nan_reductions`.
+integer, several, or None for all), `keepdims`, and where NumPy has them `where` and `initial`. Sums,
+extremes and means also go over mapped axes, by their names: `axis=("batch", 0)`. Those that skip NaN
+stand in `nan_reductions`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from minijax.core.avals import get_aval
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.compare import and_p, or_p
+from minijax.lax.parallel import axis_size, pmax, pmin, psum
 from minijax.lax.reductions import (
     argmax_p,
     argmin_p,
@@ -54,12 +56,30 @@ __all__ = [
     "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
-_HALF = (dtypes.float16, dtypes.bfloat16)
+_HALF = (dtypes.float16, dtypes.BFLOAT16)
 
 
 def kept(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The result of a reduction, with the reduced axes put back at size one if asked for."""
     return expanded(x, axes) if keepdims and axes else x
+
+
+def names_of(axis: Any) -> tuple[tuple[str, ...], Any]:
+    """The mapped axes among `axis`, which collectives go over, and the rest of it."""
+    if isinstance(axis, str):
+        return (axis,), ()
+    if isinstance(axis, tuple):
+        names = tuple([one for one in axis if isinstance(one, str)])
+        return names, tuple([one for one in axis if not isinstance(one, str)]) if names else axis
+    return (), axis
+
+
+def _unnamed(name: str, axis: Any) -> None:
+    if names_of(axis)[0]:
+        raise NotImplementedError(
+            f"Named reductions not implemented for jnp.{name}(): got axis={axis!r}; gather the mapped "
+            "axis with lax.all_gather first."
+        )
 
 
 def wide(dtype: Any) -> Any:
@@ -99,6 +119,9 @@ def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Calla
     def body(a, axis, dtype, out, keepdims, initial, where, promote_integers):
         check_no_out(name, out)
         a = to_array(name, a)
+        if identity:
+            _unnamed(name, axis)
+        names, axis = names_of(axis)
         working, result = _sum_dtype(a, as_dtype(dtype, name), promote_integers)
         axes = axes_of(axis, a.aval.ndim)
         a = cast(a, working)
@@ -108,6 +131,7 @@ def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Calla
         truths = a.aval.dtype == dtypes.bool_  # asked for: their sum is "or", their product "and"
         total = (reduce_and_p if identity else reduce_or_p).bind(a, axes=axes) if truths else None
         total = reduce(a, axes) if total is None else total
+        total = psum(total, names) if names else total
         if initial is not None:
             join = (and_p if identity else or_p) if truths else combine
             total = join.bind(_initial(name, initial, working), total)
@@ -154,7 +178,9 @@ def prod(
 # -- least and greatest -----------------------------------------------------------------------
 
 
-def _extreme(name: str, reduce_p: Any, combine: Any, identity: Callable) -> Callable:
+def _extreme(
+    name: str, reduce_p: Any, over: Callable, combine: Any, identity: Callable
+) -> Callable:
     def body(a, axis, out, keepdims, initial, where):
         check_no_out(name, out)
         a = to_array(name, a)
@@ -166,6 +192,7 @@ def _extreme(name: str, reduce_p: Any, combine: Any, identity: Callable) -> Call
         a = converted(a, a.aval.dtype)
         if where is not None:
             a = choose_where(mask_of(name, where), a, identity(a.aval.dtype))
+        names, axis = names_of(axis)
         axes = axes_of(axis, a.aval.ndim)
         sizes = a.aval.shape
         if initial is None and not a.aval.size and not np.prod([sizes[i] for i in axes]):
@@ -174,6 +201,7 @@ def _extreme(name: str, reduce_p: Any, combine: Any, identity: Callable) -> Call
                 f"is {sizes} and axis is {axis}; give 'initial'."
             )
         found = reduce_p.bind(a, axes=axes)
+        found = over(found, names) if names else found
         if initial is not None:
             found = combine.bind(_initial(name, initial, a.aval.dtype), found)
         return kept(found, axes, keepdims)
@@ -181,8 +209,8 @@ def _extreme(name: str, reduce_p: Any, combine: Any, identity: Callable) -> Call
     return body
 
 
-_max = _extreme("max", reduce_max_p, max_p, least)
-_min = _extreme("min", reduce_min_p, min_p, greatest)
+_max = _extreme("max", reduce_max_p, pmax, max_p, least)
+_min = _extreme("min", reduce_min_p, pmin, min_p, greatest)
 
 
 @library(static=("axis", "out", "keepdims"))
@@ -214,6 +242,7 @@ def ptp(a, axis=None, out=None, keepdims=False):
 def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable:
     def body(a, axis, out, keepdims, where):
         check_no_out(name, out)
+        _unnamed(name, axis)
         a = truth(to_array(name, a))
         a = converted(a, dtypes.bool_)
         if where is not None:
@@ -283,17 +312,24 @@ def argmin(a, axis=None, out=None, keepdims=None):
 # -- mean and variance ------------------------------------------------------------------------
 
 
-def count_of(a: Any, axes: tuple[int, ...], where: Any, dtype: Any, keepdims: bool = False) -> Any:
+def count_of(
+    a: Any,
+    axes: tuple[int, ...],
+    where: Any,
+    dtype: Any,
+    keepdims: bool = False,
+    names: tuple[str, ...] = (),
+) -> Any:
     """How many elements go into each result: a number, or an array where there is a mask."""
     sizes = a.aval.shape
     if where is None:
-        total = 1
+        total = axis_size(names) if names else 1
         for axis in axes:
             total *= sizes[axis]
         return total
     counted = broadcast_to_shape(where, broadcast_shapes(np.shape(where), sizes))
-    out = sum(converted(counted, dtypes.int_()), axes, dtype=dtype, keepdims=keepdims)
-    return out
+    counted = converted(counted, dtypes.int_())
+    return sum(counted, (*axes, *names), dtype=dtype, keepdims=keepdims)
 
 
 @library(static=("axis", "dtype", "out", "keepdims"))
@@ -306,9 +342,10 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     working = wide(result) if dtype is None else dtype
     where = mask_of("mean", where)
     where = None if where is None else broadcast_to(where, a.aval.shape)
-    axes = axes_of(axis, a.aval.ndim)
+    names, rest = names_of(axis)
+    axes = axes_of(rest, a.aval.ndim)
     total = sum(a, axis, working, None, keepdims, where=where)
-    count = count_of(a, axes, where, working, keepdims)
+    count = count_of(a, axes, where, working, keepdims, names)
     return converted(div_p.bind(total, converted(count, working)), result)
 
 
@@ -343,18 +380,20 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
         ddof = correction
     where = mask_of(name, where)
     working, result = _var_dtypes(name, a, as_dtype(dtype, name))
+    names, axis = names_of(axis)
     axes = axes_of(axis, a.aval.ndim)
+    every = (*axes, *names)
     a = converted(a, working)
     if mean_ is None:
-        mean_ = mean(a, axes, working, keepdims=True, where=where)
+        mean_ = mean(a, every, working, keepdims=True, where=where)
     centered = sub_p.bind(*promote_shapes(name, a, converted(mean_, working)))
     if working.kind == "c":
         squared = arithmetic.real(mul_p.bind(centered, arithmetic.conj(centered)))
     else:
         squared = arithmetic.square(centered)
     working = squared.aval.dtype
-    total = sum(squared, axes, working, keepdims=keepdims, where=where)
-    count = count_of(a, axes, where, working, keepdims)
+    total = sum(squared, every, working, keepdims=keepdims, where=where)
+    count = count_of(a, axes, where, working, keepdims, names)
     if isinstance(count, int) and isinstance(ddof, (int, float)):
         freedom = converted(count - ddof, working)
         out = div_p.bind(total, freedom)

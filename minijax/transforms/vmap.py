@@ -105,7 +105,7 @@ def vmap(
         wanted = flat_axes("vmap out_axes", tree, out_axes) if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
             if dim is not None and out is None:
-                _refuse_unmapped(fun, index, dim, tree, wholes)
+                _refuse_unmapped(fun, axis_name, index, dim, tree, wholes)
         results = [
             x if out is None else as_result(_at(x, dim, out, size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
@@ -156,14 +156,17 @@ def _check_results(outs: Sequence[Any]) -> None:
             )
 
 
-def _refuse_unmapped(fun: Callable, index: int, dim: int, tree: Any, wholes: Any) -> None:
+def _refuse_unmapped(
+    fun: Callable, axis_name: Any, index: int, dim: int, tree: Any, wholes: Any
+) -> None:
     """ValueError for a result that depends on the mapped axis where `out_axes` has None."""
     path = ""
     if wholes is None:
         paths = tree_util.generate_key_paths(tree.unflatten([0] * tree.num_leaves))
         path = tree_util.keystr(list(paths)[index][0])
+    named = "" if axis_name is None else f" (axis_name={axis_name})"
     raise ValueError(
-        f"vmap has mapped output but out_axes is None: at vmap out_axes{path}, got axis spec None "
+        f"vmap has mapped output{named} but out_axes is None: at vmap out_axes{path}, got axis spec None "
         f"but output was batched on axis {dim}. What {fun_name(fun)} gives there depends on the "
         "mapped axis: give an axis in out_axes, or reduce over it."
     )

@@ -16,7 +16,7 @@ def start():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    flags = f"--xla_force_host_platform_device_count={DEVICES}"
+    flags = f"--xla_force_host_platform_device_count={DEVICES} {os.environ.get('XLA_FLAGS', '')}"
     environment = {**os.environ, "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"}
     started = [
         subprocess.Popen([sys.executable, __file__, str(n), str(port)], env=environment)

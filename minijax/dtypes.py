@@ -3,7 +3,7 @@
 Ground floor: imports NumPy, ml_dtypes, `config` and `errors`, nothing else.
 
 A dtype is an `np.dtype` or an `ExtendedDType` (random keys). The lower-case constants here
-(`float32`, `bfloat16`, `int4`, ...) are `np.dtype` objects, so they can be compared and looked up
+(`float32`, `int8`, `int4`, ...) are `np.dtype` objects, so they can be compared and looked up
 in tables. With 64-bit mode off, 64-bit dtypes become 32-bit ones: "canonical" means that here.
 
 Promotion follows JEP 9263: the least upper bound in a lattice whose nodes are the dtypes and three
@@ -93,7 +93,8 @@ float8_e4m3fnuz = np.dtype(ml_dtypes.float8_e4m3fnuz)
 float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
 float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
 float8_e8m0fnu = np.dtype(ml_dtypes.float8_e8m0fnu)
-bfloat16 = np.dtype(ml_dtypes.bfloat16)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+bfloat16 = ml_dtypes.bfloat16  # the type of its scalars: upstream's name, and no dtype there
 float16, float32, float64 = map(np.dtype, (np.float16, np.float32, np.float64))
 complex64, complex128 = map(np.dtype, (np.complex64, np.complex128))
 
@@ -104,7 +105,7 @@ _TINY_FLOATS = (
     float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
     float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
 )  # fmt: skip
-_FLOATS = (*_TINY_FLOATS, bfloat16, float16, float32, float64)
+_FLOATS = (*_TINY_FLOATS, BFLOAT16, float16, float32, float64)
 _COMPLEX = (complex64, complex128)
 _NUMERIC = (*_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX)
 _SUPPORTED = frozenset((bool_, *_NUMERIC, float0))
@@ -533,8 +534,8 @@ _STANDARD: dict[_Node, tuple[_Node, ...]] = {
     int32: (int64,),
     uint64: ("f*",),
     int64: ("f*",),
-    "f*": ("c*", bfloat16, float16, *_TINY_FLOATS),
-    bfloat16: (float32,),
+    "f*": ("c*", BFLOAT16, float16, *_TINY_FLOATS),
+    BFLOAT16: (float32,),
     float16: (float32,),
     float32: (float64, complex64),
     float64: (complex128,),

@@ -4,19 +4,25 @@ Each program is given the library, its `sharding` module and a mesh of 4 x 2 dev
 and shardings of the results must be upstream's. Prints a line of JSON for each program.
 """
 
+import contextlib
+import io
 import json
 import os
 import re
 import sys
 import traceback
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+)
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import jax
+import jax.experimental
 import numpy as np
 
 import minijax
+import minijax.experimental
 import minijax.sharding
 from tests.explicit import EXPLICIT, Split, types
 
@@ -268,6 +274,94 @@ programs({
     "pmap too many": lambda t: t.m.pmap(lambda a: a)(np.ones(9)),
     "pmap sizes": lambda t: t.m.pmap(lambda a, b: a)(np.ones(8), np.ones(4)),
 })  # fmt: skip
+
+# -- what a program tells while it runs, in order if it does so on one device -------------------------
+
+
+def _told(t, program, *, sorts=False):
+    """The result, and the bytes of what was printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        result = t.m.block_until_ready(program(t))
+        t.m.effects_barrier()
+    lines = out.getvalue().splitlines()
+    return result, t.jnp.asarray(list("\n".join(sorted(lines) if sorts else lines).encode()))
+
+
+def _printing(t, f, ins=("x", "y"), outs=("x", "y"), **options):
+    """An un-jitted shard_map of a function that prints."""
+    return _told(t, lambda t: t.mapped(lambda a: f(t, a), t.P(*ins), t.P(*outs), **options)(X))
+
+
+def _called(t, f, **options):
+    """A callback in a program over all devices: one of them makes the call, with the whole array."""
+    host = lambda a: (print(a.shape), np.asarray(a) * 2)[1]
+    call = lambda a: f(host, t.m.ShapeDtypeStruct(a.shape, a.dtype), a, **options)
+    return t.m.jit(call, out_shardings=t.named("x"))(t.put("x"))
+
+
+def _in_one(t, f):
+    """A function of an array over a mesh of one device."""
+    mesh = t.m.make_mesh((1,), ("x",))
+    return f(t.m.device_put(X, t.sharding.NamedSharding(mesh, t.P("x"))))
+
+
+def _made(t, f, types=None):
+    with t.m.set_mesh(t.m.make_mesh((4, 2), ("x", "y"), types and (types,) * 2)):
+        return f()
+
+
+programs({
+    "told by shard_map": lambda t: _printing(t, lambda t, a: (print(a), a * 2)[1]),
+    "told of sums": lambda t: _printing(
+        t, lambda t, a: (print(f"{t.lax.psum(a, 'x') + 1!r:>5}"), a)[1], outs=("x", "y")),
+    "told of numbers": lambda t: _printing(
+        t, lambda t, a: (print(a.sum(), t.lax.axis_index("y")), a)[1], check_vma=False),
+    "told twice": lambda t: _printing(t, lambda t, a: (print(a), print(a), a)[2]),
+    "told under jit": lambda t: _told(t, lambda t: t.m.jit(t.mapped(
+        lambda a: (print(a), a)[1], t.P("x"), t.P("x")))(X)),
+    "shard_map by value": lambda t: t.mapped(
+        lambda a: a * 2 if t.lax.psum(a.sum(), "x") > 1 else a, t.P("x"), t.P("x"))(X),
+    "shard_map by unequal values": lambda t: t.mapped(
+        lambda a: a * 2 if a.sum() > 1 else a, t.P("x"), t.P("x"))(X),
+    "told by debug.print": lambda t: _told(t, lambda t: t.m.jit(
+        lambda a: (t.m.debug.print("{:.3f} {}", a[0, 1], a), a * 2)[1])(t.put("x", "y"))),
+    "told by scan": lambda t: _told(t, lambda t: t.m.jit(lambda a: t.lax.scan(
+        lambda c, r: (t.m.debug.print("{}", r), (c + r.sum(), c))[1], 0.0, a))(t.put("x"))),
+    "told by grad": lambda t: _told(t, lambda t: t.m.jit(t.m.grad(
+        lambda a: (t.m.debug.print("{}", a), (a**2).sum())[1]))(t.put("x"))),
+    "told by pure_callback": lambda t: _told(t, lambda t: _called(t, t.m.pure_callback)),
+    "told by io_callback": lambda t: _told(
+        t, lambda t: _called(t, t.m.experimental.io_callback, ordered=True)),
+    "told by another": lambda t: _told(t, lambda t: _called(
+        t, t.m.experimental.io_callback,
+        sharding=t.sharding.SingleDeviceSharding(t.m.devices()[3]))),
+    "told by parts": lambda t: _told(t, lambda t: t.mapped(lambda a: t.m.pure_callback(
+        lambda b: (print(b.shape), np.asarray(b) * 2)[1], t.m.ShapeDtypeStruct(a.shape, a.dtype),
+        a), t.P("x"), t.P("x"))(X), sorts=True),
+    "other order of devices": lambda t: t.put("x") + t.m.device_put(X, t.sharding.NamedSharding(
+        t.Mesh(t.mesh.devices[::-1], ("x", "y")), t.P("x"))),
+    "one device": lambda t: [_in_one(t, f) for f in (
+        lambda a: a * 2, lambda a: a.sum(), t.m.jit(lambda a: (a.T, a.sum(0))), t.m.grad(
+            lambda a: (a**2).sum()))],
+    "made in a mesh": lambda t: [_made(t, f) for f in (
+        lambda: t.jnp.ones((2, 3)), lambda: t.jnp.arange(3), lambda: t.jnp.arange(3.0, 9.0, 2),
+        lambda: t.jnp.array([1, 2]), lambda: t.jnp.asarray(X), lambda: t.jnp.asarray(X) + 1,
+        lambda: t.m.jit(lambda: t.jnp.zeros(3))(), lambda: t.m.device_put(1.0))],
+    "made in an Auto mesh": lambda t: [
+        _made(t, f, t.sharding.AxisType.Auto)
+        for f in (lambda: t.jnp.arange(3), lambda: t.jnp.asarray(X), lambda: t.jnp.ones(2))],
+    "other names": lambda t: _made(t, lambda: t.m.jit(lambda a: _renamed(t, a))(
+        t.m.sharding.reshard(X, t.P("x", "y")))),
+})  # fmt: skip
+
+
+def _renamed(t, a):
+    with t.sharding.use_abstract_mesh(t.sharding.AbstractMesh(
+        (8,), ("z",), (t.sharding.AxisType.Explicit,)
+    )):  # fmt: skip
+        return t.m.sharding.reshard(a, t.P("z", None)) * 2
+
 
 # -- collectives that XLA runs ---------------------------------------------------------------------
 

@@ -53,11 +53,58 @@ scipy.fft.idctn(jnp.ones((2, 2), int), axes=())
 scipy.stats.bernoulli.ppf(0, 0.3)
 jnp.asarray(P).__dlpack_device__()[0].name
 type(jnp.asarray(P).__dlpack__(dl_device=(1, 0))).__name__
+jnp.logaddexp(np.complex64([1, complex(0.5, np.nan), np.nan]), np.complex64([3.5 - 2j, 3, 1j]))
+jnp.logaddexp2(np.complex64(complex(-np.inf, 1)), np.complex64(complex(-np.inf, 2)))
+jnp.unique_values(w(2))
+jnp.unique(w(2.5), axis=0)
+jnp.union1d(w(2), 3)
+jnp.setdiff1d(w(2), I8)
+jnp.setxor1d(w(2), w(1))
+jnp.intersect1d(w(2), I8)
+jnp.sort(w(2))
+jnp.tril(w(2, (3, 3)))
+jnp.pad(w(2), 1)
+jnp.resize(w(2), 0)
+jnp.dot(2, 3)
+jnp.matmul(w(2), w(2))
+jnp.vecdot(w(2), P)
+jnp.inner(w(2.5), P)
+jnp.diag(w(2))
+jnp.diag(w(2, (3, 3)))
+jnp.diagflat(w(2))
+jnp.insert(w(2), 1, I8)
+jnp.cross(w(2), w(1))
+jnp.cross(w(2, 2), w(1, 2))
+jnp.round(w(2.55), 1)
+jnp.full_like(w(2), w(1))
+jnp.full_like(w(2), 1)
+jnp.from_dlpack(w(2))
+jnp.logical_and(w(2), w(0))
+jnp.logical_not(w(2))
+jnp.logical_not(jnp.asarray(2))
+jnp.isreal(w(2.5))
+jnp.hypot(w(2.5), w(2))
+jnp.hypot(jnp.asarray(2.0), 3)
+jnp.gcd(w(2), w(4))
+jnp.gcd(jnp.asarray(2), 4)
+jnp.pow(w(2), w(4))
+jnp.floor_divide(w(2.5), 2)
+jnp.deg2rad(w(2.5))
+jnp.sinc(w(2.5))
+jnp.heaviside(w(2.5), 1)
+jnp.logaddexp2(w(2.5), 1)
+nn.softplus(w(2))
+jnp.ones((3, 2))[np.zeros((0,), bool)]
+jnp.ones((3, 2))[np.zeros((3, 0), bool)]
+jnp.ones((0, 1))[jnp.zeros((0, 0), bool)]
+jnp.ones((3, 2)).at[np.zeros((0, 2), bool)].set(5)
 """.strip().splitlines()
 
 
 def _value(text, library):
-    names = {"jnp": library.numpy, "lax": library.lax, "scipy": library.scipy, "grad": library.grad}
+    names = {n: getattr(library, n) for n in ("lax", "scipy", "grad", "nn")}
+    names["jnp"] = jnp = library.numpy
+    names["w"] = lambda value, shape=3: jnp.broadcast_to(jnp.asarray(value), shape)  # weakly typed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eval(text, globals() | names)

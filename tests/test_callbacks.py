@@ -107,6 +107,35 @@ def test_pure_callback_under_vmap(method, compiled):
     assert ours[2] == theirs[2]
 
 
+@pytest.mark.parametrize("how", ["eager", "jit", "vmap"])
+def test_types_that_are_seen(how):
+    """A callback sees no weak types, but for one for debugging that is run at once."""
+
+    def run(m):
+        seen = []
+
+        def note(*args):
+            seen.append([getattr(x, "weak_type", False) for x in args])
+            return np.float32(0)
+
+        calls = (
+            lambda *xs: m.pure_callback(
+                note, like(m, np.float32(0)), *xs, vmap_method="sequential"
+            ),
+            lambda *xs: io_of(m)(note, like(m, np.float32(0)), *xs),
+            lambda *xs: m.debug.callback(lambda *ys: (note(*ys), None)[1], *xs),
+        )
+        for f in calls:
+            args = (1.0, m.numpy.array(2.0), m.numpy.float32(3), 4)
+            if how == "vmap":
+                f, args = m.vmap(f), [m.numpy.asarray(x)[None] for x in args]
+            (m.jit(f) if how == "jit" else f)(*args)
+            m.effects_barrier()
+        return seen
+
+    assert run(minijax) == run(jax)
+
+
 def test_pure_callback_with_a_rule_of_its_own():
     def run(m):
         @m.custom_jvp
@@ -253,6 +282,8 @@ PRINTS = {
         lambda x: m.lax.cond(x > 0, say(m, "a{}"), say(m, "b{}"), x))(X),
     "checkpoint": lambda m: m.grad(m.checkpoint(lambda x: m.numpy.sin(say(m)(x))))(np.float32(1)),
     "formats": lambda m: m.debug.print("{:.3f} {{}} {x!r:>5} {y}", np.float32(1.5), x="s", y=2),
+    "formats in jit": lambda m: m.jit(
+        lambda x: m.debug.print("{:.3f} {:>4d} {b!s} {x[1]}", x[0], 3, b=x > 1, x=x))(X),
     "no arguments": lambda m: m.debug.print("plain"),
     "trees": lambda m: m.debug.print("{y}", y={"a": "str", "b": [1.5, None]}),
     "static in jit": lambda m: m.jit(lambda x: m.debug.print("{} {}", "s", x))(X),

@@ -416,6 +416,70 @@ def _on_arrays(m, f):
     return lambda x: f(m.numpy.asarray(x))
 
 
+# -- which carried values have a tangent -----------------------------------------------------------
+
+
+def refusing(m):
+    """The identity; whoever differentiates it is refused."""
+    f = m.custom_jvp(lambda x: x)
+
+    @f.defjvp
+    def _(primals, tangents):
+        raise RuntimeError("refused")
+
+    return f
+
+
+def hiding(m):
+    """The identity, by its rule with no tangent at all."""
+    f = m.custom_jvp(lambda x: x)
+
+    def rule(primals, tangents):
+        aval = m.typeof(primals[0]).to_tangent_aval()
+        return primals[0], m.custom_derivatives.SymbolicZero(aval)
+
+    f.defjvp(rule, symbolic_zeros=True)
+    return f
+
+
+def _scanned(body):
+    return lambda m, x, y: m.lax.scan(lambda c, _: (body(m, *c), None), (x, y), None, length=3)[0]
+
+
+CARRIED = {
+    "not y": _scanned(lambda m, x, y: (x + refusing(m)(y), y + 1)),
+    "not y, of a branch": _scanned(lambda m, x, y: m.lax.cond(
+        x < 9, lambda: (x + refusing(m)(y), y + 1), lambda: (x, y))),
+    "not y, of a loop": _scanned(lambda m, x, y: m.lax.fori_loop(
+        0, 2, lambda i, c: (c[0] + refusing(m)(c[1]), c[1] + 1), (x, y))),
+    "not y, stopped": _scanned(
+        lambda m, x, y: (x + refusing(m)(y), y + m.lax.stop_gradient(x))),
+    "not y, hidden": _scanned(lambda m, x, y: (x + refusing(m)(y), y + hiding(m)(x))),
+    "not y, hidden in a loop": _scanned(lambda m, x, y: m.lax.fori_loop(
+        0, 2, lambda i, c: (c[0] + refusing(m)(c[1]), c[1] + hiding(m)(c[0])), (x, y))),
+    "y too": _scanned(lambda m, x, y: (x + refusing(m)(y), y + x)),
+    "a while loop": lambda m, x, y: m.lax.while_loop(
+        lambda c: c[0] < 9, lambda c: (c[0] + refusing(m)(c[1]), c[1] + hiding(m)(c[0])), (x, y)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_carried_tangents(name):
+    """A rule of a user's is asked only where there is a tangent."""
+
+    def run(m):
+        f = lambda x: CARRIED[name](m, x, m.numpy.float32(0.5))[0]
+        transforms = [lambda x: m.jvp(f, (x,), (x,)), m.jit(lambda x: m.jvp(f, (x,), (x,))[1])]
+        if name != "a while loop":
+            transforms += [m.grad(f), lambda x: m.vmap(m.grad(f))(m.numpy.ones(2) * x)]
+        try:
+            return [transform(m.numpy.float32(1.5)) for transform in transforms]
+        except RuntimeError as error:
+            return [str(error).startswith("refused")]
+
+    assert_same(run(minijax), run(jax))
+
+
 # -- errors ---------------------------------------------------------------------------------------
 
 ERRORS = {

@@ -658,6 +658,24 @@ def unmapped_results(m):
 
 
 @case
+def numbers_of_rules(m):
+    """A rule under `jvp` is given numbers as numbers, and what it makes of them stays one."""
+    seen = []
+
+    def rule(p, t):
+        seen.append(all(type(x) is float for x in (*p, *t)))
+        return p[0] ** 2, t[0] * 3
+
+    out = []
+    for symbolic in (False, True):
+        f = with_jvp(m, lambda x: x**2, rule, symbolic_zeros=symbolic)
+        for g in (f, lambda x: f(x) + 1, lambda x: x + 1, m.numpy.sin, m.jit(f), m.numpy.asarray):
+            pair = m.jvp(g, (2.0,), (3.0,))
+            out.append([(x, type(x) is float) for x in pair])
+    return out, seen
+
+
+@case
 def residuals_of_any_axis(m):
     """Residuals that are not mapped, or mapped over another axis than the first."""
     f = with_vjp(

@@ -12,7 +12,9 @@ import sys
 import traceback
 
 if __name__ == "__main__":
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    os.environ["XLA_FLAGS"] = (
+        f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    )
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import jax

@@ -1,5 +1,7 @@
 """The faces for libraries: extend, interpreters, api_util, ops, flatten_util, checkify, shardings."""
 
+import functools
+
 import jax
 import jax.extend.core
 import jax.flatten_util
@@ -178,6 +180,38 @@ def test_check_jaxpr():
     )
     with pytest.raises(extend.core.JaxprTypeError):
         extend.core.check_jaxpr(closed.jaxpr.replace(eqns=[wrong], outvars=[]))
+
+
+def test_functions_of_custom_calls():
+    """An interpreter of equations calls, or binds again, what a custom rule belongs to."""
+
+    def run(m):
+        def interpreted(closed, x, *, inline):
+            values = {closed.jaxpr.invars[0]: x}
+            for eqn in closed.jaxpr.eqns:
+                args = [v.val if hasattr(v, "val") else values[v] for v in eqn.invars]
+                params = dict(eqn.primitive.get_bind_params(eqn.params))
+                if inline and "subfuns" in params:
+                    outs = params["subfuns"][0].call_wrapped(*args)
+                else:
+                    outs = eqn.primitive.bind(*args, **params)
+                outs = outs if eqn.primitive.multiple_results else [outs]
+                values.update(zip(eqn.outvars, outs, strict=True))
+            return values[closed.jaxpr.outvars[0]]
+
+        ruled = m.custom_jvp(lambda x: m.numpy.sin(x) * 2)
+        ruled.defjvp(lambda p, t: (ruled(p[0]), t[0] * 5))
+        pulled = m.custom_vjp(lambda x: m.numpy.cos(x) * 2)
+        pulled.defvjp(lambda x: (pulled(x), x), lambda x, ct: (ct * 7,))
+        out = []
+        for f in (ruled, pulled):
+            closed = m.make_jaxpr(f)(1.5)
+            for inline in (False, True):
+                g = functools.partial(interpreted, closed, inline=inline)
+                out.append([g(1.5), m.jit(g)(1.5), m.grad(g)(1.5), m.vmap(g)(np.ones(2))])
+        return out
+
+    in_both(run)
 
 
 def test_rule_tables():
@@ -390,11 +424,15 @@ def test_mesh_of_one():
     assert run(minijax) == run(jax)
 
 
+X1 = np.ones((1, 3), np.float32)
+
+
 def test_pmap_of_one():
     def run(m):
         f = m.pmap(lambda x, y: m.lax.psum(x, "i") + y, axis_name="i", in_axes=(0, None))
         with pytest.raises(ValueError):
             m.pmap(lambda x: x)(np.ones((999, 2), np.float32))
-        return f(m.numpy.ones((1, 3)), 2.0)
+        ahead = m.pmap(lambda x, y: (x[0] * 2, y["a"])).lower((X1, None), {"a": X1}).compile()
+        return f(m.numpy.ones((1, 3)), 2.0), ahead((X1, None), {"a": X1})
 
     in_both(run)

@@ -5,6 +5,8 @@ import itertools
 import jax
 import jax.extend.core
 import jax.extend.mlir
+import jax.interpreters.ad
+import jax.interpreters.batching
 import jax.interpreters.mlir
 import numpy as np
 import pytest
@@ -14,11 +16,16 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 import minijax
 from minijax.extend import lowering
 from minijax.extend import mlir as our_portable
+from minijax.interpreters import ad as our_ad
+from minijax.interpreters import batching as our_batching
 from minijax.interpreters import mlir as our_mlir
 from tests.differential import assert_same
 
 MLIR = {jax: jax.interpreters.mlir, minijax: our_mlir}
 CORE = {jax: jax.extend.core, minijax: minijax.extend.core}
+CORE = {jax: jax.extend.core, minijax: minijax.extend.core}
+AD = {jax: jax.interpreters.ad, minijax: our_ad}
+BATCHING = {jax: jax.interpreters.batching, minijax: our_batching}
 _count = itertools.count()
 
 
@@ -125,6 +132,43 @@ def test_several_results_and_params():
 
         p = primitive(m, rule, shape, multiple=True)
         return m.jit(lambda x: p.bind(x, scale=3.0) + p.bind(x, scale=4.0))(X)
+
+    both(run)
+
+
+def test_what_rules_are_given():
+    """Rules from outside are given tuples, and the numbers of a `jvp` as numbers."""
+
+    def run(m):
+        seen = []
+        p = primitive(m, plain, lambda *xs: list(xs), multiple=True)
+        p.def_impl(lambda *xs: list(xs))
+
+        def note(*args):
+            seen.extend([type(x) is tuple, type(x) is list] for x in args)
+
+        def jvp(primals, tangents):
+            note(primals, tangents)
+            return p.bind(*primals), p.bind(*tangents)
+
+        def batch(args, dims):
+            note(args, dims)
+            return p.bind(*args), dims
+
+        def transpose(cts, *args):
+            note(cts)
+            return cts
+
+        AD[m].primitive_jvps[p] = jvp
+        AD[m].primitive_transposes[p] = transpose
+        BATCHING[m].primitive_batchers[p] = batch
+        (x,), (t,) = m.jvp(lambda x: p.bind(x), (1.0,), (2.0,))
+        grads = m.grad(lambda x, y: sum(p.bind(x, y)), (0, 1))(1.0, 2.0)
+        rows = m.vmap(lambda x, y: p.bind(x, y), (0, None))(X, 1.0)
+        kinds = [isinstance(x, float), isinstance(t, float)]  # upstream's is a kind of float
+        zero = AD[m].Zero(m.core.ShapedArray((2,), np.float32))
+        kept = m.vmap(lambda x: zero)(X)  # as the rule of a primitive that vmaps one may give it
+        return seen, kinds, float(x), float(t), grads, rows, type(kept) is AD[m].Zero
 
     both(run)
 

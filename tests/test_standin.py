@@ -117,6 +117,48 @@ assert jax.numpy.arange(2.0).dtype == "float64"
 """)
 
 
+def test_log_records():
+    """A program filters the records of upstream's loggers, and sets their levels."""
+    out = installed("""
+import logging
+import jax, jax.numpy as jnp
+class Shown(logging.Handler):
+    def emit(self, record):
+        print(record.name, record.levelname)
+logging.getLogger("jax").addHandler(Shown())
+logging.getLogger("jax").propagate = False
+def fails(x):
+    raise ValueError
+def attempt():
+    try:
+        jax.pure_callback(fails, jax.ShapeDtypeStruct((), "float32"), 1.0)
+    except Exception:
+        pass
+    with jax.log_compiles(True):
+        jax.jit(lambda x: x + 1)(1.0)
+    jax.debug.log("hello")
+attempt()
+logging.getLogger("jax").setLevel(logging.INFO)
+logging.getLogger("jax._src.callback").addFilter(lambda record: False)
+attempt()
+""")
+    compiled = [f"jax._src.{name} WARNING" for name in (
+        "dispatch", "interpreters.pxla", "dispatch", "dispatch"
+    )]  # fmt: skip
+    assert out.splitlines() == [
+        "jax._src.callback ERROR", *compiled, *compiled, "jax._src.debugging INFO"
+    ]  # fmt: skip
+
+
+def test_versions_and_types():
+    installed("""
+import jax, jax.lib, jaxlib, ml_dtypes, numpy as np
+assert jax.lib.__version__ == jaxlib.__version__
+assert jax.dtypes.bfloat16 is ml_dtypes.bfloat16 and jax.dtypes.bfloat16(2) == 2
+assert jax.numpy.ones(1, jax.dtypes.bfloat16).dtype == jax.dtypes.bfloat16
+""")
+
+
 def test_upstream_is_not_imported():
     installed("""
 import sys, warnings

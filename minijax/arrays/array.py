@@ -289,11 +289,9 @@ class ArrayImpl(Array):
             body = f"[], shape={self.shape}"
         else:
             body = np.array2string(self._value, separator=", ", prefix="Array(", suffix=",")
-        last = body.rfind("\n") + 1
-        gap = " "
-        if len(body) - last + len(suffix) + (6 if last == 0 else 0) + 1 > 80:
-            gap = "\n      "
-        return f"Array({body},{gap}{suffix}"
+        last = len(body) - (body.rfind("\n") + 1) + len(",")
+        wide = last + 1 + len(suffix) >= np.get_printoptions()["linewidth"]
+        return f"Array({body},{' ' * len('Array(') if wide else ' '}{suffix}"
 
     def __str__(self) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):

@@ -63,7 +63,10 @@ class Placement:
 
     def _chosen(self, ndims: Sequence[int], executable: Any) -> list[Any]:
         if not self.spmd:
-            return [self.default if where is None else where for where in self.outs]
+            return [
+                self._on_one(ndim) if where is None else where
+                for where, ndim in zip(self.outs, ndims, strict=True)
+            ]
         found = self.outs
         if any(where is None for where in found):
             hlos = executables.result_shardings(executable)
@@ -72,6 +75,14 @@ class Placement:
                 for where, hlo, ndim in zip(found, hlos, ndims, strict=True)
             ]
         return found
+
+    def _on_one(self, ndim: int) -> Any:
+        """Over a mesh of one device all layouts are one: that of an argument, if one has the rank."""
+        if self.mesh is not None:
+            for where, rank in zip(self.args, self.ranks, strict=True):
+                if isinstance(where, NamedSharding) and rank == ndim and where.spec:
+                    return where
+        return self.default
 
     def _by_name(self, hlo: Any, ndim: int) -> Any:
         """What the user would call a layout that XLA chose: as an argument that has it, if one."""
@@ -134,8 +145,12 @@ def _typed(mesh: Any, aval: Any) -> Any:
     """How a result lies whose type says so; None where axes of the mesh are left to XLA."""
     if not mesh.are_all_axes_explicit or not hasattr(aval, "shape"):
         return None
-    spec = [None] * aval.ndim if aval.explicit is None else aval.explicit.spec
-    return NamedSharding(mesh, meshes.PartitionSpec(*spec))
+    if aval.explicit is None:
+        return NamedSharding(mesh, meshes.PartitionSpec(*[None] * aval.ndim))
+    own = aval.explicit.mesh
+    if own.shape_tuple != mesh.shape_tuple:  # the same devices under other names
+        mesh = meshes.Mesh(mesh.devices.reshape(own.axis_sizes), own.axis_names, own.axis_types)
+    return NamedSharding(mesh, meshes.PartitionSpec(*aval.explicit.spec))
 
 
 def _called(index: int, signature: Signature, names: Sequence[str] | None) -> str:
@@ -149,7 +164,7 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
         for mesh in meshes_in(jaxpr):
             yield "a mesh", mesh
         context = local.context.mesh
-        if isinstance(context, meshes.Mesh) and context.size > 1:
+        if isinstance(context, meshes.Mesh) and context.size:
             yield "the mesh of set_mesh", context
 
 
@@ -176,18 +191,19 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
                 "Mesh, or set one with minijax.set_mesh(mesh)."
             )
     first, where = wants[0]
-    devices = where.device_set
+    devices, order = where.device_set, tuple(where._device_assignment)
     for other, another in wants:
-        if another is not where and another.device_set != devices:
+        if another is not where and (
+            another.device_set != devices or tuple(another._device_assignment) != order
+        ):
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got {first} on "
-                f"{sorted_ids(where)} and {other} on {sorted_ids(another)}. Move one of them with "
+                f"{device_ids(where)} and {other} on {device_ids(another)}. Move one of them with "
                 "minijax.device_put(x, device)."
             )
     for _, another in wants:
         if isinstance(another, NamedSharding) and isinstance(another.mesh, meshes.Mesh):
-            default = another if another.mesh.size == 1 else replicated(another.mesh)
-            return Placement(default, True, another.mesh)
+            return Placement(replicated(another.mesh), True, another.mesh)
     return Placement(where, True, None)
 
 
@@ -198,6 +214,8 @@ def _argument(
     own = signature.sharding
     if asked is None:
         inside = found.spmd and len(own._device_assignment) > 1
+        if found.mesh is not None and not found.spmd:
+            inside = isinstance(own, NamedSharding) and own.device_set == set(found.devices)
         return own if inside or own == found.default else found.default
     if signature.committed and own.memory_kind != asked.memory_kind:
         raise ValueError(
@@ -221,6 +239,6 @@ def _argument(
     return asked
 
 
-def sorted_ids(where: Any) -> str:
-    devices = sorted(where.device_set, key=lambda device: device.id)
+def device_ids(where: Any) -> str:
+    devices = where._device_assignment
     return f"device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"

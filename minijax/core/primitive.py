@@ -93,7 +93,7 @@ class Primitive:
     """
 
     __slots__ = (
-        "__weakref__", "_avals", "multiple_results", "name", "printed", "rule_batch",
+        "__weakref__", "_avals", "brought", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
         "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage",
         "rule_transpose", "rule_varying", "shown",
@@ -103,6 +103,7 @@ class Primitive:
         """`memoize=False` if params hold programs: results of the shape rule are then not kept."""
         self.name = name
         self.multiple_results = multiple_results
+        self.brought = False  # whether its rules are the user's: they see tuples, numbers as given
         self._avals: dict[tuple, Any] | None = {} if memoize else None
         self.printed: Callable[[dict], dict] | None = None  # the params that are shown
         self.shown: Callable[[Any, Any], str] | None = None  # a whole equation, by a printer
@@ -150,7 +151,7 @@ class Primitive:
             context.trace = saved
 
     def get_bind_params(self, params: dict) -> dict:
-        """The keyword arguments of `bind` for an equation with these params: the same."""
+        """The keyword arguments of `bind` for an equation with these params: mostly the same."""
         return params
 
     # Upstream's names of `shape_rule` and `impl`.

@@ -246,7 +246,7 @@ class _Printer:
     def notes(self, eqn: JaxprEqn) -> list[Any]:
         notes: list[Any] = []
         if self.options.source_info:
-            notes.append(_Note(_place(eqn)))
+            notes.append(_Note(source.summarize(eqn.source)))
         if self.options.name_stack:
             notes.append(_Note(f"[{eqn.scope}]"))
         return notes
@@ -323,16 +323,6 @@ def _count_uses(jaxpr: Jaxpr, rules: bool) -> dict[Jaxpr, tuple[int, str]]:
                     uses[each] = (count + 1, name)
                     todo.append(each)
     return uses
-
-
-def _place(eqn: JaxprEqn) -> str:
-    """`file:line:column (function)` of an equation."""
-    if eqn.source is None:
-        return source.summarize(None)
-    code, offset = eqn.source
-    positions = list(code.co_positions())
-    line, _, column, _ = positions[offset // 2] if offset // 2 < len(positions) else (0, 0, 0, 0)
-    return f"{code.co_filename}:{line}:{column} ({code.co_qualname})"
 
 
 # -- what `str` and `pretty_print` do -------------------------------------------------------------

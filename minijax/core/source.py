@@ -46,10 +46,12 @@ class Source(NamedTuple):
     offset: int
 
     @property
-    def line(self) -> int | None:
+    def position(self) -> tuple[int | None, int | None]:
+        """The line, from one, and the column, from zero."""
         positions = list(self.code.co_positions())
         index = self.offset // 2
-        return positions[index][0] if 0 <= index < len(positions) else None
+        line, _, column, _ = positions[index] if 0 <= index < len(positions) else (0, 0, 0, 0)
+        return line, column
 
 
 class NameStack(NamedTuple):
@@ -103,11 +105,12 @@ def capture(depth: int = 2) -> Source | None:
 
 
 def summarize(source: tuple[CodeType, int] | None) -> str:
-    """`file:line (function)`, or `<unknown>`."""
+    """`file:line:column (function)`, or `<unknown>`."""
     if source is None:
         return "<unknown>"
     source = Source(*source)
-    return f"{source.code.co_filename}:{source.line} ({source.code.co_qualname})"
+    line, column = source.position
+    return f"{source.code.co_filename}:{line}:{column} ({source.code.co_qualname})"
 
 
 @contextmanager

@@ -41,7 +41,16 @@ class StagedTracer(Tracer):
         self._var = var
 
     def __repr__(self) -> str:
+        values = self._trace.values
+        text = None if values is None else values.text(self)
+        return self.described() if text is None else text
+
+    def described(self) -> str:
         return f"JitTracer({self.aval.str_short()})"
+
+    def concrete(self) -> Any:
+        values = self._trace.values
+        return None if values is None else values.value(self)
 
     def origin(self) -> str:
         return self._trace.describe(self._var)
@@ -51,9 +60,12 @@ _LITERAL_TYPES = (bool, int, float, complex)
 
 
 class JaxprTrace(Trace):
-    """Records equations; values from outside become constants, numbers become literals."""
+    """Records equations; values from outside become constants, numbers become literals.
 
-    __slots__ = ("constants", "debug_info", "effects", "eqns", "in_vars")
+    `values`, if any, knows what tracers stand for: their text, and their value if it is one.
+    """
+
+    __slots__ = ("constants", "debug_info", "effects", "eqns", "in_vars", "values")
 
     def __init__(self, parent: Trace | None, debug_info: DebugInfo | None = None):
         super().__init__(parent)
@@ -62,6 +74,7 @@ class JaxprTrace(Trace):
         self.in_vars: list[Var] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.effects: set = set()
+        self.values: Any = None
 
     def new_arg(self, aval: AbstractValue) -> StagedTracer:
         var = Var(aval)
@@ -274,13 +287,18 @@ def trace_to_jaxpr(
     fun: Callable[..., Sequence[Any]],
     in_avals: Sequence[AbstractValue],
     debug_info: DebugInfo | None = None,
+    values: Any = None,
 ) -> ClosedJaxpr:
-    """Record `fun`, which takes and gives flat values. Constants may be tracers of outer traces."""
+    """Record `fun`, which takes and gives flat values. Constants may be tracers of outer traces.
+
+    `values` are what the tracers of an un-jitted function know of their values; see `JaxprTrace`.
+    """
     context = local.context
     if context.settings.no_tracing:
         _refuse(debug_info)
     saved, saved_source, saved_scope = context.trace, context.source, context.scope
     trace = JaxprTrace(saved, debug_info)
+    trace.values = values
     context.trace, context.source, context.scope = trace, None, ""
     try:
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])

@@ -6,6 +6,7 @@ from typing import Any
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, aval_makers, get_aval
+from minijax.core.trace import Tracer
 
 __all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
 
@@ -60,6 +61,15 @@ class ShapeDtypeStruct:
         """The same with some fields changed; others than its own are left out."""
         names = ShapeDtypeStruct.__slots__
         return _struct(*[changes.get(name, getattr(self, name)) for name in names])
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The type of an array, a number or another struct, with its sharding if it has been put."""
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        made = shape_struct(get_aval(x))
+        put = not isinstance(x, Tracer) and getattr(x, "committed", False)
+        return made.update(sharding=x.sharding) if put else made
 
     def _fields(self):
         return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref

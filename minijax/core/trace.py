@@ -92,7 +92,7 @@ def _report_leaks(ended: weakref.ref[Trace]) -> None:
         return
     tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x._trace is trace]
     if tracers:
-        shown = " ".join(f"{x!r}: {x.origin()}" for x in tracers[:5])
+        shown = " ".join(f"{x.described()}: {x.origin()}" for x in tracers[:5])
         raise Exception(
             f"Leaked trace {type(trace).__name__}. Leaked tracer(s): {shown} Something outside of "
             "the traced function (a global, an attribute, a closure, a list) keeps them: return "
@@ -158,11 +158,17 @@ class Tracer(Array):
     @property
     def sharding(self):
         raise AttributeError(
-            f"{type(self).__name__} has no concrete sharding: it is known once the program runs"
+            f"The 'sharding' attribute is not available on traced array with shape "
+            f"{self.aval.str_short()}: it is known once the program runs. What types say of it is in "
+            "minijax.typeof(x)."
         )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval.str_short()})"
+
+    def described(self) -> str:
+        """The tracer in messages: without values that would have to be computed for them."""
+        return repr(self)
 
     def origin(self) -> str:
         """One sentence on where this tracer comes from, for error messages."""
@@ -172,7 +178,7 @@ class Tracer(Array):
         if self.aval.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() "
-                f"or a.all(); got {self!r}."
+                f"or a.all(); got {self.described()}."
             )
         known = self.concrete()
         if known is not None:
@@ -190,7 +196,7 @@ class Tracer(Array):
     def __index__(self):
         if self.aval.ndim or self.aval.dtype.kind not in "iu":
             raise TypeError(
-                f"Only integer scalar arrays can be converted to a scalar index; got {self!r}."
+                f"Only integer scalar arrays can be converted to a scalar index; got {self.described()}."
             )
         known = self.concrete()
         if known is not None:
@@ -208,7 +214,7 @@ class Tracer(Array):
         if self.aval.ndim and kind in _REMEDIES:
             raise TypeError(
                 "Only scalar arrays can be converted to Python scalars; got "
-                f"arr.ndim={self.aval.ndim}: {self!r}. Index it first."
+                f"arr.ndim={self.aval.ndim}: {self.described()}. Index it first."
             )
         known = self.concrete()
         if known is not None:
@@ -288,7 +294,7 @@ def _conversion_message(tracer: Tracer, refused: str, seen: str, remedy: str) ->
     """The first words are upstream's: libraries' tests look for them."""
     shown = str(tracer.aval).replace("~", "")
     parts = (
-        f"{refused} traced array with shape {shown}: {tracer!r}.",
+        f"{refused} traced array with shape {shown}: {tracer.described()}.",
         seen,
         tracer.origin(),
         remedy,
@@ -301,7 +307,7 @@ def check_alive(tracer: Tracer) -> None:
     if not tracer._trace.alive:
         origin = tracer.origin()
         raise errors.UnexpectedTracerError(
-            f"A tracer was used after its transformation had ended (it leaked): {tracer!r}. "
+            f"A tracer was used after its transformation had ended (it leaked): {tracer.described()}. "
             + (origin + " " if origin else "")
             + "A function under jit, grad, vmap or another transformation may not store its "
             "values in globals, attributes or closures: return them instead. To find the place, "

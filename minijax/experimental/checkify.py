@@ -16,12 +16,13 @@ import numpy as np
 
 from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
+from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import ShapeDtypeStruct, abstract
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, eval_trace
 from minijax.lax.checks import JaxRuntimeError, check_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
 from minijax.runtime.mesh import PartitionSpec
@@ -170,7 +171,8 @@ class Error:
         check_error(self)
 
     def __repr__(self) -> str:
-        return f"Error({self._code})"
+        known = not any(isinstance(x, Tracer) for x in (self._code, *self._payloads))
+        return f"Error({self.get() if known else self._code})"
 
 
 tree_util.register_pytree_node(
@@ -190,7 +192,8 @@ def check_error(error: Error) -> None:
     """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it."""
     if not isinstance(error, Error):
         raise ValueError(f"check_error takes an Error, got {error!r} of type {type(error)}")
-    if not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error)):
+    known = not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error))
+    if known and (local.context.trace is eval_trace or np.ndim(error._code)):
         for _, _, message in error._failures():
             raise JaxRuntimeError(message)
         return

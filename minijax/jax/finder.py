@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 import minijax
-from minijax.jax import names, rooms
+from minijax.jax import logs, names, rooms
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -185,3 +185,4 @@ def install() -> None:
             "`python -m minijax.jax script.py`."
         )
     sys.meta_path.insert(0, Finder)
+    logs.forward()

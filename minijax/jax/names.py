@@ -25,7 +25,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "__version__": f"{_HERE}:API_VERSION",
         "__version_info__": f"{_HERE}:API_VERSION_INFO",
     },
-    "jax.lib": {},
+    "jax.lib": {"__version__": "minijax.runtime.versions:jaxlib_version_text"},
     "jax._src": {},
     "jax._src.ad_util": {
         "Zero": "minijax.transforms.tangents:Zero",

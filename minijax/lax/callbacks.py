@@ -38,11 +38,12 @@ _log = logging.getLogger("minijax")
 
 def lower_callback(
     b: Any, operands: Sequence[Any], run: Callable, *, effect: Any = None, pure: bool = False,
-    outs: Sequence[Any] | None = None,
+    outs: Sequence[Any] | None = None, sharding: Any = None,
 ) -> list[Any]:  # fmt: skip
     """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one.
 
-    Its results are those of the equation at hand unless `outs` says otherwise.
+    Its results are those of the equation at hand unless `outs` says otherwise. Of several devices,
+    one makes the call with whole arrays: the first, or that of `sharding`.
     """
     outs = list(b.outs if outs is None else outs)
     in_avals = [x.aval for x in operands]
@@ -68,10 +69,19 @@ def lower_callback(
         config=f"{{index = {index} : ui64}}",
         side_effect=not pure,
         layouts=(_rows([x.aval for x in operands]), _rows(outs)),
+        partition=_partition(module, sharding),
     )
     if chained:
         b.tokens[effect] = results.pop(0)
     return results
+
+
+def _partition(module: Any, sharding: Any) -> int | None:
+    """Which partition makes a call; None for the only one, and within shard_map, where all do."""
+    if len(module.devices) == 1 or module.manual is not None:
+        return None
+    (device, *_) = getattr(sharding, "_device_assignment", None) or module.devices
+    return module.devices.index(device) if device in module.devices else 0
 
 
 def _rows(avals: Sequence[Any]) -> list[range]:
@@ -84,11 +94,18 @@ def _received(value: Any, aval: ShapedArray) -> Any:
 
     Of random keys it sees the words.
     """
-    stored = physical(aval)
+    stored = physical(aval).strip_weak_type()
     value = np.asarray(value)
     if value.dtype != stored.dtype:
         value = value.view(stored.dtype) if value.dtype.kind == "V" else value.astype(stored.dtype)
     return array_from_numpy(value.reshape(stored.shape), stored)
+
+
+def _known(value: Any) -> Any:
+    """An operand of a call that is run at once, in the type that it has in a compiled one."""
+    array = concrete(value)
+    weak = getattr(array.aval, "weak_type", False)
+    return _received(array, array.aval) if weak else array
 
 
 def _results(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.ndarray]:
@@ -153,7 +170,7 @@ def _runner(name: str, callback: Callable, avals: Sequence[ShapedArray]) -> Call
 
 def _impl(name: str) -> Callable:
     def impl(*args, callback, result_avals, **params):
-        arrays = [concrete(x) for x in args]
+        arrays = [_known(x) for x in args]
         try:
             with set_trace(eval_trace):
                 values = _runner(name, callback, result_avals)(*arrays)
@@ -248,8 +265,9 @@ def _one_by_one(primitive, args, mapped, size, unroll, result_avals, params) -> 
 
 
 @pure_callback_p.lower
-def _(b, *operands, callback, result_avals, **params):
-    return lower_callback(b, operands, _runner("pure_callback", callback, result_avals), pure=True)
+def _(b, *operands, callback, result_avals, sharding, **params):
+    run = _runner("pure_callback", callback, result_avals)
+    return lower_callback(b, operands, run, pure=True, sharding=sharding)
 
 
 def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
@@ -352,9 +370,9 @@ def _(axis, args, dims, *, ordered, result_avals, **params):
 
 
 @io_callback_p.lower
-def _(b, *operands, callback, result_avals, ordered, **params):
+def _(b, *operands, callback, result_avals, ordered, sharding, **params):
     run = _runner("io_callback", callback, result_avals)
-    return lower_callback(b, operands, run, effect=_EFFECTS[ordered])
+    return lower_callback(b, operands, run, effect=_EFFECTS[ordered], sharding=sharding)
 
 
 def io_callback(

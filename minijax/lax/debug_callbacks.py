@@ -211,7 +211,7 @@ class _Formatter(string.Formatter):
         return "" if isinstance(value, Tracer) else super().format_field(value, format_spec)
 
     def convert_field(self, value, conversion):
-        return "" if isinstance(value, Tracer) else super().convert_field(value, conversion)
+        return value if isinstance(value, Tracer) else super().convert_field(value, conversion)
 
 
 _formatter = _Formatter()

@@ -34,7 +34,7 @@ __all__ = ["pmap"]
 class _Call:
     """A mapped call for arguments of one structure: the compiled function and how arguments lie."""
 
-    __slots__ = ("compiled", "mesh", "places", "specs")
+    __slots__ = ("compiled", "mesh", "places", "specs", "tree")
 
 
 class _Pmapped:
@@ -110,6 +110,7 @@ class _Pmapped:
             ]
 
         call = _Call()
+        call.tree = tree
         call.mesh = Mesh(np.array(_devices(size, *self.devices)), (self.name,))
         call.specs = [_along(self.name, dim) for dim in dims]
         call.places = [NamedSharding(call.mesh, spec) for spec in call.specs]
@@ -199,7 +200,7 @@ def pmap(
 
     def lower(*args, **kwargs):
         call, leaves = mapped.prepare(args, kwargs)
-        return call.compiled.lower(*leaves)
+        return call.compiled.lower(*leaves).called_with(call.tree)
 
     try:
         parallel = functools.wraps(fun)(parallel)

@@ -480,7 +480,7 @@ def _scaled(x: Any, scale: Any, contract: int) -> Any:
     split = (*x.shape[:contract], blocks, x.shape[contract] // blocks, *x.shape[contract + 1 :])
     scale = _spread(scale, split, tuple(d + (d > contract) for d in range(x.ndim)))
     scale = reshape_p.bind(scale, new_sizes=x.shape, dimensions=None, sharding=None)
-    return mul_p.bind(*[convert_element_type(v, dtypes.bfloat16) for v in (x, scale)])
+    return mul_p.bind(*[convert_element_type(v, dtypes.BFLOAT16) for v in (x, scale)])
 
 
 @scaled_dot_p.lower
@@ -524,7 +524,7 @@ def scaled_dot(
         batch = tuple(range(len(left) - 2))
         dimension_numbers = ((len(left) - 1,), (len(left) - 2,)), (batch, batch)
     numbers = canonical_dimension_numbers(dimension_numbers)
-    preferred = preferred_dtype("scaled_dot", preferred_element_type) or dtypes.bfloat16
+    preferred = preferred_dtype("scaled_dot", preferred_element_type) or dtypes.BFLOAT16
     (lc, rc), _ = numbers
     scales = [
         _ones(shape, contract[0]) if scale is None else scale

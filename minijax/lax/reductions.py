@@ -296,7 +296,7 @@ _BITS = {
     np.dtype(np.float32): np.dtype(np.int32),
     np.dtype(np.float64): np.dtype(np.int64),
     np.dtype(np.float16): np.dtype(np.int16),
-    dtypes.bfloat16: np.dtype(np.int16),
+    dtypes.BFLOAT16: np.dtype(np.int16),
 }
 
 

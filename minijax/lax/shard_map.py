@@ -24,8 +24,10 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.splits import parts_of
 from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import div
+from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
 from minijax.lax.shapes import reshape
 from minijax.lowering.module import Builder, Value
@@ -381,7 +383,7 @@ def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
 def chosen_mesh(mesh: Any) -> Any:
     found = mesh
     if found is None:
-        found = get_mesh()
+        found = get_mesh() if local.context.trace is eval_trace else get_abstract_mesh()
         found = get_abstract_mesh() if found.empty else found
     if not isinstance(found, (Mesh, AbstractMesh)):
         raise TypeError(f"shard_map requires a Mesh as its mesh argument; got {found!r}.")
@@ -450,8 +452,9 @@ def shard_map(
         key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
         found = traces.get(key)
         if found is None:
-            found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs)
-            if not found[1]:
+            values = _device_values(where, manual, ins, leaves, check_vma)
+            found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs, values)
+            if not found[1] and not (values and values.used):
                 traces[key] = found
         jaxpr, consts, outs, out_tree = found
         results = shard_map_p.bind(
@@ -514,7 +517,23 @@ def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
                 )
 
 
-def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs) -> tuple:
+def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
+    """What tracers know of their values where nothing else is being traced, nor is compiled."""
+    if (
+        local.context.trace is not eval_trace
+        or not isinstance(mesh, Mesh)
+        or not manual.issuperset(mesh.axis_names)
+        or any(isinstance(x, Tracer) for x in leaves)
+    ):
+        return None
+
+    def run(part, out_specs):
+        return shard_map(part, mesh=mesh, in_specs=tuple(ins), out_specs=out_specs, check_vma=check)
+
+    return DeviceValues(mesh, leaves, run)
+
+
+def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> tuple:
     trees = []
 
     def flat(*parts):
@@ -526,7 +545,8 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs) -> tuple:
         _part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
     ]
     with _within(mesh, manual, check):
-        closed = trace_to_jaxpr(flat, parts, debug_info("shard_map", f, in_tree))
+        info = debug_info("shard_map", f, in_tree)
+        closed = trace_to_jaxpr(flat, parts, info, values)
     closed, consts = close_over(closed, lambda c: True)
     (out_tree,) = trees
     if callable(out_specs):  # pmap knows them once the function has been traced

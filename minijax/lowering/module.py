@@ -62,6 +62,7 @@ class Module:
         self.platform = platform
         self.devices = devices  # one a partition
         self.meshes: dict[Any, str] = {}
+        self.own_meshes: dict[int | None, str] = {}  # of one partition; of all of them, None
         self.manual: Any = None  # the mesh of the shard_map that is being written
         self.channels = 0  # of collectives, numbered
         self.functions: list[str] = []
@@ -93,6 +94,16 @@ class Module:
         else:
             mesh = same
         return self.meshes[mesh]
+
+    def on_one(self, partition: int, count: int) -> str:
+        """The sharding of an operation with `count` results that one partition does for all."""
+        name = self.own_meshes.setdefault(partition, f"maximal_mesh_{partition}")
+        return f"#sdy.sharding_per_value<[{', '.join([f'<@{name}, []>'] * max(count, 1))}]>"
+
+    def on_all(self, ndim: int) -> str:
+        """The sharding of an array that every partition has whole."""
+        name = self.own_meshes.setdefault(None, "all_devices")
+        return f"<@{name}, [{', '.join(['{}'] * ndim)}]>"
 
     def sharding(self, where: Any, ndim: int, *, open_: bool = False) -> str:
         """A sharding of an array of this rank, as Shardy's dialect writes it."""
@@ -135,6 +146,10 @@ class Module:
     def text(self) -> str:
         attributes = f"mhlo.num_partitions = {len(self.devices)} : i32, mhlo.num_replicas = 1 : i32"
         meshes = [sdy_mesh(name, mesh, self.devices) for mesh, name in self.meshes.items()]
+        for partition, name in self.own_meshes.items():
+            one = f"[], device_ids=[{partition}]"
+            every = f'["all"={len(self.devices)}]'
+            meshes.append(f"sdy.mesh @{name} = <{every if partition is None else one}>")
         body = "\n".join([*meshes, *self.header, *reversed(self.functions)])
         return f"module @{self.name} attributes {{{attributes}}} {{\n{body}\n}}\n"
 
@@ -203,6 +218,7 @@ class Builder:
         outs: Sequence[Any],
         attributes: str = "",
         regions: Sequence[str] = (),
+        sharding: str = "",
     ) -> list[Value]:
         """One operation with any number of results, and with regions (see `region`)."""
         counter = self._counter
@@ -215,10 +231,11 @@ class Builder:
         result = f"%{count}" + (f":{len(outs)}" if len(outs) > 1 else "")
         properties = f" <{{{attributes}}}>" if attributes else ""
         bodies = " (" + ", ".join(regions) + ")" if regions else ""
+        where = f" {{sdy.sharding = {sharding}}}" if sharding else ""
         types = ", ".join([value.type for value in values])
         self.lines.append(
             (f"{result} = " if outs else "")
-            + f'"{name}"({", ".join([x.name for x in operands])}){properties}{bodies} : '
+            + f'"{name}"({", ".join([x.name for x in operands])}){properties}{bodies}{where} : '
             f"({', '.join([x.type for x in operands])}) -> ({types}){self.location}"
         )
         return values
@@ -338,11 +355,13 @@ class Builder:
         side_effect: bool = False,
         layouts: tuple[Sequence, Sequence] | None = None,
         aliases: Sequence[tuple[int, int]] = (),
+        partition: int | None = None,
     ) -> list[Value]:
         """A call of a registered target; `config` is a dictionary attribute for the typed FFI.
 
         `layouts` are those of the operands and of the results (see `layouts_text`), `aliases` pairs
-        of an operand and the result that takes its memory.
+        of an operand and the result that takes its memory. `partition` is the one that makes the
+        call, where not all of them do.
         """
         parts = [
             f'call_target_name = "{target}"',
@@ -362,7 +381,11 @@ class Builder:
                 for index, out in aliases
             ]
             parts.append(f"output_operand_aliases = [{', '.join(shown)}]")
-        return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts))
+        if partition is None:
+            return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts))
+        where = self.module.on_one(partition, len(outs))
+        results = self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), where)
+        return [self.whole(x) for x in results]
 
     def call(self, function: str, operands: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         return self.op_n("func.call", operands, outs, f"callee = @{function}")
@@ -424,6 +447,13 @@ class Builder:
         """The value, which the partitioner is to split as a sharding says; further if `open_`."""
         shown = self.module.sharding(where, physical(x.aval).ndim, open_=open_)
         return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])
+
+    def whole(self, x: Value) -> Value:
+        """The value on every partition; tokens stay where they are."""
+        if not hasattr(x.aval, "dtype"):
+            return x
+        shown = self.module.on_all(physical(x.aval).ndim)
+        return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])[0]
 
     def closed_jaxpr(self, closed: ClosedJaxpr, *args: Value) -> list[Value]:
         """The same for a closed jaxpr: its constants are written into the program."""

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import check_arraylike, promote_inexact, settled, to_array
+from minijax.numpy.promotion import check_arraylike, converted, promote_inexact, to_array
 from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
 
@@ -76,7 +76,7 @@ def softplus(x: Any) -> Array:
     """log(1 + exp(x)), a smooth `relu`."""
     x = to_array("softplus", x)
     out = jnp.logaddexp(x, 0.0)
-    return out if x.dtype == np.bool_ else settled(out, x)
+    return out if x.dtype == np.bool_ or x.aval.weak_type else converted(out, out.dtype)
 
 
 @library

@@ -32,6 +32,8 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import broadcast_to, expanded
+from minijax.runtime.mesh import PartitionSpec, get_mesh
+from minijax.runtime.named import NamedSharding
 from minijax.transforms.explicit import split_as
 from minijax.transforms.library import library
 from minijax.transforms.transfer import device_put
@@ -49,6 +51,14 @@ _NUMBERS = dtypes.python_scalar_dtypes
 def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
     """`x` on a device or sharding, if one was asked for."""
     return split_as(x, out_sharding) if device is None else device_put(x, device)
+
+
+def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
+    """As `placed`, of what the host has made: it lies whole on each device of the mesh in force."""
+    mesh = get_mesh()
+    if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
+        return placed(x, device, out_sharding)
+    return x if x.committed else device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 # -- from values ------------------------------------------------------------------------------
@@ -78,7 +88,7 @@ def array(
     out = _to_array(object, as_dtype(dtype, "array"), copy)
     if ndmin > out.ndim:
         out = expanded(out, range(ndmin - out.ndim))
-    return placed(out, device, out_sharding)
+    return (placed if isinstance(object, Array) else spread)(out, device, out_sharding)
 
 
 def asarray(
@@ -101,7 +111,7 @@ def asarray(
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
         )
-    return placed(out, device, out_sharding)
+    return (placed if isinstance(a, Array) else spread)(out, device, out_sharding)
 
 
 def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
@@ -343,7 +353,7 @@ def full_like(
         return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
     if shape is None and device is None and out_sharding is None:
         out_sharding = getattr(aval, "explicit", None)
-    weak = dtype is None and getattr(aval, "weak_type", False)
+    weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
     return placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
@@ -455,13 +465,14 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(out, np.ndarray):
         return out
     if out.dtype == np.dtype("V2"):  # how NumPy writes it
-        out = out.view(dtypes.bfloat16)
+        out = out.view(dtypes.BFLOAT16)
     return asarray(out)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """The array of another library, by the DLPack protocol; TypeError if it has none."""
     if isinstance(x, Array):
+        x = converted(x, x.dtype)
         return placed(copy_p.bind(x) if copy else x, device)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(

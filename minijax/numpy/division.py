@@ -89,13 +89,18 @@ def floor_divide(x1, x2, /):
         rest = rem_p.bind(x1, x2)
         inexact = compare.ne_p.bind(rest, number_like(rest, 0))
         down = and_p.bind(differ, inexact)
-        return select_n_p.bind(down, q, sub_p.bind(q, number_like(q, 1)))
+        return select_n_p.bind(down, q, sub_p.bind(q, _one_like(q)))
     if kind == "float":
         return _float_divmod(x1, x2)[0]
     raise TypeError(
         "floor_divide does not support complex-valued inputs: "
         f"got dtype {get_aval(x1).dtype.name}. Divide, and take the floor of each part."
     )
+
+
+def _one_like(x: Any) -> Any:
+    """One, as weakly typed as `x`."""
+    return converted(1, x.aval.dtype, x.aval.weak_type)
 
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -109,7 +114,7 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     differ = compare.ne_p.bind(arithmetic.sign(x2), arithmetic.sign(rest))
     down = and_p.bind(nonzero, differ)
     rest = select_n_p.bind(down, rest, add_p.bind(rest, x2))
-    q = select_n_p.bind(down, q, sub_p.bind(q, number_like(q, 1)))
+    q = select_n_p.bind(down, q, sub_p.bind(q, _one_like(q)))
     return arithmetic.round(q), rest
 
 

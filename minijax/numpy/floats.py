@@ -186,11 +186,10 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> Callable
         if _is_complex(x1):
             first = compare.ge_p.bind(arithmetic.real(x1), arithmetic.real(x2))
             top, below = where(first, x1, x2), where(first, arithmetic.neg(gap), gap)
-        else:
-            top, below = arithmetic.max(x1, x2), arithmetic.neg(arithmetic.abs(gap))
+            return _principal(add_p.bind(top, log1p(exp(below))))
+        top, below = arithmetic.max(x1, x2), arithmetic.neg(arithmetic.abs(gap))
         # x1 - x2 is NaN for equal infinities: their sum is the infinity, and passes NaNs on.
-        out = where(isnan(gap), add_p.bind(x1, x2), add_p.bind(top, log1p(exp(below))))
-        return _principal(out) if _is_complex(out) else out
+        return where(isnan(gap), add_p.bind(x1, x2), add_p.bind(top, log1p(exp(below))))
 
     @from_same.defjvp
     def _(primals, tangents):
@@ -254,7 +253,7 @@ def modf(x, /, out=None):
 
 _LAYOUT = {  # for each float: bits of the fraction, and of the exponent
     dtypes.float16: (10, 5),
-    dtypes.bfloat16: (7, 8),
+    dtypes.BFLOAT16: (7, 8),
     dtypes.float32: (23, 8),
     dtypes.float64: (52, 11),
 }

@@ -295,7 +295,8 @@ def _where(mask: Any, sizes: Sequence[int], axis: int, position: int) -> tuple[n
     if not mask.ndim:
         return (np.zeros((int(mask),), np.int32),)
     found = tuple(sizes[axis : axis + mask.ndim])
-    if mask.shape != found:
+    # As in NumPy an axis of a mask may also be empty: it then chooses nothing.
+    if len(found) != mask.ndim or any(m not in (s, 0) for m, s in zip(mask.shape, found)):
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {position}: got "
             f"{mask.shape}, expected {list(found)}: a mask has the shape of the axes that it indexes."

@@ -55,7 +55,7 @@ def contract(
     if preferred is not None:
         preferred = dtypes.check_user_dtype_supported(preferred, name)
     elif x.dtype == y.dtype:
-        preferred = x.dtype
+        preferred, weak = x.dtype, x.weak_type and y.weak_type
     else:
         preferred, weak = dtypes.promote(((x.dtype, x.weak_type), (y.dtype, y.weak_type)))
     out = dot_general(
@@ -327,7 +327,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     parts = [_determinant(x, y, i, j) for i, j in pairs]
     shape = broadcast_shapes(*[part.aval.shape for part in parts])
     out = stack_p.bind(*[broadcast_to_shape(p, shape) for p in parts], axis=len(shape))
-    return moveaxis(out, -1, axisc)
+    return moveaxis(converted(out, out.aval.dtype), -1, axisc)
 
 
 def _components(x: Any) -> list[Any]:
@@ -369,6 +369,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     Source: numpy.diagonal.
     """
     a = to_array("diagonal", a)
+    a = converted(a, a.aval.dtype)
     if a.aval.ndim < 2:
         raise ValueError(
             f"diagonal requires an array of at least two dimensions: got shape {a.aval.shape}."
@@ -398,11 +399,11 @@ def diag(v, k=0):
         raise ValueError(f"diag input must be 1d or 2d; got shape {v.aval.shape}.")
     length = v.aval.shape[0]
     size = length + abs(k)
+    zero = converted(0, v.aval.dtype, v.aval.weak_type)
     if not length:
-        return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
+        return broadcast_to_shape(zero, (size, size))
     before = max(k, 0) + max(-k, 0) * size
     after = size * size - before - length - (length - 1) * size
-    zero = np.zeros((), v.aval.dtype)[()]
     flat = slicing.pad(v, zero, [(before, after, size)])
     return reshaped(flat, (size, size))
 
@@ -410,7 +411,8 @@ def diag(v, k=0):
 @library(static=("k",))
 def diagflat(v, k=0):
     """A matrix with the elements of `v` on its diagonal. Source: numpy.diagflat."""
-    return diag(ravel(to_array("diagflat", v)), k)
+    v = to_array("diagflat", v)
+    return diag(ravel(converted(v, v.aval.dtype)), k)
 
 
 @library(static=("axis1", "axis2", "dtype", "out", "offset"))

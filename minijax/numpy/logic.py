@@ -32,6 +32,7 @@ from minijax.numpy.promotion import (
     converted,
     filled_like,
     is_arraylike,
+    number_like,
     promote_dtypes,
     promote_dtypes_numeric,
     promote_one,
@@ -92,7 +93,7 @@ def truth(x: Any) -> Any:
     aval = get_aval(x)
     if aval.dtype == dtypes.bool_:
         return x
-    return ne_p.bind(x, converted(0, aval.dtype, aval.weak_type))
+    return ne_p.bind(x, number_like(x, 0))
 
 
 def _logical(name: str, p: Any, doc: str) -> Callable:

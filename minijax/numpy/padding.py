@@ -13,7 +13,13 @@ from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import broadcast_to_shape, check_arraylike, converted, to_array
+from minijax.numpy.promotion import (
+    broadcast_to_shape,
+    check_arraylike,
+    converted,
+    to_array,
+    weakened,
+)
 from minijax.numpy.ranges import _linspace
 from minijax.numpy.shapes import flip
 from minijax.numpy.statistics import median
@@ -135,21 +141,22 @@ def _values_per_axis(array: Any, values: Any) -> list[tuple[Any, Any]]:
 
 
 def _pad_constant(array: Any, widths: Any, values: Any) -> Any:
-    dtype = array.aval.dtype
+    dtype, weak = array.aval.dtype, array.aval.weak_type
     if np.ndim(values) == 0:
         config = [(before, after, 0) for before, after in widths]
         if dtypes.is_extended(dtype):
             raise TypeError("pad does not take arrays of keys: concatenate them instead.")
         if not array.aval.ndim:
             return array
-        return slicing.pad(array, _scalar(values, dtype), config)
+        out = slicing.pad(array, _scalar(values, dtype), config)
+        return weakened(out) if weak else out
     for axis, (low, high) in enumerate(_values_per_axis(array, values)):
         config = [(0, 0, 0)] * array.aval.ndim
         config[axis] = (widths[axis][0], 0, 0)
         array = slicing.pad(array, low, config)
         config[axis] = (0, widths[axis][1], 0)
         array = slicing.pad(array, high, config)
-    return array
+    return weakened(array) if weak else array
 
 
 def _scalar(value: Any, dtype: Any) -> Any:

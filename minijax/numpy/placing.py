@@ -21,8 +21,10 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
     cast,
+    check_arraylike,
     converted,
     to_array,
+    weakened,
 )
 from minijax.numpy.searching import known, nonzero
 from minijax.numpy.shapes import broadcast_to, moveaxis, ravel, reshaped
@@ -96,6 +98,11 @@ def place(arr, mask, vals, *, inplace=True):
 # -- insert and delete ------------------------------------------------------------------------
 
 
+def _check_places(name: str, obj: Any) -> None:
+    if not isinstance(obj, slice):
+        check_arraylike(name, 0, obj)
+
+
 def _range_of(obj: slice, length: int) -> np.ndarray:
     return np.arange(*obj.indices(length))
 
@@ -103,14 +110,13 @@ def _range_of(obj: slice, length: int) -> np.ndarray:
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Values put before the given places. Source: numpy.insert."""
     arr, values = to_array("insert", arr), to_array("insert", values, 2)
+    _check_places("insert", obj)
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_of(axis, arr.ndim)
     length = arr.shape[axis]
     scalar = not isinstance(obj, slice) and np.ndim(obj) == 0
     places = _range_of(obj, length) if isinstance(obj, slice) else obj
-    if isinstance(places, (list, tuple)):
-        places = np.asarray(places, dtype=int)
     if isinstance(places, (Array, np.ndarray)) and places.dtype == dtypes.bool_:
         places = np.nonzero(known(asarray(places), "insert", "Give integers."))[0]
     places = asarray(places)
@@ -146,7 +152,8 @@ def _insert(arr, places, values, axis, scalar):
     sizes[axis] = length + count
     out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], tuple(sizes))
     out = IndexHelper(out)[(*before, old)].set(arr)
-    return IndexHelper(out)[(*before, places)].set(take(values, order, axis=axis))
+    out = IndexHelper(out)[(*before, places)].set(take(values, order, axis=axis))
+    return weakened(out) if arr.aval.weak_type else out
 
 
 def delete(
@@ -157,14 +164,13 @@ def delete(
     Where `obj` is traced, `assume_unique_indices` says that it names each place once.
     """
     arr = to_array("delete", arr)
+    _check_places("delete", obj)
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_of(axis, arr.ndim)
     length = arr.shape[axis]
     if isinstance(obj, slice):
         obj = _range_of(obj, length)
-    if isinstance(obj, (list, tuple)):
-        obj = np.asarray(obj)
     if not isinstance(obj, Tracer):
         places = np.asarray(obj)
         if places.dtype == bool:

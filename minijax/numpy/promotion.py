@@ -128,8 +128,13 @@ def _number(x: Any, dtype: Any, weak: bool) -> Any:
 
 
 def number_like(x: Any, value: Any) -> Any:
-    """A Python number as the other operand of an operation on the array or number `x`."""
+    """A Python number as the other operand of an operation on the array or number `x`.
+
+    Beside an array with axes it has the array's dtype, and does not leave the result weakly typed.
+    """
     aval = get_aval(x)
+    if aval.weak_type and aval.ndim:
+        return np.asarray(value).astype(aval.dtype)[()]
     return _number(value, aval.dtype, aval.weak_type)
 
 
@@ -158,8 +163,9 @@ def typed_as(out: Any, *args: Any) -> Any:
 
 
 def settled(out: Any, *args: Any) -> Any:
-    """A result that is weakly typed only if all arguments are."""
-    if not out.aval.weak_type or all(get_aval(x).weak_type for x in args):
+    """A result that is weakly typed only if it is a scalar and all arguments are weak."""
+    aval = out.aval
+    if not aval.weak_type or (not aval.ndim and all(get_aval(x).weak_type for x in args)):
         return out
     return converted(out, out.aval.dtype)
 
@@ -355,8 +361,8 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     index = operator.index(axis)
     if not -ndim <= index < ndim:
         raise np.exceptions.AxisError(
-            f"{name} {index} is out of bounds for array of dimension {ndim}: give one from "
-            f"{-ndim} to {ndim - 1}."
+            f"{name} {index} is out of bounds for array of dimension {ndim}: "
+            + (f"give one from {-ndim} to {ndim - 1}." if ndim else "a scalar has no axes.")
         )
     return index + ndim if index < 0 else index
 

@@ -20,7 +20,7 @@ from minijax.lax import arithmetic, compare, filling
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import ufuncs
-from minijax.numpy.creation import asarray, placed
+from minijax.numpy.creation import asarray, placed, spread
 from minijax.numpy.division import divide, power
 from minijax.numpy.joining import joined, stack
 from minijax.numpy.promotion import (
@@ -64,7 +64,8 @@ def arange(
     The bounds must be known: TypeError or ConcretizationTypeError for traced ones.
     """
     if type(start) is int and 0 < start <= _ON_HOST and stop is step is dtype is device is None:
-        if out_sharding is None and local.context.trace is eval_trace:
+        context = local.context
+        if out_sharding is None and context.trace is eval_trace and context.mesh is None:
             return array_from_numpy(np.arange(start, dtype=dtypes.int_()), explicit=None)
     dtype = as_dtype(dtype, "arange")
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
@@ -80,7 +81,7 @@ def arange(
         bounds = [None, bounds[0], bounds[2]]
     if dtype is None:
         dtype = dtypes.lattice_result_type(*[x for x in (start, stop, step) if x is not None])[0]
-    return placed(_range(*bounds, dtype), device, out_sharding)
+    return spread(_range(*bounds, dtype), device, out_sharding)
 
 
 def _known(x: Any, name: str) -> Any:
@@ -198,7 +199,7 @@ def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     if axis:
         out = moveaxis(out, 0, axis)
     if dtypes.issubdtype(dtype, np.integer) and not dtypes.issubdtype(working, np.integer):
-        out = arithmetic.floor(out)
+        out = arithmetic.floor(arithmetic.real(out) if working.kind == "c" else out)
     out = converted(out, dtype)
     if not retstep:
         return out
@@ -335,7 +336,7 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
     if m.aval.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D; got {m.aval.shape}.")
     *lead, rows, columns = m.aval.shape
-    zero = np.zeros((), m.aval.dtype)[()]
+    zero = converted(0, m.aval.dtype, m.aval.weak_type)
     if lower:
         return choose_where(_band(rows, columns, k, compare.ge_p, tuple(lead)), m, zero)
     below = _band(rows, columns, k - 1, compare.ge_p, tuple(lead))

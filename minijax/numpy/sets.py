@@ -27,6 +27,7 @@ from minijax.numpy.promotion import (
     converted,
     promote_dtypes,
     to_array,
+    weakened,
 )
 from minijax.numpy.searching import _nonzero_of_size, known
 from minijax.numpy.selecting import choose_where
@@ -111,7 +112,13 @@ def _unique_on_host(ar: Any, axis: int | None, equal_nan: bool) -> tuple[Array, 
         )  # fmt: skip
     inverse = inverse.reshape(shape if axis is None else (shape[axis],))
     integers = [as_array(x.astype(dtypes.int_())) for x in (index, inverse, counts)]
-    return as_array(found.astype(ar.dtype)), *integers
+    return _as(found, ar), *integers
+
+
+def _as(found: np.ndarray, like: Any) -> Any:
+    """What was found on the host, in the dtype and weak type of an array."""
+    out = as_array(found.astype(like.dtype))
+    return weakened(out) if like.aval.weak_type else out
 
 
 @library(static=("axis", "equal_nan", "size"))
@@ -252,13 +259,13 @@ def setdiff1d(
 ) -> Array:
     """The elements of the first that are not in the second. Source: numpy.setdiff1d."""
     one, two = _pair("setdiff1d", ar1, ar2)
-    dtype = to_array("setdiff1d", ar1).dtype
+    first = to_array("setdiff1d", ar1)
     if size is None:
         values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
-        return as_array(np.setdiff1d(*values, assume_unique=assume_unique).astype(dtype))
+        return _as(np.setdiff1d(*values, assume_unique=assume_unique), first)
     fill_value = 0 if fill_value is None else fill_value
     out = _setdiff_of_size(one, two, fill_value, int(size), bool(assume_unique))
-    return converted(out, dtype)
+    return converted(out, first.dtype)
 
 
 @library(static=("size", "assume_unique"))
@@ -286,7 +293,7 @@ def setxor1d(
     one, two = _pair("setxor1d", ar1, ar2)
     if size is None:
         values = [known(x, "setxor1d", _GIVE_SIZE) for x in (one, two)]
-        return as_array(np.setxor1d(*values, assume_unique=assume_unique).astype(one.dtype))
+        return _as(np.setxor1d(*values, assume_unique=assume_unique), one)
     return _setxor_of_size(one, two, fill_value, int(size))
 
 
@@ -315,7 +322,7 @@ def intersect1d(
         values = [known(x, "intersect1d", _GIVE_SIZE) for x in (one, two)]
         found = np.intersect1d(*values, assume_unique=assume_unique, return_indices=True)
         out = (
-            as_array(found[0].astype(one.dtype)),
+            _as(found[0], one),
             *[as_array(x.astype(dtypes.int_())) for x in found[1:]],
         )
         return out if return_indices else out[0]

@@ -68,7 +68,7 @@ def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
     if axis is None:
         a, axis = ravel(a), 0
     axis = axis_of(axis, a.aval.ndim)
-    (out,) = _sorted((converted(a, a.aval.dtype),), axis, bool(stable), 1)
+    (out,) = _sorted((a,), axis, bool(stable), 1)
     return _flipped(out, axis) if descending else out
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import get_aval
 from minijax.lax import arithmetic, compare, transcendental
 from minijax.lax.arithmetic import add_p, integer_pow_p, max_p, min_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import and_p, or_p
@@ -30,6 +29,7 @@ from minijax.numpy.promotion import (
     promote_one_inexact,
     promote_pair,
     promote_pair_inexact,
+    settled,
 )
 from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
@@ -234,7 +234,7 @@ def round(a, decimals=0, out=None):
     def to_decimals(x):
         if decimals == 0:
             return _round_even(x)
-        kept, weak = x.aval.dtype, x.aval.weak_type
+        kept, weak = x.aval.dtype, x.aval.weak_type and not x.aval.ndim
         wide = converted(x, dtypes.float32, weak) if kept.itemsize < 4 else x
         factor = 10.0**decimals if decimals > 0 else 10.0 ** (-decimals)
         scale, unscale = (multiply, _divide) if decimals > 0 else (_divide, multiply)
@@ -301,8 +301,12 @@ arctanh = _inexact("arctanh", transcendental.atanh, "Inverse hyperbolic tangent.
 asin, acos, atan = arcsin, arccos, arctan
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
-degrees = _inexact("degrees", lambda x: multiply(x, 180 / np.pi), "Radians in degrees.")
-radians = _inexact("radians", lambda x: multiply(x, np.pi / 180), "Degrees in radians.")
+degrees = _inexact(
+    "degrees", lambda x: multiply(x, number_like(x, 180 / np.pi)), "Radians in degrees."
+)
+radians = _inexact(
+    "radians", lambda x: multiply(x, number_like(x, np.pi / 180)), "Degrees in radians."
+)
 rad2deg, deg2rad = degrees, radians
 
 
@@ -318,7 +322,7 @@ atan2 = arctan2
 @library
 def hypot(x1, x2, /):
     """sqrt(x1**2 + x2**2) without overflow. ValueError for complex. Source: numpy.hypot."""
-    both_weak = get_aval(x1).weak_type and get_aval(x2).weak_type
+    args = x1, x2
     x1, x2 = promote_pair_inexact("hypot", x1, x2)
     if dtypes.dtype(x1).kind == "c":
         raise ValueError(
@@ -338,13 +342,14 @@ def hypot(x1, x2, /):
     )
     infinite = broadcast_to_shape(infinite, finite.shape)
     out = compare.select_n(infinite, finite, filled_like(finite, np.inf))
-    return out if both_weak else converted(out, out.aval.dtype)
+    return settled(out, *args)
 
 
 @library
 def sinc(x, /):
     """sin(pi x) / (pi x), and 1 at zero, with derivatives there. Source: numpy.sinc."""
-    x = multiply(promote_one_inexact("sinc", x), np.pi)
+    x = promote_one_inexact("sinc", x)
+    x = multiply(x, number_like(x, np.pi))
     is_zero = compare.eq_p.bind(x, number_like(x, 0))
     safe = compare.select_n(is_zero, x, filled_like(x, 1))
     near = _sinc_at_zero(0, x)

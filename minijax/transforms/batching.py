@@ -105,6 +105,8 @@ class BatchTrace(Trace):
         return self.effect in primitive.effects_of(params)
 
     def apply(self, primitive, values, dims, params):
+        if primitive.brought:
+            values, dims = tuple(values), tuple(dims)
         rule = primitive.rule_batch_axis
         if rule is not None:
             out, out_dims = rule(self.axis, values, dims, **params)

@@ -18,7 +18,6 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.primitive import Primitive
 from minijax.core.trace import eval_trace
 from minijax.transforms import custom_rules
 from minijax.transforms.arguments import fun_name
@@ -27,7 +26,7 @@ from minijax.transforms.custom_rules import (
     Call,
     Positional,
     Rule,
-    as_symbolic,
+    as_symbolic_step,
     batch_call,
     bind_call,
     bind_here,
@@ -38,7 +37,7 @@ from minijax.transforms.custom_rules import (
     split_nondiff,
     stage_call,
 )
-from minijax.transforms.grad import materialized
+from minijax.transforms.grad import stepped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 from minijax.transforms.transpose import backward_pass
@@ -47,7 +46,8 @@ __all__ = ["custom_jvp", "custom_jvp_call_p"]
 
 # -- the primitive --------------------------------------------------------------------------------
 
-custom_jvp_call_p = Primitive("custom_jvp_call", multiple_results=True, memoize=False)
+custom_jvp_call_p = custom_rules.RuledCall("custom_jvp_call", ("call_jaxpr", "jvp"))
+custom_jvp_call_p.brought = True
 custom_jvp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
     **{name: params[name] for name in ("call_jaxpr", "jvp", "symbolic_zeros")},
@@ -133,7 +133,7 @@ class FlatJVP(Rule):
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
         call = self.call
-        make = as_symbolic if self.symbolic_zeros else materialized
+        make = stepped if not self.symbolic_zeros else as_symbolic_step
         unflatten = call.in_tree.unflatten
         constants, values = call.constants.take(primals)
         steps = [make(t) for t in tangents[call.constants.count :]]

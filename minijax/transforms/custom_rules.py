@@ -18,6 +18,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.primitive import Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.transforms.arguments import debug_info, fun_name, signature_of
@@ -30,13 +31,13 @@ from minijax.transforms.batching import (
     to_front,
     unbatch,
 )
-from minijax.transforms.grad import as_result
+from minijax.transforms.grad import as_given, as_result
 from minijax.transforms.jvp import JVPTrace
 from minijax.transforms.primitives import broadcast_batch, moveaxis, reduce_sum_p
 from minijax.transforms.tangents import Zero
 
 __all__ = [
-    "BatchedCall", "Batching", "Call", "Constants", "Positional", "Rule", "SymbolicZero",
+    "BatchedCall", "Batching", "Call", "Constants", "Positional", "Rule", "RuledCall", "SymbolicZero",
     "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
     "hoist_constants", "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
 ]  # fmt: skip
@@ -67,6 +68,11 @@ class SymbolicZero:
 
 def as_symbolic(x: Any) -> Any:
     return SymbolicZero(x.aval) if type(x) is Zero else as_result(x)
+
+
+def as_symbolic_step(x: Any) -> Any:
+    """A tangent as a jvp rule with symbolic zeros sees it: numbers stay what they were."""
+    return SymbolicZero(x.aval) if type(x) is Zero else as_given(x)
 
 
 # -- arguments ------------------------------------------------------------------------------------
@@ -382,6 +388,43 @@ def call_function(function: Any, args: Sequence[Any]) -> list[Any]:
     if type(function) is ClosedJaxpr:
         return eval_jaxpr(function.jaxpr, function.consts, *args)
     return function(*args)
+
+
+class SubFunction:
+    """What a param of a `RuledCall` holds, as interpreters call it: `call_wrapped` on flat values."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any):
+        self.held = held
+
+    def call_wrapped(self, *args):
+        return call_function(self.held, args)
+
+
+class RuledCall(Primitive):
+    """Calls a function with rules of its own; `functions` names the params that hold them.
+
+    Interpreters of equations are given these by `get_bind_params` as `subfuns`, the function first,
+    and give them back to `bind`.
+    """
+
+    __slots__ = ("functions",)
+
+    def __init__(self, name: str, functions: Sequence[str]):
+        super().__init__(name, multiple_results=True, memoize=False)
+        self.functions = tuple(functions)
+
+    def bind(self, *args, subfuns: Sequence[Any] = (), **params):
+        """Apply the primitive in the current trace."""
+        for name, function in zip(self.functions, subfuns, strict=False):
+            params[name] = function.held
+        return local.context.trace.process(self, args, params)
+
+    def get_bind_params(self, params: dict) -> dict:
+        """The keyword arguments of `bind` for an equation with these params."""
+        rest = {name: value for name, value in params.items() if name not in self.functions}
+        return {**rest, "subfuns": tuple([SubFunction(params[name]) for name in self.functions])}
 
 
 def name_of(function: Any) -> str:

@@ -54,7 +54,7 @@ class CustomVJPException(Exception):
 
 # -- the call -------------------------------------------------------------------------------------
 
-custom_vjp_call_p = Primitive("custom_vjp_call", multiple_results=True, memoize=False)
+custom_vjp_call_p = custom_rules.RuledCall("custom_vjp_call", ("call_jaxpr", "fwd", "bwd"))
 custom_vjp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
     **{name: params[name] for name in ("bwd", "call_jaxpr", "fwd", "symbolic_zeros")},

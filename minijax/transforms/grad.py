@@ -12,38 +12,37 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
-from minijax.core.trace import Tracer, eval_trace
+from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
-from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.jvp import NUMBERS, jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
-from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, zero_like
+from minijax.transforms.pullback import VJP, Pullback, as_result, short_type, tangent_dtype
+from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
 from minijax.transforms.transpose import backward_pass
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
 
-def as_result(x: Any) -> Any:
-    """A value as a function gives it to its user: numbers become arrays."""
-    if type(x) is ArrayImpl or isinstance(x, Tracer):
-        return x
-    if getattr(x, "dtype", None) == dtypes.float0:
-        return np.asarray(x)
-    if local.context.trace is eval_trace or isinstance(x, (np.generic, int, float, complex)):
-        return as_value(x)
-    return x
+def as_given(x: Any) -> Any:
+    """A value as a rule of the user's gave it: numbers stay numbers."""
+    return x if type(x) in NUMBERS else as_result(x)
 
 
 def materialized(x: Any) -> Any:
     """A tangent or cotangent as custom rules see it: zeros are arrays."""
     return as_result(instantiate(x))
+
+
+def stepped(x: Any) -> Any:
+    """A tangent as a custom jvp rule sees it: zeros are arrays, numbers what they were."""
+    return materialized(x) if type(x) is Zero else as_given(x)
 
 
 class _Flat:
@@ -75,9 +74,12 @@ class _Flat:
         self.count = len(outs)
         return [*outs, *[x for x in self.aux if isinstance(x, Tracer)]]
 
-    def results(self, outs: Sequence[Any]) -> tuple[Any, Any]:
-        """Output and auxiliary data as trees."""
-        out = self.out_tree.unflatten([as_result(x) for x in outs[: self.count]])
+    def results(self, outs: Sequence[Any], kept: Sequence[bool] = ()) -> tuple[Any, Any]:
+        """Output and auxiliary data as trees; of the outputs those flagged as they were given."""
+        kept = kept or [False] * self.count
+        out = self.out_tree.unflatten(
+            [as_given(x) if keep else as_result(x) for x, keep in zip(outs, kept, strict=False)]
+        )
         aux = None
         if self.has_aux:
             traced = iter(outs[self.count :])
@@ -127,16 +129,18 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
         )
     pairs = [_tangent_for(x, t) for x, t in zip(leaves, tangent_leaves, strict=True)]
     flat = _Flat(fun, in_tree, has_aux, "jvp")
+    made: list[bool] = []  # which outputs are no argument handed on
+
+    def call(*args):
+        outs = flat(*args)
+        made.extend(all(out is not x for x in args) for out in outs[: flat.count])
+        return outs
+
     with named_scope("jvp()"):
-        outs, outs_dot = jvp_flat(flat, leaves, pairs)
-    out, aux = flat.results(outs)
-    dots = [as_result(_instantiated(t, x)) for t, x in zip(outs_dot, outs, strict=True)]
-    tangent_out = flat.out_tree.unflatten(dots[: flat.count])
+        outs, outs_dot = jvp_flat(call, leaves, pairs)
+    out, aux = flat.results(outs, made)
+    tangent_out, _ = flat.results([stepped(t) for t in outs_dot], made)
     return (out, tangent_out, aux) if has_aux else (out, tangent_out)
-
-
-def _instantiated(t: Any, x: Any) -> Any:
-    return instantiate(t) if type(t) is Zero else t
 
 
 def _tangent_for(x: Any, t: Any) -> Any:
@@ -186,10 +190,10 @@ class LinearFunction:
         given = []
         for aval, t in zip(self.in_avals, leaves, strict=True):
             wanted = aval.to_tangent_aval()
-            if np.shape(t) != wanted.shape or _tangent_dtype(t) != wanted.dtype:
+            if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
-                    f"primal values: Got tangent aval {_short(t)} for primal aval "
+                    f"primal values: Got tangent aval {short_type(t)} for primal aval "
                     f"{aval.str_short()} but expected {wanted.str_short()}. Give tangents of the "
                     "types of the primals."
                 )
@@ -208,12 +212,21 @@ class LinearFunction:
         return self.closed.jaxpr
 
 
-def _tangent_dtype(t: Any) -> Any:
-    return dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
-
-
-def _short(x: Any) -> str:
-    return f"float0{np.shape(x)}" if _tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
+tree_util.register_pytree_node(
+    LinearFunction,
+    lambda f: (
+        f.closed.consts,
+        (
+            f.closed.jaxpr,
+            tuple(f.live),
+            tuple(f.in_avals),
+            tuple(f.out_avals),
+            f.in_tree,
+            f.out_tree,
+        ),
+    ),
+    lambda aux, consts: LinearFunction(ClosedJaxpr(aux[0], consts), *aux[1:]),
+)
 
 
 @boundary
@@ -242,88 +255,14 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
 # -- reverse mode -----------------------------------------------------------------------------------
 
 
-class Pullback:
-    """The linear map that `vjp` gives: cotangents of the outputs in, of the inputs out.
-
-    A pytree whose leaves are the residuals, so that it can be returned from a jitted function.
-    """
-
-    def __init__(self, closed: ClosedJaxpr, live, in_avals, out_avals, in_tree, out_tree):
-        self.closed, self.live = closed, live
-        self.in_avals, self.out_avals = in_avals, out_avals
-        self.in_tree, self.out_tree = in_tree, out_tree
-
-    def __call__(self, *cotangents):
-        if len(cotangents) != 1:
-            raise TypeError(
-                f"The function returned by `minijax.vjp` was called with {len(cotangents)} "
-                "arguments, but functions returned by `minijax.vjp` must be called with a single "
-                "argument corresponding to the single value returned by the function being "
-                "differentiated: one tuple where that returns a tuple."
-            )
-        (cotangents,) = cotangents
-        leaves, tree = tree_util.flatten(cotangents)
-        if tree != self.out_tree:
-            self._refuse_tree(tree)
-        for aval, ct in zip(self.out_avals, leaves, strict=True):
-            self._check(aval, ct)
-        given = [ct for ct, live in zip(leaves, self.live, strict=True) if live]
-        return self.in_tree.unflatten([as_result(ct) for ct in self.pull(given)])
-
-    def _refuse_tree(self, tree) -> None:
-        raise ValueError(
-            "unexpected tree structure of the argument to a VJP function: it must match the pytree "
-            f"structure of the output of the differentiated function, {self.out_tree}; got {tree}."
-        )
-
-    def _check(self, aval, ct) -> None:
-        wanted = aval.to_tangent_aval()
-        # Of an integer result a cotangent of any dtype is taken, and means nothing.
-        agrees = wanted.dtype in (dtypes.float0, _tangent_dtype(ct))
-        if np.shape(ct) != wanted.shape or not agrees:
-            raise ValueError(
-                f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-                f"{_short(ct)}, but expected {wanted.update(weak_type=False).str_short()} because "
-                "the corresponding output of the differentiated function had JAX type "
-                f"{aval.update(weak_type=False).str_short()}."
-            )
-
-    def pull(self, given: Sequence[Any]) -> list[Any]:
-        """Cotangents of all inputs from those of the outputs that depend on them."""
-        jaxpr = self.closed.jaxpr
-        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        found = iter(backward_pass(jaxpr, self.closed.consts, args, given, outermost=True))
-        return [
-            float0_zeros(aval.shape)
-            if aval.to_tangent_aval().dtype == dtypes.float0
-            else instantiate(next(found))
-            for aval in self.in_avals
-        ]
-
-
-def _flatten_linear(f: LinearFunction | Pullback):
-    return f.closed.consts, (
-        f.closed.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree,
-    )  # fmt: skip
-
-
-def _register(kind: type) -> None:
-    def unflatten(aux, consts):
-        jaxpr, *rest = aux
-        return kind(ClosedJaxpr(jaxpr, consts), *rest)
-
-    tree_util.register_pytree_node(kind, _flatten_linear, unflatten)
-
-
-_register(LinearFunction)
-_register(Pullback)
-
-
-def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Pullback]:
+def _pullback(
+    flat: _Flat, leaves: Sequence[Any], in_tree: Any, kind: type = Pullback, **more: Any
+) -> tuple[list[Any], Any]:
     outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count)
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
-    return outs, Pullback(closed, live, in_avals, out_avals, in_tree, flat.out_tree)
+    program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
+    return outs, kind(*program, **more)
 
 
 @boundary
@@ -340,7 +279,8 @@ def vjp(
     _no_reduce_axes("vjp", reduce_axes)
     leaves, in_tree = tree_util.flatten(primals)
     flat = _Flat(fun, in_tree, has_aux, "vjp")
-    outs, pullback = _pullback(flat, _known("vjp", leaves), in_tree)
+    leaves = _known("vjp", leaves)
+    outs, pullback = _pullback(flat, leaves, in_tree, VJP, primals=leaves)
     out, aux = flat.results(outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
 
@@ -583,7 +523,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
             f"integer -> integer functions, but got {[a.str_short() for a in in_avals]} -> "
             f"{[a.str_short() for a in out_avals]}."
         )
-    return _Transposed(closed, live, in_avals, out_avals, in_tree, flat.out_tree)
+    program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
+    return _Transposed(*program)
 
 
 def _as_shaped(x: Any) -> Any:
@@ -610,21 +551,28 @@ class _Transposed(Pullback):
         if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
             raise TypeError(
                 "cotangent type does not match function output, expected "
-                f"{aval.str_short()} but got {_short(ct)}."
+                f"{aval.str_short()} but got {short_type(ct)}."
             )
 
-    def pull(self, given):
-        jaxpr = self.closed.jaxpr
+    def pull(self, given, places=None):
+        jaxpr = self.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
         given = [  # numbers have the type of what they are cotangents of
             np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
             for ct, var in zip(given, jaxpr.outvars, strict=True)
         ]
-        found = backward_pass(jaxpr, self.closed.consts, args, given, outermost=True)
+        found = backward_pass(jaxpr, self.consts, args, given, outermost=True)
         return [
             instantiate(Zero(aval) if type(ct) is Zero else ct)
             for ct, aval in zip(found, self.in_avals, strict=True)
         ]
 
 
-_register(_Transposed)
+tree_util.register_pytree_node(
+    _Transposed,
+    lambda f: (
+        f.consts,
+        (f.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree),
+    ),
+    lambda aux, consts: _Transposed(aux[0], consts, *aux[1:]),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -18,7 +19,9 @@ from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive, watch_leak
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
-__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
+__all__ = ["NUMBERS", "JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
+
+NUMBERS = frozenset((bool, int, float, complex))
 
 
 class JVPTracer(Tracer):
@@ -37,10 +40,12 @@ class JVPTracer(Tracer):
         return known.concrete() if isinstance(known, Tracer) else known
 
     def __repr__(self) -> str:
+        primal = self.primal.described() if isinstance(self.primal, Tracer) else self.primal
         if self._trace.linear is None:
-            return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+            t = self.tangent.described() if isinstance(self.tangent, Tracer) else self.tangent
+            return f"JVPTracer(primal={primal}, tangent={t})"
         tangent = get_aval(self.tangent).str_short(True)
-        return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
+        return f"GradTracer(primal={primal}, typeof(tangent)={tangent})"
 
     def origin(self) -> str:
         if isinstance(self.primal, Tracer):
@@ -100,9 +105,14 @@ class JVPTrace(Trace):
         return known[0]
 
     def apply(self, primitive: Primitive, primals: list, tangents: list, params: dict) -> Any:
+        brought = primitive.brought
         for index, tangent in enumerate(tangents):
             if tangent is None:
                 tangents[index] = zero_like(primals[index])
+            elif type(tangent) in NUMBERS and not brought:
+                tangents[index] = as_value(tangent)
+        if brought:
+            primals, tangents = tuple(primals), tuple(tangents)
         rule = primitive.rule_jvp
         if self.linear is not None and primitive.rule_linearize is not None:
             out, tangent_out = primitive.rule_linearize(self.linear, primals, tangents, **params)

@@ -173,6 +173,12 @@ class Lowered(_Stage):
         """XLA's estimate of operations and bytes before optimization."""
         return executables.unoptimized_cost(as_hlo(self._made.text), self._made.devices[0])
 
+    def called_with(self, tree: Any) -> Lowered:
+        """The same for calls whose arguments have this structure, and these leaves."""
+        spec = copy.copy(self._spec)
+        spec.in_tree = tree
+        return Lowered(spec, self._made)
+
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile for the devices of the arguments, or the default device."""
         made = self._made

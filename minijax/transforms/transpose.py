@@ -5,7 +5,7 @@ May import the floors below and the `transforms` basics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minijax.config import local
@@ -18,18 +18,21 @@ from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
 
-__all__ = ["backward_pass", "transpose_jaxpr"]
+__all__ = ["UNWANTED", "backward_pass", "transpose_jaxpr"]
+
+UNWANTED = object()  # in place of a sink: the cotangent is not to be computed
 
 
 def backward_pass(
     jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any],
-    *, outermost: bool = False,
+    *, outermost: bool = False, sinks: Mapping[Var, Any] | None = None,
 ) -> list[Any]:  # fmt: skip
     """Pull the cotangents of the outputs back to the arguments that are `UndefinedPrimal`.
 
     Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that no
     undefined argument reaches are evaluated first: what they give are residuals. `outermost` is for
-    what the user asked for, and not for programs within: the names of operations then tell.
+    what the user asked for, and not for programs within: the names of operations then tell. `sinks`
+    has, of some arguments, what each contribution to the cotangent is handed to, or `UNWANTED`.
     """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, value in zip(jaxpr.invars, args, strict=True):
@@ -37,6 +40,10 @@ def backward_pass(
             known[var] = value
     linear = _forward(jaxpr, known)
     pending: dict[Var, Any] = {}
+    if sinks:
+        unwanted = [var for var, sink in sinks.items() if sink is UNWANTED]
+        linear = _reached(linear, set(jaxpr.invars).difference(known, unwanted))
+        pending = _WithSinks(sinks)
     for var, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(var) is not Literal and var not in known:
             pending[var] = add_tangents(pending.get(var), ct)
@@ -54,6 +61,31 @@ def backward_pass(
         _cotangent(pending.get(var), var.aval) if is_undefined(value) else None
         for var, value in zip(jaxpr.invars, args, strict=True)
     ]
+
+
+class _WithSinks(dict):
+    """Cotangents by variable, where those of some variables are handed on at once."""
+
+    def __init__(self, sinks: Mapping[Var, Any]):
+        super().__init__()
+        self.sinks = sinks
+
+    def __setitem__(self, var: Var, ct: Any) -> None:
+        sink = self.sinks.get(var)
+        if sink is None:
+            super().__setitem__(var, ct)
+        elif sink is not UNWANTED and type(ct) is not Zero:
+            sink(ct)
+
+
+def _reached(linear: list, sources: set) -> list:
+    """The equations that any of the variables reach."""
+    found = []
+    for eqn in linear:
+        if any(type(var) is not Literal and var in sources for var in eqn.invars):
+            sources.update(eqn.outvars)
+            found.append(eqn)
+    return found
 
 
 def _cotangent(ct: Any, aval: Any) -> Any:

@@ -22,6 +22,7 @@ from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import as_result
 from minijax.transforms.mapped_refs import mapped_refs
 from minijax.transforms.primitives import moveaxis
+from minijax.transforms.tangents import Zero
 
 __all__ = ["flat_axes", "mapped_size", "vmap"]
 
@@ -106,8 +107,9 @@ def vmap(
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
             if dim is not None and out is None:
                 _refuse_unmapped(fun, axis_name, index, dim, tree, wholes)
+        # A symbolic zero, which a jvp rule that is mapped gives, is one whatever the axis.
         results = [
-            x if out is None else as_result(_at(x, dim, out, size))
+            x if out is None or type(x) is Zero else as_result(_at(x, dim, out, size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))

@@ -12,7 +12,8 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import ordered
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dce_jaxpr, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dce_jaxpr, eval_jaxpr, subjaxprs
+from minijax.core.primitive import NoRule
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.transforms.tangents import Zero, is_float0, zero_tangent
 
@@ -53,6 +54,7 @@ def merge(off: Sequence[Any], on: Sequence[Any], flags: Sequence[bool]) -> list[
 
 _CALLS = frozenset(("jit", "remat2"))  # primitives whose program has their inputs and outputs
 _CUSTOM_CALLS = frozenset(("custom_jvp_call", "custom_vjp_call"))
+_BRANCHING = frozenset(("cond", "scan", "while"))
 _HOUSE = __name__.partition(".")[0]
 
 
@@ -89,11 +91,46 @@ def reached(
             found = reached(
                 inner, [v in marked for v in eqn.invars], tangents=tangents, effect=effect
             )
-            outvars = [v for v, flag in zip(outvars, found, strict=True) if flag]
+            outvars = chosen(outvars, found)
+        elif tangents and eqn.primitive.name in _BRANCHING:
+            outvars = chosen(outvars, _with_tangents(eqn, [v in marked for v in eqn.invars]))
         if tangents:
             outvars = [v for v in outvars if has_tangent(v.aval)]
         marked.update(outvars)
     return marked if variables else [v in marked for v in jaxpr.outvars]
+
+
+def _with_tangents(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
+    """Which results of control flow have a tangent if the flagged operands have one."""
+    params = eqn.params
+    if eqn.primitive.name == "cond":
+        branches = [reached(b.jaxpr, flags[1:], tangents=True) for b in params["branches"]]
+        return [any(each) for each in zip(*branches, strict=True)]
+    if eqn.primitive.name == "while":
+        _, consts, carry = split_list(flags, params["cond_nconsts"], params["body_nconsts"])
+        return carry_reached(params["body_jaxpr"].jaxpr, consts, carry, tangents=True)
+    jaxpr = params["jaxpr"].jaxpr
+    consts, carry, xs = split_list(flags, params["num_consts"], params["num_carry"])
+    carry = carry_reached(jaxpr, consts, carry, xs, tangents=True)
+    outs = reached(jaxpr, [*consts, *carry, *xs], tangents=True)
+    return [*carry, *outs[len(carry) :]]
+
+
+def _may_refuse(jaxpr: Jaxpr) -> bool:
+    """Whether to differentiate an equation may fail: by a rule of a user's, or for want of one."""
+    for eqn in jaxpr.eqns:
+        if not any(has_tangent(v.aval) for v in eqn.invars):
+            continue
+        rule = eqn.params.get("jvp", eqn.params.get("fwd"))  # of a function with custom rules
+        rule = eqn.primitive.rule_jvp if rule is None else getattr(rule, "fun", rule)
+        if type(rule) is NoRule or _brought(rule):
+            return True
+    return any(map(_may_refuse, subjaxprs(jaxpr)))
+
+
+def _brought(rule: Any) -> bool:
+    """Whether a rule is none of this library's."""
+    return getattr(rule, "__module__", "").partition(".")[0] != _HOUSE
 
 
 def _mapped(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
@@ -119,8 +156,7 @@ def _mapped(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
         ends_apart = reached(params["cond_jaxpr"].jaxpr, [*cond_consts, *carry], mapped=True)[0]
         return [True] * len(carry) if ends_apart else carry
     rule = eqn.primitive.rule_batch_axis or eqn.primitive.rule_batch
-    brought = getattr(rule, "__module__", "").partition(".")[0] != _HOUSE
-    return [not (eqn.effects or brought)] * len(eqn.outvars)
+    return [not (eqn.effects or _brought(rule))] * len(eqn.outvars)
 
 
 def carry_reached(
@@ -263,13 +299,16 @@ def settle(jaxpr: ClosedJaxpr, flags: Sequence[Sequence[bool]], derive: Callable
 
     `flags` says which constants, carried values and slices have one; `derive(flags, instantiate)`
     gives the derived program and which of its outputs have one. Which carried values will have one
-    is read off the equations, so that in general the body is traced once. Returns the derived
-    program, the flags of the carry, and those of the outputs.
+    is read off the equations, so that in general the body is traced once; where a rule may refuse
+    a tangent that is none, it is found by tracing, from below. Returns the derived program, the
+    flags of the carry, and those of the outputs.
     """
     consts, floor, xs = flags
     count = len(floor)
     others = [False] * (len(jaxpr.out_avals) - count)
     carry = carry_reached(jaxpr.jaxpr, consts, floor, xs, tangents=True)
+    if carry != list(floor) and _may_refuse(jaxpr.jaxpr):
+        carry = list(floor)
     grown = False
     while True:
         made, outs = derive([*consts, *carry, *xs], [False] * len(jaxpr.out_avals))

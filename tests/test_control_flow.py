@@ -597,3 +597,10 @@ def test_error_names_the_place():
         minijax.lax.cond(
             True, lambda: {"b": minijax.numpy.float32(1)}, lambda: {"b": minijax.numpy.zeros(2)}
         )
+
+
+def test_scan_gives_a_pair_as_its_body_does():
+    for j in (minijax, jax):
+        as_list = j.lax.scan(lambda c, x: [c + x, x], 0.0, np.arange(3.0))
+        as_tuple = j.lax.scan(lambda c, x: (c + x, [x, None]), 0.0, np.arange(3.0))
+        assert [type(x) for x in (as_list, as_tuple, as_tuple[1])] == [list, tuple, list]

@@ -63,14 +63,8 @@ def lower_program(
     platform: str | None = None,
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures."""
-    if local.context.settings.log_compiles:
-        types = tuple([signature.aval for signature in signatures])
-        asked = tuple(in_shardings) if in_shardings else "unspecified"
-        _log.warning(
-            "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
-            name, types, asked,
-        )  # fmt: skip
     began = time.time()
+    _log_compiling(name, signatures, in_shardings)
     lowered = Lowered()
     lowered.place = where = place(
         closed.jaxpr,
@@ -84,42 +78,15 @@ def lower_program(
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = [index for index, keep in enumerate(used) if keep]
     lowered.out_avals = closed.out_avals
-    hidden_vars: list[Var] = []
-    lowered.hidden = []
-    consts = {}
-    for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
-        if is_large_constant(value):
-            hidden_vars.append(var)
-            lowered.hidden.append(as_array(value))
-        else:
-            consts[var] = value
-    jaxpr = Jaxpr(
-        list(consts), [*hidden_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects
-    )
+    small, lowered.hidden = _constants(jaxpr, closed.consts)
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
-    attributes = _donations(lowered, jaxpr, len(hidden_vars))
     module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
     module.name = module.unique(module.name)
-    given = [where.default.memory_kind] * len(hidden_vars)
-    given += [where.args[index].memory_kind for index in lowered.kept]
-    attributes = [
-        _also(text, f'mhlo.memory_kind = "{kind}"') if kind == HOST_KIND else text
-        for text, kind in zip(attributes, given, strict=True)
-    ]
-    kinds = where.kinds([v.aval for v in jaxpr.outvars])
-    out_attributes = [f' {{mhlo.memory_kind = "{kind}"}}' if kind else "" for kind in kinds]
-    if where.spmd:
-        args = [where.default] * len(hidden_vars) + [where.args[index] for index in lowered.kept]
-        attributes = module.with_shardings(attributes, args, jaxpr.invars)
-        out_attributes = module.with_shardings(out_attributes, where.outs, jaxpr.outvars)
+    arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
     text = write_function(
-        module,
-        "main",
-        ClosedJaxpr(jaxpr, list(consts.values())),
-        public=True,
-        arg_attributes=attributes,
-        out_attributes=out_attributes,
-    )
+        module, "main", small, public=True,
+        arg_attributes=arg_attributes, out_attributes=out_attributes,
+    )  # fmt: skip
     module.functions.append(text)
     lowered.text = module.text()
     lowered.keepalives = [*module.keepalives, *module.host_callbacks]
@@ -130,6 +97,45 @@ def lower_program(
     monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
     log_stage("Finished jaxpr to MLIR module conversion jit(%s)", name, began)
     return lowered
+
+
+def _log_compiling(name: str, signatures: Sequence[Signature], in_shardings: Any) -> None:
+    if local.context.settings.log_compiles:
+        types = tuple([signature.aval for signature in signatures])
+        asked = tuple(in_shardings) if in_shardings else "unspecified"
+        _log.warning(
+            "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
+            name, types, asked,
+        )  # fmt: skip
+
+
+def _constants(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
+    """The jaxpr with its small constants, and the large ones, which are its first arguments now."""
+    small: dict[Var, Any] = {}
+    large: dict[Var, ArrayImpl] = {}
+    for var, value in zip(jaxpr.constvars, values, strict=True):
+        if is_large_constant(value):
+            large[var] = as_array(value)
+        else:
+            small[var] = value
+    jaxpr = Jaxpr(list(small), [*large, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
+    return ClosedJaxpr(jaxpr, list(small.values())), list(large.values())
+
+
+def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
+    """What is said of the arguments and of the results: donation, memory and sharding."""
+    where, hidden = lowered.place, len(lowered.hidden)
+    args = [where.default] * hidden + [where.args[index] for index in lowered.kept]
+    of_args = [
+        _also(text, f'mhlo.memory_kind = "{HOST_KIND}"') if arg.memory_kind == HOST_KIND else text
+        for text, arg in zip(_donations(lowered, jaxpr, hidden), args, strict=True)
+    ]
+    kinds = where.kinds([v.aval for v in jaxpr.outvars])
+    of_outs = [f' {{mhlo.memory_kind = "{kind}"}}' if kind else "" for kind in kinds]
+    if where.spmd:
+        of_args = module.with_shardings(of_args, args, jaxpr.invars)
+        of_outs = module.with_shardings(of_outs, where.outs, jaxpr.outvars)
+    return of_args, of_outs
 
 
 def _also(attributes: str, another: str) -> str:

@@ -55,66 +55,87 @@ def vmap(
     _check_axes(in_axes, out_axes)
 
     def batched(*args, **kwargs):
+        call = _Call(fun, in_axes, out_axes, axis_size, args, kwargs)
+        leaves, dims = call.leaves, call.dims
+        split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
+        axis = AxisData(axis_name, call.size, spmd_axis_name, split)
+        with named_scope("vmap()"):
+            outs, found = batch_flat(call, axis, leaves, dims)
+        return call.results(outs, found, axis_name)
+
+    return named_after(fun, boundary(batched))
+
+
+class _Call:
+    """A call of a mapped function, on flat values: those of the user's tree, and what replaces them.
+
+    Types of the user's that say themselves how they are mapped give their `elements`; references
+    (`refs`) are read before, and written after.
+    """
+
+    __slots__ = (
+        "dims", "elements", "fun", "in_tree", "leaves", "out_axes", "out_tree", "refs", "size",
+        "wholes",
+    )  # fmt: skip
+
+    def __init__(self, fun, in_axes, out_axes, axis_size, args, kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got {len(in_axes)=}, "
                 f"{len(args)=}"
             )
-        leaves, in_tree = tree_util.flatten((args, kwargs))
-        dims = flat_axes("vmap in_axes", in_tree, (in_axes, 0))
-        elements, shown = vmappable.elements(leaves, dims), in_tree
-        if elements is not None:
-            leaves, dims = elements.leaves, elements.axes
+        self.fun, self.out_axes = fun, out_axes
+        leaves, self.in_tree = tree_util.flatten((args, kwargs))
+        dims = flat_axes("vmap in_axes", self.in_tree, (in_axes, 0))
+        self.elements, shown = vmappable.elements(leaves, dims), self.in_tree
+        if self.elements is not None:
+            leaves, dims = self.elements.leaves, self.elements.axes
             shown = tree_util.tree_structure((tuple(leaves), {}))
-        size = mapped_size("vmap", fun, shown, leaves, dims, axis_size)
+        self.size = mapped_size("vmap", fun, shown, leaves, dims, axis_size)
         dims = [
             d if d is None or d >= 0 else d + get_aval(x).ndim
             for x, d in zip(leaves, dims, strict=True)
         ]
-        if elements is not None:
-            leaves, dims = [*leaves, np.arange(size, dtype=np.int32)], [*dims, 0]
-        refs = mapped_refs(leaves, dims)
-        if refs is not None:
-            leaves = refs.read(leaves)
-        trees = []
+        if self.elements is not None:
+            leaves, dims = [*leaves, np.arange(self.size, dtype=np.int32)], [*dims, 0]
+        self.refs = mapped_refs(leaves, dims)
+        self.leaves = leaves if self.refs is None else self.refs.read(leaves)
+        self.dims = dims
 
-        def flat(*values):
-            if refs is not None:
-                values = refs.within(values)
-            if elements is not None:
-                values = elements.made(values[:-1], lambda: values[-1])
-            given, named = in_tree.unflatten(values)
-            outs, tree = tree_util.flatten(fun(*given, **named))
-            wholes = vmappable.wholes(
-                outs, lambda: flat_axes("vmap out_axes", tree, out_axes), size
-            )
-            trees.extend((tree, wholes))
-            if wholes is None:
-                _check_results(outs)
-            outs = outs if wholes is None else wholes.leaves
-            return outs if refs is None else [*outs, *refs.last()]
+    def __call__(self, *values):
+        if self.refs is not None:
+            values = self.refs.within(values)
+        if self.elements is not None:
+            values = self.elements.made(values[:-1], lambda: values[-1])
+        given, named = self.in_tree.unflatten(values)
+        outs, self.out_tree = tree_util.flatten(self.fun(*given, **named))
+        self.wholes = vmappable.wholes(outs, self._out_axes, self.size)
+        if self.wholes is None:
+            _check_results(outs)
+        else:
+            outs = self.wholes.leaves
+        return outs if self.refs is None else [*outs, *self.refs.last()]
 
-        split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
-        axis = AxisData(axis_name, size, spmd_axis_name, split)
-        with named_scope("vmap()"):
-            outs, found = batch_flat(flat, axis, leaves, dims)
-        if refs is not None:
-            place = lambda x, dim, wanted: _at(x, dim, wanted, size)
-            outs, found = refs.keep(outs, found, dims, place)
-        tree, wholes = trees
-        wanted = flat_axes("vmap out_axes", tree, out_axes) if wholes is None else wholes.axes
+    def _out_axes(self) -> list[Any]:
+        return flat_axes("vmap out_axes", self.out_tree, self.out_axes)
+
+    def results(self, outs: Sequence[Any], found: Sequence[int | None], axis_name: Any) -> Any:
+        """The results as the user's tree, each with its mapped axis where `out_axes` wants it."""
+        if self.refs is not None:
+            place = lambda x, dim, wanted: _at(x, dim, wanted, self.size)
+            outs, found = self.refs.keep(outs, found, self.dims, place)
+        tree, wholes = self.out_tree, self.wholes
+        wanted = self._out_axes() if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
             if dim is not None and out is None:
-                _refuse_unmapped(fun, axis_name, index, dim, tree, wholes)
+                _refuse_unmapped(self.fun, axis_name, index, dim, tree, wholes)
         # A symbolic zero, which a jvp rule that is mapped gives, is one whatever the axis.
         results = [
-            x if out is None or type(x) is Zero else as_result(_at(x, dim, out, size))
+            x if out is None or type(x) is Zero else as_result(_at(x, dim, out, self.size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))
-
-    return named_after(fun, boundary(batched))
 
 
 def _check_axes(in_axes: Any, out_axes: Any) -> None:

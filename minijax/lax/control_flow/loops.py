@@ -470,7 +470,7 @@ def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[TracedFuncti
 
 def _fori_plan(lower: int, body_fun, leaves, tree):
     traced, leaves = _fori_traced("fori_loop", body_fun, get_aval(lower), leaves, tree)
-    return make_plan(traced, 1 + len(leaves), None), leaves
+    return make_plan(traced, 1 + len(leaves)), leaves
 
 
 def _dynamic_fori(lower, upper, body_fun, leaves, tree) -> list[Any]:

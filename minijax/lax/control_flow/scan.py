@@ -69,7 +69,7 @@ def scan(
         return _step_by_step(f, init, xs_leaves, xs_tree, length, reverse)
     plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree)
     carry, ys = run_loop(plan, leaves, xs_leaves, length, bool(reverse), unroll)
-    return init_tree.unflatten(carry), plan.ys_tree.unflatten(ys)
+    return plan.out_tree.unflatten([*carry, *ys])  # a pair as the body's, a tuple or a list
 
 
 def _length(leaves: Sequence[Any], given: Any) -> int:
@@ -128,21 +128,20 @@ class Plan:
 
     What the body passes on as it came is no part of the loop: a carried value becomes a constant
     (`moved`), a stacked slice is the array itself (`from_xs`: for each y the number of the array, or
-    None). `kept` numbers the carried values that are left.
+    None). `kept` numbers the carried values that are left, `out_tree` is that of what the body gives.
     """
 
-    __slots__ = ("body", "consts", "from_xs", "kept", "moved", "ys_tree")
+    __slots__ = ("body", "consts", "from_xs", "kept", "moved", "out_tree")
 
     body: ClosedJaxpr
-    ys_tree: Any
 
 
-def make_plan(traced: TracedFunction, num_carry: int, ys_tree: Any) -> Plan:
+def make_plan(traced: TracedFunction, num_carry: int) -> Plan:
     plan = traced.plans.get(num_carry)
     if plan is not None:
         return plan
     plan = Plan()
-    plan.ys_tree = ys_tree
+    plan.out_tree = traced.out_tree
     plan.consts = traced.consts
     closed = traced.closed
     consts, carry, xs = split_list(closed.jaxpr.invars, len(traced.consts), num_carry)
@@ -195,17 +194,17 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Seq
     plan = traced.plans.get(count)
     if plan is not None:
         return plan, init_leaves
-    carry_tree, ys_tree = _pair(traced, f)
+    carry_tree, _ = _pair(traced, f)
     count_out = carry_tree.num_leaves
     changed = promoted(init_leaves, in_avals, traced.closed.out_avals[:count_out])
     if changed is not None:
         init_leaves = changed
         in_avals = [get_aval(x) for x in init_leaves]
         traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
-        carry_tree, ys_tree = _pair(traced, f)
+        carry_tree, _ = _pair(traced, f)
     out_avals = traced.closed.out_avals[: carry_tree.num_leaves]
     check_carry("scan", f, 0, init_tree, in_avals, carry_tree, out_avals, "carry")
-    return make_plan(traced, count, ys_tree), init_leaves
+    return make_plan(traced, count), init_leaves
 
 
 def _row_aval(aval: Any, name: str) -> Any:
@@ -293,5 +292,5 @@ def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
         return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]
     avals = [_row_aval(get_aval(x), "xs") for x in leaves]
     traced = trace_function("map", f, (tree,), avals, kind=("map", how), adapt=how)
-    plan = make_plan(traced, 0, traced.out_tree)
-    return plan.ys_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])
+    plan = make_plan(traced, 0)
+    return plan.out_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])

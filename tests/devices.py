@@ -5,6 +5,7 @@ and shardings of the results must be upstream's. Prints a line of JSON for each 
 """
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -68,6 +69,29 @@ FUNCTIONS = {
     "grad": lambda t, a: t.m.grad(lambda v: t.jnp.sum(t.jnp.tanh(v) ** 2))(a),
     "vmap": lambda t, a: t.m.vmap(lambda r: t.jnp.cumsum(r))(a),
 }
+for _name in ("zeros_like", "ones_like", "empty_like"):
+    PROGRAMS[_name] = lambda t, n=_name: getattr(t.m.numpy, n)(t.put("x", "y"))
+PROGRAMS["full_like"] = lambda t: t.m.numpy.full_like(t.put("x"), 2, dtype="int32")
+PROGRAMS["full_like of rows"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(4))
+PROGRAMS["full_like of too many"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(8))
+PROGRAMS["zeros_like of a shape"] = lambda t: t.m.numpy.zeros_like(t.put("x"), shape=(4,))
+PROGRAMS["lax.full_like"] = lambda t: t.m.lax.full_like(t.put("x", "y"), 1)
+PROGRAMS["zeros_like elsewhere"] = lambda t: t.m.numpy.zeros_like(
+    t.m.device_put(X, t.m.devices()[3])
+)
+PROGRAMS["constraint by a format"] = lambda t: t.m.lax.with_sharding_constraint(
+    t.put(), _format(t, t.named("x"))
+)
+PROGRAMS["out_shardings by a format"] = lambda t: t.m.jit(
+    lambda a: a + 1, out_shardings=_format(t, t.named("x"))
+)(t.put())
+
+
+def _format(t, where):
+    layout = importlib.import_module(f"{t.m.__name__}.experimental.layout")
+    return layout.Format(layout.Layout((0, 1)), where)
+
+
 for _spec in SPECS:
     PROGRAMS[f"put {_spec}"] = lambda t, s=_spec: t.put(*s)
     for _name in ("twice", "matmul", "sum", "grad"):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
@@ -124,6 +125,16 @@ def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
 
 
+def beside(x: Any) -> Any:
+    """The sharding of what is made like `x`: that of an array which has been put somewhere.
+
+    None for others, and under a trace; over Explicit axes types say it.
+    """
+    if type(x) is not ArrayImpl or not x.committed or local.context.trace is not eval_trace:
+        return None
+    return x.sharding if x.aval.explicit is None else None
+
+
 def _scalar(value: Any, dtype: Any) -> Any:
     """A scalar of this dtype: a NumPy one where the value is known."""
     if isinstance(value, Array) or isinstance(dtype, dtypes.ExtendedDType):
@@ -149,6 +160,8 @@ def full_like(
     else:
         dtype, weak = _of_dtype("full_like", dtype), False
     shape = np.shape(x) if shape is None else canonical_shape(shape)
+    if sharding is None and shape == np.shape(x):
+        sharding = beside(x)
     if np.shape(fill_value):
         raise TypeError(
             f"full_like takes a scalar fill_value, got one of shape {np.shape(fill_value)}."

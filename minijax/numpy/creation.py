@@ -353,6 +353,7 @@ def full_like(
         return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
     if shape is None and device is None and out_sharding is None:
         out_sharding = getattr(aval, "explicit", None)
+        device = None if np.ndim(fill_value) else filling.beside(a)
     weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
@@ -361,7 +362,7 @@ def full_like(
 
 @library(static=("shape", "dtype", "weak"))
 def _full_like(shape, fill_value, dtype, weak):
-    return broadcast_to_shape(converted(to_array("full_like", fill_value), dtype, weak), shape)
+    return broadcast_to(converted(to_array("full_like", fill_value), dtype, weak), shape)
 
 
 def _type_of(name: str, a: Any) -> Any:
@@ -378,7 +379,7 @@ def _type_of(name: str, a: Any) -> Any:
 def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     aval = _type_of(name, a)
     if shape is None and device is None and out_sharding is None:
-        out_sharding = getattr(aval, "explicit", None)
+        out_sharding, device = getattr(aval, "explicit", None), filling.beside(a)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return filling.full_like(a, value, dtype, shape)
     sizes = aval.shape if shape is None else canonical_shape(shape)

@@ -290,6 +290,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """
     a, b = promote_shapes("isclose", *_pair_for_isclose(a, b))
     aval = get_aval(a)
+    if dtypes.is_extended(aval.dtype):  # keys are close if they are equal
+        return eq_p.bind(a, b)
     a, b = converted(a, aval.dtype), converted(b, aval.dtype)
     real = dtypes.to_real_dtype(aval.dtype)
     rtol, atol = converted(rtol, real), converted(atol, real)
@@ -307,7 +309,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 def _pair_for_isclose(a: Any, b: Any) -> list[Any]:
     check_arraylike("isclose", a, b)
     a, b = promote_dtypes(a, b)
-    if not dtypes.issubdtype(get_aval(a).dtype, np.inexact):
+    dtype = get_aval(a).dtype
+    if not dtypes.issubdtype(dtype, np.inexact) and not dtypes.is_extended(dtype):
         # Not by promotion: integers below 8 bits have none.
         a, b = converted(a, dtypes.float_()), converted(b, dtypes.float_())
     return [a, b]

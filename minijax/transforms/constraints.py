@@ -17,6 +17,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.splits import parts_of
 from minijax.core.trace import Tracer
+from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
     AbstractMesh,
@@ -247,7 +248,20 @@ def flat_shardings(what: str, given: Any, tree: Any) -> list[Any]:
     spread = tree_util.broadcast_prefix(
         given, tree.unflatten([0] * tree.num_leaves), is_leaf=is_leaf
     )
-    return [sharding_of(where, what) for where in spread]
+    return [sharding_of(_of_format(where, what), what) for where in spread]
+
+
+def _of_format(where: Any, what: str) -> Any:
+    """The sharding of a format; how values within a program lie in memory is left to XLA."""
+    if not isinstance(where, Format):
+        return where
+    order = getattr(where.layout, "major_to_minor", ())
+    if what != "with_sharding_constraint" and list(order) != sorted(order):
+        raise NotImplementedError(
+            f"{what} with {where.layout}: arguments and results lie in row-major order in minijax. "
+            "Transpose the array, or give its sharding only."
+        )
+    return where.sharding
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

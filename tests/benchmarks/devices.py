@@ -59,11 +59,11 @@ def main():
 
     import minijax
     import minijax.sharding
-    from tests.benchmarks.timing import compare
+    from tests.benchmarks.timing import compare_typical
 
     ours, theirs = calls(minijax, minijax.sharding), calls(jax, jax.sharding)
     for label, call in ours.items():
-        times = compare(waiting(call), waiting(theirs[label]), rounds=8, seconds=0.2)
+        times = compare_typical(waiting(call), waiting(theirs[label]))
         print(json.dumps([label, *times]), flush=True)
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import statistics
 import time
 
 
@@ -36,6 +37,24 @@ def compare(ours, theirs, rounds=3, seconds=0.06):
         if enabled:
             gc.enable()
     return min(times[0]), min(times[1])
+
+
+def compare_typical(ours, theirs, blocks=80, calls=20):
+    """The medians of two functions' times over short blocks of calls in turn, in seconds.
+
+    For what many threads do together: how they wake makes calls fast or slow by turns, so that the
+    best of them says little.
+    """
+    times = ([], [])
+    for function in (ours, theirs):
+        function()
+    for _ in range(blocks):
+        for function, found in zip((ours, theirs), times, strict=True):
+            start = time.perf_counter()
+            for _ in range(calls):
+                function()
+            found.append((time.perf_counter() - start) / calls)
+    return statistics.median(times[0]), statistics.median(times[1])
 
 
 def geometric_mean(ratios):

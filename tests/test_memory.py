@@ -87,3 +87,20 @@ def test_gradients_come_back_to_the_memory_of_the_argument():
     np.testing.assert_allclose(found, np.sin(2 * X), rtol=1e-5, atol=1e-6)
     assert found.sharding.memory_kind == "device"
     assert minijax.grad(f)(_there(minijax)).sharding.memory_kind == "pinned_host"
+
+
+def test_references_beside_arrays_on_the_host():
+    def program(j):
+        there = _there(j)
+        ref = j.new_ref(j.numpy.zeros((2, 2)))
+        ref[...] += 1
+        ref[0] = j.numpy.full(2, 5.0)
+
+        @j.jit
+        def add(x):
+            ref[...] += x
+
+        add(ref[...])
+        return ref[...] + j.device_put(there, j.memory.Space.Device).sum()
+
+    assert_same(program(minijax), program(jax))

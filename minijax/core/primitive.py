@@ -188,7 +188,8 @@ class Primitive:
                 f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
                 "read it first, as in ref[...]."
             )
-        if ShapedArray.host_seen and avals and self.rule_sharding is not in_shape_rule:
+        spaced = ShapedArray.host_seen and avals and ref is None
+        if spaced and self.rule_sharding is not in_shape_rule:
             space = memory.common(self.name, avals)
             if space is not MemorySpace.Device:
                 plain = tuple(memory.within(avals, MemorySpace.Device))

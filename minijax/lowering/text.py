@@ -1,4 +1,5 @@
-"""Modules as text and as MLIR objects. Imports jaxlib's MLIR bindings, when first asked.
+"""Modules as text and as MLIR objects. Imports jaxlib's MLIR bindings, when first asked; may
+import `runtime`.
 
 The bindings are only for looking, and for rules that users write with them (`lowering.bindings`):
 programs go to the compiler as text.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+
+from minijax.runtime.versions import _jax
 
 __all__ = ["as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context"]
 
@@ -58,6 +61,4 @@ def pretty(text: str, debug_info: bool = False) -> str:
 
 def as_hlo(text: str) -> Any:
     """The XlaComputation of a module."""
-    from jaxlib._jax import mlir
-
-    return mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)

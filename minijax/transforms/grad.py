@@ -20,7 +20,7 @@ from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
-from minijax.transforms.jvp import NUMBERS, jvp_flat
+from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.pullback import VJP, Pullback, as_result, short_type, tangent_dtype
@@ -32,7 +32,7 @@ __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vj
 
 def as_given(x: Any) -> Any:
     """A value as a rule of the user's gave it: numbers stay numbers."""
-    return x if type(x) in NUMBERS else as_result(x)
+    return x if type(x) in dtypes.python_scalar_dtypes else as_result(x)
 
 
 def materialized(x: Any) -> Any:

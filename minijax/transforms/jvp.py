@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
@@ -19,9 +20,9 @@ from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive, watch_leak
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
-__all__ = ["NUMBERS", "JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
+__all__ = ["JVPTrace", "JVPTracer", "jvp_flat", "jvp_jaxpr"]
 
-NUMBERS = frozenset((bool, int, float, complex))
+_NUMBERS = dtypes.python_scalar_dtypes
 
 
 class JVPTracer(Tracer):
@@ -109,7 +110,7 @@ class JVPTrace(Trace):
         for index, tangent in enumerate(tangents):
             if tangent is None:
                 tangents[index] = zero_like(primals[index])
-            elif type(tangent) in NUMBERS and not brought:
+            elif type(tangent) in _NUMBERS and not brought:
                 tangents[index] = as_value(tangent)
         if brought:
             primals, tangents = tuple(primals), tuple(tangents)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from minijax import tree_util
+from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import check_executed, program_for
 from minijax.config import local
@@ -26,7 +26,7 @@ from minijax.transforms.explicit import split_as
 
 __all__ = ["library", "program_table"]
 
-_NUMBERS = frozenset((float, int, bool, complex))
+_NUMBERS = dtypes.python_scalar_dtypes
 _PLAIN = frozenset((ArrayImpl, *_NUMBERS))  # what is one operand, and no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))

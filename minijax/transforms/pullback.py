@@ -106,7 +106,7 @@ for _kind in (GradRef, DidntWant, NotNeeded):  # what is not there has no leaves
 class Pullback:
     """A linear map that is transposed: cotangents of the outputs in, of the inputs out.
 
-    A pytree whose leaves are the residuals, so that it can be returned from a jitted function.
+    Its kinds are pytrees whose leaves are the residuals: a jitted function may return them.
     """
 
     def __init__(self, jaxpr: Jaxpr, consts, live, in_avals, out_avals, in_tree, out_tree):

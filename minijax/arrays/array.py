@@ -156,8 +156,11 @@ class ArrayImpl(Array):
         return self._buffer.is_ready()
 
     def block_until_ready(self) -> ArrayImpl:
-        self._check_deleted()
-        self._buffer.block_until_ready()
+        try:
+            self._buffer.block_until_ready()
+        except Exception:
+            self._check_deleted()
+            raise
         return self
 
     def on_device_size_in_bytes(self) -> int:

@@ -54,8 +54,8 @@ class _Pmapped:
         dynamic = tuple([x for n, x in enumerate(args) if n not in places])
         fixed = tuple([(n, args[n]) for n in sorted(places)])
         leaves, tree = tree_util.flatten((dynamic, kwargs))
-        avals = tuple([get_aval(x) for x in leaves])
-        key = (tree, fixed, tuple([(a.shape, a.ndim) for a in avals]), local.context.key)
+        shapes = tuple([getattr(x, "shape", ()) for x in leaves])
+        key = (local.context.key, tree, fixed, shapes)
         try:
             call = self.calls.get(key)
         except TypeError:
@@ -67,7 +67,7 @@ class _Pmapped:
         if call is None:
             dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))
             size = mapped_size("pmap", self.fun, tree, leaves, dims, self.axis_size)
-            dims = [d if d is None else d % a.ndim for d, a in zip(dims, avals, strict=True)]
+            dims = [d if d is None else d % len(s) for d, s in zip(dims, shapes, strict=True)]
             call = self.calls[key] = self._prepared(size, dims, tree, fixed)
         return call, leaves
 

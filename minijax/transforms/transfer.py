@@ -117,7 +117,9 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         return found.__copy__() if copy else found
     aval = get_aval(x)
     target = _in_space(x, where) if isinstance(where, MemorySpace) else as_sharding(where)
-    aval = aval.update(memory_space=space_of(target.memory_kind))
+    space = space_of(target.memory_kind)
+    if aval.memory_space is not space:
+        aval = aval.update(memory_space=space)
     if isinstance(x, ArrayImpl):
         x._check_deleted()
         signature = Signature(aval, target, True)

@@ -45,13 +45,23 @@ def waiting(call):
     return wait
 
 
-def rows(table):
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks.devices"],
-        env={**os.environ, "XLA_FLAGS": _FLAG}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("[")]
-    table.section("cached calls over 8 devices", found, budget=1.05, worst=1.05)
+def rows(table, processes=5):
+    """Each row as the process measured it whose ratio is the median: they differ by 5 %."""
+    found = {}
+    for _ in range(processes):
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.benchmarks.devices"],
+            env={**os.environ, "XLA_FLAGS": _FLAG}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        for line in run.stdout.splitlines():
+            if line.startswith("["):
+                label, *times = json.loads(line)
+                found.setdefault(label, []).append(times)
+    typical = [
+        (label, *sorted(times, key=lambda pair: pair[0] / pair[1])[processes // 2])
+        for label, times in found.items()
+    ]
+    table.section("cached calls over 8 devices", typical, budget=1.05, worst=1.05)
 
 
 def main():

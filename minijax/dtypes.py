@@ -606,6 +606,7 @@ def _join(nodes: tuple[_Node, ...], mode: str) -> _Node:
     raise TypePromotionError(f"No implicit promotion for input dtypes ({seen}). {hint}")
 
 
+@functools.lru_cache(maxsize=4096)
 def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
     """Promotion proper, on dtypes already in the mode's width; the result may be wider."""
     first = pairs[0][0]

@@ -445,6 +445,27 @@ def _checked_scalar(x: Any, aval: ShapedArray) -> np.ndarray:
         ) from None
 
 
+_host_ways: dict[tuple, tuple] = {}  # from the type of an array of the host to how it is put
+
+
+def _host_array(x: np.ndarray) -> ArrayImpl:
+    """An array of the host on the default device."""
+    context = local.context
+    key = (x.dtype, x.shape, context.numbers_key)
+    found = _host_ways.get(key)
+    if found is not None:
+        signature, put, dtype = found
+        return ArrayImpl(put(x if dtype is None else x.astype(dtype)), signature)
+    aval = get_aval(x)
+    made = array_from_numpy(x, aval)
+    if context.numbers_key is context.key and x.dtype != dtypes.float0:  # no transfer is guarded
+        if len(_host_ways) >= _MOST_SCALARS:
+            _host_ways.clear()
+        dtype = None if x.dtype == aval.dtype else aval.dtype
+        _host_ways[key] = made.signature, buffers.putter(aval, made.sharding), dtype
+    return made
+
+
 # From the type of a value that libraries define to the function that makes an array of it.
 canonicalizers: dict[type, Callable[[Any], Any]] = {}
 
@@ -456,6 +477,8 @@ def as_array(x: Any) -> ArrayImpl:
         return x
     if kind in (float, int, bool, complex):
         return scalar_array(x)
+    if kind is np.ndarray:
+        return _host_array(x)
     if isinstance(x, np.generic) and kind is not np.void:
         get_aval(x)
         return scalar_array(x)
@@ -496,3 +519,4 @@ def as_value(x: Any) -> Any:
 def clear_scalars() -> None:
     _scalars.clear()
     _elsewhere.clear()
+    _host_ways.clear()

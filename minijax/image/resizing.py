@@ -205,27 +205,6 @@ def scale_and_translate(
     )  # fmt: skip
 
 
-@library(static=("shape", "method", "antialias", "precision"))
-def _resize(image, shape, method, antialias, precision):
-    _check_shape(image, shape)
-    if method is ResizeMethod.NEAREST:
-        return _nearest(image, shape)
-    (image,) = promote_dtypes_inexact(image)
-    axes = [axis for axis in range(image.ndim) if image.shape[axis] != shape[axis]]
-    real = np.dtype(np.float64) if image.dtype.itemsize > 8 else np.dtype(np.float32)
-    if not dtypes.issubdtype(image.dtype, np.complexfloating):
-        real = image.dtype
-    dtype = real if dtypes.bit_width(real) >= 32 else np.dtype(np.float32)
-    scales = [
-        np.asarray(1.0 if not shape[axis] else shape[axis] / image.shape[axis], dtype)
-        for axis in axes
-    ]
-    zeros = [np.zeros((), dtype)] * len(axes)
-    shrinks = any(shape[axis] < image.shape[axis] for axis in axes)
-    wider = antialias and shrinks
-    return _resampled(image, shape, axes, scales, zeros, method, wider, precision)
-
-
 def _nearest(x: Any, shape: tuple[int, ...]) -> Any:
     for axis in range(x.ndim):
         size, out_size = x.shape[axis], shape[axis]
@@ -236,6 +215,7 @@ def _nearest(x: Any, shape: tuple[int, ...]) -> Any:
     return x
 
 
+@library(static=("shape", "method", "antialias", "precision"))
 def resize(
     image: Any,
     shape: Sequence[int],
@@ -254,4 +234,21 @@ def resize(
     """
     if not isinstance(image, (Array, np.ndarray, np.generic, int, float, complex)):
         image.ndim  # noqa: B018  what is no array is refused as upstream does
-    return _resize(image, canonical_shape(shape), _method_of(method), bool(antialias), precision)
+    shape, method = canonical_shape(shape), _method_of(method)
+    _check_shape(image, shape)
+    if method is ResizeMethod.NEAREST:
+        return _nearest(image, shape)
+    (image,) = promote_dtypes_inexact(image)
+    axes = [axis for axis in range(image.ndim) if image.shape[axis] != shape[axis]]
+    real = np.dtype(np.float64) if image.dtype.itemsize > 8 else np.dtype(np.float32)
+    if not dtypes.issubdtype(image.dtype, np.complexfloating):
+        real = image.dtype
+    dtype = real if dtypes.bit_width(real) >= 32 else np.dtype(np.float32)
+    scales = [
+        np.asarray(1.0 if not shape[axis] else shape[axis] / image.shape[axis], dtype)
+        for axis in axes
+    ]
+    zeros = [np.zeros((), dtype)] * len(axes)
+    shrinks = any(shape[axis] < image.shape[axis] for axis in axes)
+    wider = antialias and shrinks
+    return _resampled(image, shape, axes, scales, zeros, method, wider, precision)

@@ -61,6 +61,8 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 
 def _shape_of(name: str, a: Any) -> tuple[int, ...]:
+    if isinstance(a, Array):
+        return a.shape
     if not hasattr(a, "shape") and not is_arraylike(a):
         warnings.warn(
             f"jnp.{name} of a {type(a).__name__} will be an error in future, as of all functions: "

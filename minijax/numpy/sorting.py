@@ -166,6 +166,7 @@ def _before(x: Any, y: Any) -> Any:
     return out
 
 
+@library(static=("side", "method"))
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Array:
@@ -181,11 +182,6 @@ def searchsorted(
     if np.ndim(a) != 1:
         check_arraylike("searchsorted", a, v)
         raise ValueError(f"a should be 1-dimensional; searchsorted got shape {np.shape(a)}.")
-    return _searchsorted(a, v, sorter, side, method)
-
-
-@library(static=("side", "method"))
-def _searchsorted(a, v, sorter, side, method):
     check_arraylike("searchsorted", a, v)
     a, v = promote_dtypes(to_array("searchsorted", a), to_array("searchsorted", v))
     if sorter is not None:

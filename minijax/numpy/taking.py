@@ -124,6 +124,7 @@ def take(
     )
 
 
+@library(static=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
     arr: Any,
     indices: Any,
@@ -158,11 +159,6 @@ def take_along_axis(
         wrap_negative_indices = chosen is not GatherScatterMode.PROMISE_IN_BOUNDS
     if fill_value is not None and fill_value != fill_value:
         fill_value = np.nan
-    return _take_along_axis(arr, indices, axis, chosen, fill_value, wrap_negative_indices)
-
-
-@library(static=("axis", "mode", "fill_value", "wrap"))
-def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
     x, places = to_array("take_along_axis", arr), _places("take_along_axis", indices)
     if axis is None:
         if places.ndim != 1:
@@ -182,10 +178,10 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
     shape[axis] = places.shape[axis]
     if not size or 0 in shape:
         return _zeros(x, tuple(shape))
-    if wrap:
+    if wrap_negative_indices:
         places = wrapped(places, size)
     x, vectors, numbers, sizes = _rows_with_rows(x, places, axis)
-    return indexing.gather(x, vectors, numbers, sizes, mode=mode, fill_value=fill_value)
+    return indexing.gather(x, vectors, numbers, sizes, mode=chosen, fill_value=fill_value)
 
 
 def _rows_with_rows(x: Any, places: Any, axis: int) -> tuple:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,13 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
     return _jax.batched_device_put(
         aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
     )
+
+
+def putter(aval: Any, sharding: Any) -> Callable[[np.ndarray], Any]:
+    """`put` of values of one type on one device, uncommitted and copied."""
+    put, devices = _jax.batched_device_put, list(sharding._device_assignment)
+    how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    return lambda value: put(aval, sharding, [value], devices, False, False, how, enable_x64=True)
 
 
 def parts_of(buffer: Any) -> list[Any]:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import (
@@ -348,13 +350,18 @@ class PjitFunction(Generic[_P, _R]):
         if context.trace is not eval_trace:
             return self._bind(context, args, kwargs)
         try:
-            if kwargs or not args or type(args[0]) is not ArrayImpl:
-                leaves, tree = tree_util.flatten((args, kwargs))
-                entry = self._fast[(context.key, tree, *[a.signature for a in leaves])]
-            else:
+            first = type(args[0]) if args else None
+            if first is ArrayImpl and not kwargs:
                 leaves = args
                 entry = self._fast[(context.key, *[a.signature for a in args])]
-        except (KeyError, AttributeError, TypeError):
+            elif first is np.ndarray:
+                leaves, entry = self._found(context, args, kwargs)
+            else:
+                leaves, tree = tree_util.flatten((args, kwargs))
+                entry = self._fast[(context.key, tree, *[a.signature for a in leaves])]
+        except AttributeError:
+            leaves, entry = self._found(context, args, kwargs)
+        except (KeyError, TypeError):
             entry = None
         if entry is None:  # outside of the handler: errors from here on have no other as context
             return self._call(context, args, kwargs)
@@ -367,6 +374,19 @@ class PjitFunction(Generic[_P, _R]):
         if out_tree is None:
             return ArrayImpl(results[0], signatures[0])
         return out_tree.unflatten(map(ArrayImpl, results, signatures))
+
+    def _found(self, context, args, kwargs) -> tuple[Sequence, tuple | None]:
+        """The leaves as arrays, and the program that was met for such, where numbers or arrays of the
+        host are among the arguments.
+        """
+        if not self._fast or context.numbers_key is not context.key:  # transfers are guarded
+            return (), None
+        try:
+            leaves, tree = tree_util.flatten((args, kwargs))
+            leaves = [a if type(a) is ArrayImpl else as_array(a) for a in leaves]
+            return leaves, self._fast.get((context.key, tree, *[a.signature for a in leaves]))
+        except Exception:  # `_call` says what is wrong
+            return (), None
 
     @boundary
     def _call(self, context, args, kwargs):
@@ -421,7 +441,7 @@ class PjitFunction(Generic[_P, _R]):
             )
             signatures = [a.signature for a in arrays]
             self._fast[(local.context.key, call.in_tree, *signatures)] = found
-            if not kwargs and all(type(a) is ArrayImpl for a in args):
+            if call.in_tree == tree_util.flatten((tuple(arrays), {}))[1]:
                 self._fast[(local.context.key, *signatures)] = found
         return entry
 

@@ -74,34 +74,38 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
             return fun(*args, **kwargs)
         try:
             if kwargs:
+                values = kwargs.values()
                 key = (
                     context.key,
                     *[a.signature for a in args],
-                    *kwargs.items(),
-                    *map(type, kwargs.values()),
+                    *kwargs,
+                    *values,
+                    *map(type, values),
                 )
-                execute, handlers, signature = plain[key]
+                execute, handlers, signature, tree = plain[key]
                 operands = [a._buffer for a in args]
             elif len(args) == 1:
                 (x,) = args
-                execute, handlers, signature = plain[(context.key, x.signature)]
+                execute, handlers, signature, tree = plain[(context.key, x.signature)]
                 operands = [x._buffer]
             elif mixed:
                 key = (
                     context.key,
                     *[a.signature if type(a) is ArrayImpl else (type(a), a) for a in args],
                 )
-                execute, handlers, signature = plain[key]
+                execute, handlers, signature, tree = plain[key]
                 operands = [a._buffer for a in args if type(a) is ArrayImpl]
             elif len(args) == 2:
                 x, y = args
                 if type(y) in _NUMBERS:
                     y = scalar_array(y)
-                execute, handlers, signature = plain[(context.key, x.signature, y.signature)]
+                key = (context.key, x.signature, y.signature)
+                execute, handlers, signature, tree = plain[key]
                 operands = [x._buffer, y._buffer]
             else:
                 arrays = [scalar_array(a) if type(a) in _NUMBERS else a for a in args]
-                execute, handlers, signature = plain[(context.key, *[a.signature for a in arrays])]
+                key = (context.key, *[a.signature for a in arrays])
+                execute, handlers, signature, tree = plain[key]
                 operands = [a._buffer for a in arrays]
         except (KeyError, AttributeError, TypeError):
             pass
@@ -111,7 +115,9 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
             except Exception as error:
                 check_executed(args, error)
                 raise
-            return ArrayImpl(results[0], signature)
+            if tree is None:
+                return ArrayImpl(results[0], signature)
+            return tree.unflatten(map(ArrayImpl, results, signature))
         if context.settings.disable_jit:
             return fun(*args, **kwargs)
         try:
@@ -127,8 +133,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
 class _Calls:
     """The programs of one function, by their arguments.
 
-    `plain` has those that the least work finds: of calls with arrays, and static keywords, that give
-    one array.
+    `plain` has those that the least work finds: of calls with arrays, and static keywords.
     """
 
     __slots__ = ("fun", "plain", "programs", "static_names", "static_places")
@@ -187,8 +192,10 @@ class _Calls:
         self.programs[full] = entry
         program, out_tree = entry
         key = self._plain_key(context, args, kwargs, arrays)
-        if key is not None and out_tree is None and program.simple:
-            self.plain[key] = program.execute, program.handlers, program.out_signatures[0]
+        if key is not None and program.simple:
+            signatures = program.out_signatures
+            signature = signatures[0] if out_tree is None else signatures
+            self.plain[key] = program.execute, program.handlers, signature, out_tree
         return entry
 
     def _plain_key(self, context, args, kwargs, arrays) -> tuple | None:
@@ -201,10 +208,12 @@ class _Calls:
         if len(arrays) == len(args) and all(type(x) in _PLAIN for x in args):
             if kwargs or len(args) == 1 or not self.static_places or not _numbers_in(args):
                 signatures = [a.signature for a in arrays]
-                return (context.key, *signatures, *kwargs.items(), *kinds)
+                return (context.key, *signatures, *kwargs, *kwargs.values(), *kinds)
             return None
         if kwargs or not all(
-            type(x) is ArrayImpl or (place in self.static_places and type(x) not in _SIGNED)
+            type(x) is ArrayImpl
+            or x is None
+            or (place in self.static_places and type(x) not in _SIGNED)
             for place, x in enumerate(args)
         ):
             return None

@@ -55,17 +55,14 @@ def bernoulli(n: int) -> Array:
         return jnp.asarray(out.astype(dtypes.canonicalize_dtype(np.float64)))
 
 
+@library(static=("v", "n_iter"))
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v: an array of shape (v + 1, *z.shape).
 
     By Miller's recurrence down from order `n_iter`, which is to be well above |z|. TypeError for
     complex z and orders that are no integers. Source: Zhang and Jin (1996); DLMF 10.74(iv).
     """
-    return _bessel_jn(jnp.asarray(z), operator.index(v), operator.index(n_iter))
-
-
-@library(static=("v", "n_iter"))
-def _bessel_jn(z, v, n_iter):
+    v, n_iter = operator.index(v), operator.index(n_iter)
     (z,) = promote_inexact("bessel_jn", z)
     if z.dtype.kind == "c":
         raise TypeError(f"bessel_jn takes real arguments; got dtype {z.dtype.name}.")

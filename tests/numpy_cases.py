@@ -677,6 +677,8 @@ f.__array_namespace__() is jnp, f.__array_namespace__(api_version="2024.12") is 
 
 # What raises, and must raise the same class of error.
 ERROR_CASES = """
+f[2**40]
+m[0, -(2**31) - 1]
 jnp.add(f)
 jnp.add(f, [1, 2, 3])
 jnp.add(f, None)

@@ -58,6 +58,8 @@ SPECIAL = [
     *[special(name, np.asarray(EDGES[:6]), np.float32(2), label="edges", **QUICK)
       for name in ("rel_entr", "kl_div", "xlogy", "xlog1py", "boxcox", "comb")],
     special("dawsn", X * 8, label="far"),
+    *[special(name, (X * 3 - 1j * X[::-1]).astype(np.complex64), label="complex", rtol=2e-5, atol=1e-5,
+              grad=False) for name in ("gamma", "loggamma")],
     special("erfcx", X * 2 + 1j * X[::-1], label="complex", **QUICK),
     special("wofz", X * 2 + 1j * X[::-1], label="complex", **QUICK),
     special("expi", -POSITIVE, label="negative"),

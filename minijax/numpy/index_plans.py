@@ -31,7 +31,7 @@ from minijax.lax.index_numbers import (
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import broadcast_shapes, expand_dims, rev_p, squeeze_p
 from minijax.lax.slicing import slice_p
-from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms
+from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, check_reach
 from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval
 
 __all__ = [
@@ -89,6 +89,7 @@ def _broadcast(x: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
 def read(x: Any, index: Terms, options: Options) -> Any:
     """`x[index]`."""
     places = [term for term in index.terms if term[0] is not NEW]
+    check_reach(places)
     if (
         index.expanded
         or any(term[0] is ARRAY for term in places)

@@ -30,7 +30,7 @@ from minijax.core.trace import Tracer
 from minijax.lax.joining import stack
 from minijax.numpy.dynamic_slices import Slice
 
-__all__ = ["ARRAY", "INT", "NEW", "OPEN", "SLICE", "Terms", "parse"]
+__all__ = ["ARRAY", "INT", "NEW", "OPEN", "SLICE", "Terms", "check_reach", "parse"]
 
 NEW, INT, SLICE, ARRAY = "new", "int", "slice", "array"
 OPEN = "open"
@@ -257,6 +257,18 @@ def _int(place: int, size: int, axis: int, wrap: bool) -> tuple:
     if size == 0:
         raise IndexError(f"index {place} is out of bounds for axis {axis} with size 0.")
     return INT, place + size if wrap and place < 0 else place, True, place
+
+
+def check_reach(terms: Sequence[tuple]) -> None:
+    """OverflowError for a number to read at that the default integers cannot hold."""
+    kind = dtypes.int_()
+    least, most = _LIMITS[kind]
+    for term in terms:
+        if term[0] is INT and type(term[3]) is int and not least <= term[3] <= most:
+            raise OverflowError(
+                f"Python int {term[3]} too large to convert to {kind.name}: no axis is that long; "
+                "give an index within the array."
+            )
 
 
 def _array(item: Any, size: int, wrap: bool) -> tuple[Any, bool]:

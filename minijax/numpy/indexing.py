@@ -34,7 +34,7 @@ from minijax.numpy.index_plans import (
     write,
     write_window,
 )
-from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, parse
+from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, check_reach, parse
 from minijax.numpy.promotion import filled_like
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.runtime.sharding import SingleDeviceSharding
@@ -156,6 +156,7 @@ def getitem(x: Array, idx: Any) -> Array:
         size = shape[0] if shape else 0
         if size:
             if not 0 <= idx < size:
+                check_reach([(INT, idx, True, idx)])
                 idx = max(idx + size, 0) if idx < 0 else size - 1
             place = scalar_array(idx)
             program = _programs.get((x.signature, place.signature, context.key))
@@ -180,6 +181,7 @@ def getitem(x: Array, idx: Any) -> Array:
 
 def _read_eagerly(x: ArrayImpl, idx: Any, options: Options) -> Array:
     index = parse(idx, x.aval.shape, options.wrap)
+    check_reach(index.terms)
     fill = options.mode is not None and GatherScatterMode.from_any(options.mode) is _FILL
     described, operands, window = _split(index, not fill)
     if window and not operands and all(term[2:4] == (n, 1) for term, n in _pairs(index)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,42 @@ def gammaln(x: Any) -> Array:
 
 @library
 def loggamma(x: Any) -> Array:
-    """log(gamma(x)) for positive x, nan for others. Source: scipy.special.loggamma."""
+    """log(gamma(x)) for positive or complex x, nan for others. Source: scipy.special.loggamma.
+
+    Of complex x, the branch that is continuous but on the negative real axis.
+    """
     (x,) = promote_inexact("loggamma", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return _loggamma_of_complex(x)
     return jnp.where(x > 0, lax.lgamma(x), np.nan)
+
+
+_LANCZOS = (
+    0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+    -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)  # fmt: skip
+
+
+def _loggamma_of_complex(z: Any) -> Any:
+    """By Lanczos's series (1964, with g = 7) right of 1/2; left of it by reflection (Hare 1997).
+
+    In the upper half-plane log(sin(pi z)) = pi (1/2 - z) i - log(2) + log(1 - exp(2 pi i z)) is the
+    branch that goes with it; the lower one is its mirror image.
+    """
+    x, y = lax.real(z), lax.imag(z)
+    z = lax.complex(x, abs(y))
+    left = x < 0.5
+    w = jnp.where(left, 1 - z, z) - 1
+    series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
+    t = w + 7.5
+    right = (w + 0.5) * lax.log(t) - t + lax.log(series) + 0.5 * math.log(2 * math.pi)
+    turn = 2j * math.pi * lax.complex(x - lax.round(x), abs(y))
+    log_sine = 1j * math.pi * (0.5 - z) - math.log(2) + lax.log(-lax.expm1(turn))
+    out = jnp.where(left, math.log(math.pi) - log_sine - right, right)
+    out = lax.complex(lax.real(out), jnp.where(jnp.signbit(y), -lax.imag(out), lax.imag(out)))
+    pole = (y == 0) & (x <= 0) & (x == lax.round(x))
+    return jnp.where(pole, complex(np.nan, np.nan), out)
 
 
 @library
@@ -63,8 +97,10 @@ def gammasgn(x: Any) -> Array:
 
 @library
 def gamma(x: Any) -> Array:
-    """The gamma function. Source: scipy.special.gamma."""
+    """The gamma function, of real or complex x. Source: scipy.special.gamma."""
     (x,) = promote_inexact("gamma", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return lax.exp(_loggamma_of_complex(x))
     return gammasgn(x) * lax.exp(lax.lgamma(x))
 
 

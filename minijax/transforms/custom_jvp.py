@@ -17,7 +17,6 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import eval_trace
 from minijax.transforms import custom_rules
 from minijax.transforms.arguments import fun_name
@@ -35,7 +34,6 @@ from minijax.transforms.custom_rules import (
     given_to_rule,
     show,
     split_nondiff,
-    stage_call,
 )
 from minijax.transforms.grad import stepped
 from minijax.transforms.primitives import add_tangents, instantiate
@@ -52,32 +50,6 @@ custom_jvp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
     **{name: params[name] for name in ("call_jaxpr", "jvp", "symbolic_zeros")},
 }
-
-
-@custom_jvp_call_p.shape_rule
-def _(*avals, call_jaxpr, **params):
-    return call_jaxpr.out_avals
-
-
-@custom_jvp_call_p.effects_rule
-def _(*, call_jaxpr, **params):
-    return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
-
-
-@custom_jvp_call_p.impl
-def _(*args, call_jaxpr, **params):
-    return call_function(call_jaxpr, args)
-
-
-@custom_jvp_call_p.stage
-def _(trace, args, params):
-    function = params["call_jaxpr"]
-    if type(function) is not ClosedJaxpr:
-        info = custom_rules.info_of(function, "custom_jvp fun")
-        closed, constants = stage_call(function, args, info)
-        params = {**params, "call_jaxpr": closed, "num_consts": len(constants)}
-        args = [*constants, *args]
-    return trace.record(custom_jvp_call_p, args, params)
 
 
 @custom_jvp_call_p.partial_eval

@@ -402,6 +402,10 @@ class SubFunction:
         return call_function(self.held, args)
 
 
+def _effects(*, call_jaxpr: Any, **params: Any) -> frozenset:
+    return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
+
+
 class RuledCall(Primitive):
     """Calls a function with rules of its own; `functions` names the params that hold them.
 
@@ -414,6 +418,20 @@ class RuledCall(Primitive):
     def __init__(self, name: str, functions: Sequence[str]):
         super().__init__(name, multiple_results=True, memoize=False)
         self.functions = tuple(functions)
+        self.shape_rule(lambda *avals, call_jaxpr, **params: call_jaxpr.out_avals)
+        self.effects_rule(_effects)
+        self.impl(lambda *args, call_jaxpr, **params: call_function(call_jaxpr, args))
+        self.stage(self.staged)
+
+    def staged(self, trace: Any, args: Sequence[Any], params: dict) -> Any:
+        """Record the call; the function is traced if it was not before."""
+        function = params["call_jaxpr"]
+        if type(function) is not ClosedJaxpr:
+            info = info_of(function, f"{self.name.removesuffix('_call')} fun")
+            closed, constants = stage_call(function, args, info)
+            params = {**params, "call_jaxpr": closed, "num_consts": len(constants)}
+            args = [*constants, *args]
+        return trace.record(self, args, params)
 
     def bind(self, *args, subfuns: Sequence[Any] = (), **params):
         """Apply the primitive in the current trace."""

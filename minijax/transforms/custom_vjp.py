@@ -17,7 +17,6 @@ import numpy as np
 from minijax import dtypes, errors, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import eval_trace
 from minijax.transforms import custom_rules
@@ -32,11 +31,9 @@ from minijax.transforms.custom_rules import (
     bind_call,
     bind_here,
     call_eagerly,
-    call_function,
     given_to_rule,
     show,
     split_nondiff,
-    stage_call,
 )
 from minijax.transforms.grad import materialized
 from minijax.transforms.remat_opt import remat_opt
@@ -61,31 +58,7 @@ custom_vjp_call_p.printed = lambda params: {
 }
 
 
-@custom_vjp_call_p.shape_rule
-def _(*avals, call_jaxpr, **params):
-    return call_jaxpr.out_avals
-
-
-@custom_vjp_call_p.effects_rule
-def _(*, call_jaxpr, **params):
-    return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
-
-
-@custom_vjp_call_p.impl
-def _(*args, call_jaxpr, **params):
-    return call_function(call_jaxpr, args)
-
-
-@custom_vjp_call_p.stage
-@custom_vjp_call_p.partial_eval
-def _(trace, args, params):
-    function = params["call_jaxpr"]
-    if type(function) is not ClosedJaxpr:
-        info = custom_rules.info_of(function, "custom_vjp fun")
-        closed, constants = stage_call(function, args, info)
-        params = {**params, "call_jaxpr": closed, "num_consts": len(constants)}
-        args = [*constants, *args]
-    return trace.record(custom_vjp_call_p, args, params)
+custom_vjp_call_p.partial_eval(custom_vjp_call_p.staged)
 
 
 @custom_vjp_call_p.jvp

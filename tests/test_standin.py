@@ -240,3 +240,34 @@ print([np.asarray(r).round(5).tolist() for r in results])
 
 def test_primitives_from_outside():
     assert installed(REGISTERED) == run("-c", REGISTERED)
+
+
+PARTS = """
+import warnings
+import jax, numpy as np
+from jax._src import op_shardings
+from jax._src.compilation_cache import is_persistent_cache_enabled
+from jax._src.lib import cuda_versions, pytree
+from jax._src.sharding import common_devices_indices_map
+from jax.experimental.shard_map import shard_map
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 8)
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+specs = P(), P("x"), P("x", "y"), P(None, "y"), P(("y", "x")), P("y"), P(("x", "y"), None)
+found = [NamedSharding(mesh, spec)._to_xla_hlo_sharding(2) for spec in specs]
+for one in found:
+    print(op_shardings.get_num_ways_dim_sharded(one), op_shardings.is_hlo_sharding_replicated(one))
+    print([op_shardings.are_hlo_shardings_equal(one, other) for other in found])
+    print(op_shardings.op_sharding_to_indices(one, (8, 8), 8))
+places = common_devices_indices_map(NamedSharding(mesh, P("x")), (8, 2))
+print(*[f"{device} {part}" for device, part in places.items()], cuda_versions)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    total = shard_map(lambda a: jax.lax.psum(a, "x"), mesh, P("x"), P(), check_rep=False)
+print(total(jax.numpy.arange(8.0)))
+"""
+
+
+def test_parts_of_shardings():
+    assert installed(PARTS) == run("-c", PARTS)

@@ -6,7 +6,7 @@ Its modules are loaded when first asked for.
 from importlib import import_module as _import_module
 from typing import Any
 
-_MODULES = frozenset(("checkify", "hijax", "layout"))
+_MODULES = frozenset(("checkify", "hijax", "layout", "shard_map"))
 
 
 def __getattr__(name: str) -> Any:

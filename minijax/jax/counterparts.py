@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from minijax.config import local
 from minijax.core import source
 from minijax.core.trace import current, eval_trace
 from minijax.core.tracebacks import boundary
@@ -20,9 +21,14 @@ from minijax.tree_util import is_tree_node
 
 __all__ = [
     "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType", "GlobalAsyncCheckpointManagerBase",
-    "api_boundary", "global_result_handlers", "include_frame", "node_registry", "supports_inf",
+    "api_boundary", "common_devices_indices_map", "cuda_versions", "global_result_handlers",
+    "include_frame", "is_persistent_cache_enabled", "node_registry", "supports_inf",
     "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
+
+cuda_versions = (
+    None  # upstream's CUDA plug-in tells its versions through Python; none is imported here
+)
 
 API_VERSION_INFO = tuple(map(int, API_VERSION.split(".")))
 
@@ -49,6 +55,16 @@ def supports_inf(dtype: Any) -> bool:
 def trace_state_clean() -> bool:
     """Whether no transformation is at work."""
     return current() is eval_trace
+
+
+def is_persistent_cache_enabled() -> bool:
+    """Whether compiled programs are kept on disk."""
+    return bool(local.context.settings.enable_compilation_cache)
+
+
+def common_devices_indices_map(s: Any, global_shape: tuple[int, ...]) -> Any:
+    """For each device of a sharding, the part of an array of this shape that it has."""
+    return s.devices_indices_map(global_shape)
 
 
 def wait_for_tokens() -> None:

@@ -39,6 +39,9 @@ BORROWED: dict[str, dict[str, str]] = {
         "checkify": "minijax.experimental.checkify:checkify",
         "user_checks": "minijax.experimental.checkify:user_checks",
     },
+    "jax._src.compilation_cache": {
+        "is_persistent_cache_enabled": f"{_HERE}:is_persistent_cache_enabled",
+    },
     "jax._src.compiler": {},
     "jax._src.core": {
         "Ref": "minijax.core.refs:Ref",
@@ -80,7 +83,10 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.lib": {
         "_jax": "minijax.runtime.versions:_jax",
         "ifrt_version": "minijax.runtime.versions:xla_client._ifrt_version",
+        "cuda_versions": f"{_HERE}:cuda_versions",
+        "jaxlib": "jaxlib",
         "jaxlib_extension_version": "minijax.runtime.versions:xla_client._version",
+        "pytree": "minijax.runtime.versions:_jax.pytree",
         "version": "minijax.runtime.versions:jaxlib_version",
         "version_str": "minijax.runtime.versions:jaxlib_version_text",
         "xla_client": "minijax.runtime.versions:xla_client",
@@ -107,6 +113,9 @@ BORROWED: dict[str, dict[str, str]] = {
         "promote_dtypes_numeric": f"{_INTERNALS}:promote_dtypes_numeric",
     },
     "jax._src.pjit": {"pjit": "minijax:jit"},
+    "jax._src.sharding": {
+        "common_devices_indices_map": f"{_HERE}:common_devices_indices_map",
+    },
     "jax._src.state": {},
     "jax._src.state.types": {"AbstractRef": "minijax.core.refs:AbstractRef"},
     "jax._src.test_util": {"test_warning_util": "minijax.jax.testing.counts"},

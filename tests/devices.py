@@ -76,6 +76,33 @@ PROGRAMS["full_like of rows"] = lambda t: t.m.numpy.full_like(t.put("x"), np.one
 PROGRAMS["full_like of too many"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(8))
 PROGRAMS["zeros_like of a shape"] = lambda t: t.m.numpy.zeros_like(t.put("x"), shape=(4,))
 PROGRAMS["lax.full_like"] = lambda t: t.m.lax.full_like(t.put("x", "y"), 1)
+# Arguments that nothing reads have no say in where a program runs.
+_UNREAD = {
+    "zeros": lambda t, a, b: t.jnp.zeros(3),
+    "zeros_like": lambda t, a, b: t.jnp.zeros_like(a),
+    "the other": lambda t, a, b: b + 1,
+    "both": lambda t, a, b: (t.jnp.zeros(3), a + 1),
+    "a constraint": lambda t, a, b: (t.lax.with_sharding_constraint(a, t.named("x")), b)[1] * 2,
+    "a gradient": lambda t, a, b: t.m.grad(lambda a: t.jnp.sum(t.jnp.ones_like(a)))(a),
+}
+for _name, f in _UNREAD.items():
+    PROGRAMS[f"unread but {_name}"] = lambda t, f=f: t.m.jit(lambda a, b: f(t, a, b))(
+        t.put("x"), np.ones(2, np.float32)
+    )
+PROGRAMS["unread with in_shardings"] = lambda t: t.m.jit(
+    lambda a, b: b + 1, in_shardings=(t.named("x"), None)
+)(X, np.ones(2, np.float32))
+PROGRAMS["unread and kept"] = lambda t: t.m.jit(lambda a: t.jnp.zeros(3), keep_unused=True)(
+    t.put("x")
+)
+PROGRAMS["unread on another device"] = lambda t: t.m.jit(lambda a, b: a + 1)(
+    t.put("x"), t.m.device_put(X, t.m.devices()[1])
+)
+PROGRAMS["unread, compiled ahead"] = lambda t: (
+    t.m.jit(lambda a, b: b + 1)
+    .lower(t.put("x"), np.ones(2, np.float32))
+    .compile()(t.put("x"), np.ones(2, np.float32))
+)
 PROGRAMS["zeros_like elsewhere"] = lambda t: t.m.numpy.zeros_like(
     t.m.device_put(X, t.m.devices()[3])
 )

@@ -66,17 +66,17 @@ def lower_program(
     began = time.time()
     _log_compiling(name, signatures, in_shardings)
     lowered = Lowered()
+    jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
+    lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
     lowered.place = where = place(
-        closed.jaxpr,
-        signatures,
+        jaxpr,
+        [signatures[index] for index in kept],
         device=device,
-        in_shardings=in_shardings,
+        in_shardings=in_shardings and [in_shardings[index] for index in kept],
         out_shardings=out_shardings,
-        names=arg_names,
+        names=[arg_names[index] if arg_names else str(index) for index in kept],
     )
     lowered.devices = where.devices
-    jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
-    lowered.kept = [index for index, keep in enumerate(used) if keep]
     lowered.out_avals = closed.out_avals
     small, lowered.hidden = _constants(jaxpr, closed.consts)
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
@@ -125,7 +125,7 @@ def _constants(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[A
 def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
     """What is said of the arguments and of the results: donation, memory and sharding."""
     where, hidden = lowered.place, len(lowered.hidden)
-    args = [where.default] * hidden + [where.args[index] for index in lowered.kept]
+    args = [where.default] * hidden + where.args
     of_args = [
         _also(text, f'mhlo.memory_kind = "{HOST_KIND}"') if arg.memory_kind == HOST_KIND else text
         for text, arg in zip(_donations(lowered, jaxpr, hidden), args, strict=True)
@@ -221,7 +221,7 @@ class Program:
         self.execute = executable.execute_sharded
         self.name = lowered.name
         self.kept = lowered.kept
-        self.targets = [where.args[index] for index in lowered.kept]
+        self.targets = where.args
         self.hidden = [moved(value, where.default)._buffer for value in lowered.hidden]
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects

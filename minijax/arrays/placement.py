@@ -100,9 +100,9 @@ def place(
     device: Any = None,
     in_shardings: Sequence[Any] | None = None,
     out_shardings: Sequence[Any] | None = None,
-    names: Sequence[str] | None = None,
+    names: Sequence[str],
 ) -> Placement:
-    """Where to run a program for arguments of these signatures.
+    """Where to run a program for arguments of these signatures, which are those that it reads.
 
     ValueError if committed arguments, or a sharding asked for, want different devices.
     """
@@ -153,9 +153,8 @@ def _typed(mesh: Any, aval: Any) -> Any:
     return NamedSharding(mesh, meshes.PartitionSpec(*aval.explicit.spec))
 
 
-def _called(index: int, signature: Signature, names: Sequence[str] | None) -> str:
-    which = names[index] if names and index < len(names) else index
-    return f"argument {which} of type {signature.aval.str_short()}"
+def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
+    return f"argument {names[index]} of type {signature.aval.str_short()}"
 
 
 def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
@@ -208,7 +207,7 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
 
 
 def _argument(
-    found: Placement, index: int, signature: Signature, asked: Any, names: Sequence[str] | None
+    found: Placement, index: int, signature: Signature, asked: Any, names: Sequence[str]
 ) -> Any:
     """How an argument lies when the program starts."""
     own = signature.sharding

@@ -135,7 +135,7 @@ class Traced(_Stage):
             device=spec.device,
             in_shardings=spec.in_shardings,
             out_shardings=spec.out_shardings,
-            arg_names=spec.arg_names,
+            arg_names=[*["a closed-over reference"] * len(spec.consts), *spec.arg_names],
             platform=lowering_platforms[0] if lowering_platforms else None,
         )
         return Lowered(spec, made)
@@ -255,8 +255,9 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """How each argument lies; None of those that nothing reads, which are left out."""
-        kept, places = self._program.kept, self._program.lowered.place.args
-        shown = [where if index in kept else None for index, where in enumerate(places)]
+        places = dict(zip(self._program.kept, self._program.lowered.place.args, strict=True))
+        count = len(self._spec.consts) + self.in_tree.num_leaves
+        shown = [places.get(index) for index in range(count)]
         return self.in_tree.unflatten(shown[len(self._spec.consts) :])
 
     @property

@@ -143,7 +143,7 @@ def nanvar(
     axes = axes_of(axis, a.aval.ndim)
     every = (*axes, *names)
     if mean is None:
-        mean = nanmean(a, every, working, keepdims=True, where=where)
+        mean = reductions.mean(a, every, working, keepdims=True, where=where)
     centered = sub_p.bind(*promote_shapes("nanvar", a, converted(mean, working)))
     centered = choose_where(where, centered, number_like(centered, 0))
     if working.kind == "c":

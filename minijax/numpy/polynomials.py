@@ -27,7 +27,8 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.shapes import atleast_1d, broadcast_to
+from minijax.numpy.ranges import arange
+from minijax.numpy.shapes import atleast_1d, broadcast_to, flip
 from minijax.numpy.signal import convolve
 from minijax.transforms.library import library
 
@@ -125,13 +126,14 @@ def polyint(p, m=1, k=None):
     if k.aval.shape != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     length = p.aval.shape[0]
-    powers = np.arange(length + m - 1, -1, -1)[None, :]
-    steps = np.arange(m)[:, None]
-    factors = np.maximum(1, powers - steps).astype(float).prod(axis=0)
+    wide = dtypes.to_real_dtype(p.aval.dtype)
+    wide = np.dtype(np.float32) if dtypes.bit_width(wide) < 32 else wide
+    powers = flip(arange(length + m, dtype=wide))
     # The i-th constant is integrated as often as there are constants before it.
-    tail = [float(np.prod(np.arange(1, m - i))) for i in range(m)]
-    factors[length:] = tail
-    return divide(joined("polyint", [p, k], 0), factors.astype(p.aval.dtype))
+    factors = ufuncs.maximum(powers, 1)
+    for step in range(1, m):
+        factors = ufuncs.multiply(factors, ufuncs.maximum(powers - step, 1))
+    return divide(joined("polyint", [p, k], 0), converted(factors, p.aval.dtype))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:

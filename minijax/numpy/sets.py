@@ -139,10 +139,12 @@ def _unique_of_size(ar, fill_value, axis, equal_nan, size):
     valid = filling.iota(dtype, size) < total
     index = take(order, starts, axis=0, mode="clip")
     index = choose_where(valid, index, index[0]) if size else index
-    found = take(rows, index, axis=0, mode="clip")
-    if fill_value is None:
-        fill = rows[order[0]]
+    if len(keys) == 1:  # the sorted values are there
+        values = reshaped(keys[0], (count, 1))
+        found, fill = take(values, starts, axis=0, mode="clip"), values[0]
     else:
+        found, fill = take(rows, index, axis=0, mode="clip"), rows[order[0]]
+    if fill_value is not None:
         fill = broadcast_to_shape(converted(fill_value, ar.aval.dtype), found.aval.shape[1:])
     found = choose_where(reshaped(valid, (size, 1)), found, fill)
     group = cumsum(converted(is_new, dtype)) - 1

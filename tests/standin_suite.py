@@ -16,7 +16,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 from jax import lax, random
 from jax import numpy as jnp
-from jax._src import api, array, config, core, deprecations, dtypes, util, xla_bridge
+from jax._src import api, array, config, core, deprecations, dtypes, lax_reference, util, xla_bridge
 from jax._src import linear_util as lu
 from jax._src import test_util as jtu
 from jax._src.interpreters import ad, batching, mlir
@@ -30,6 +30,8 @@ from jax.sharding import PartitionSpec as P
 
 jax.config.parse_flags_with_absl()
 jtu.request_cpu_devices(8)
+from jax._src.internal_test_util import lax_test_util  # noqa: E402 (upstream's starts its devices)
+
 SHAPES = [(), (4,), (3, 4), (0, 2), jtu.NUMPY_SCALAR_SHAPE]
 FLOATS = jtu.dtypes.all_floating
 UNARY = [
@@ -196,6 +198,126 @@ class LaxTest(jtu.JaxTestCase):
             lambda x: x + 1, debug_info=jax.api_util.debug_info("suite", lambda x: x, (1,), {})
         )
         self.assertEqual(f.call_wrapped(2), 3)
+
+
+RECORDS = {record.op: record for record in lax_test_util.lax_ops()}
+REDUCERS = lax_test_util.lax_reduce_ops()
+OPERATIONS = [
+    ("sin", np.float32), ("tanh", jnp.bfloat16), ("log", np.complex64), ("sign", np.int8),
+    ("erf", np.float16), ("lgamma", np.float32), ("add", np.int8), ("div", np.int32),
+    ("max", np.float32), ("pow", np.float32), ("bitwise_xor", np.bool_), ("clz", np.int16),
+    ("is_finite", np.float32), ("complex", np.float32), ("betainc", np.float32),
+]  # fmt: skip
+
+
+class LaxReferenceTest(jtu.JaxTestCase):
+    def _case(self, op, dtype, shapes):
+        record = RECORDS[op]
+        self.assertIn(dtype, record.dtypes)
+        make = record.rng_factory(self.rng())
+        return record, lambda: [make(shape, dtype) for shape in (shapes * 3)[: record.nargs]]
+
+    @jtu.sample_product(
+        [dict(op=op, dtype=dtype) for op, dtype in OPERATIONS],
+        shapes=[((3, 4),), ((0, 2),), ((2, 3), (1, 3))],
+    )
+    def testElements(self, op, dtype, shapes):
+        record, args_maker = self._case(op, dtype, shapes)
+        reference = getattr(lax_reference, op)
+        self._CheckAgainstNumpy(reference, getattr(lax, op), args_maker, tol=record.tol)
+        self._CompileAndCheck(getattr(lax, op), args_maker, tol=record.tol)
+
+    def _CheckBatching(self, op, size, bdims, shapes, dtype, make, **tolerances):
+        args = [
+            make(lax_test_util.add_bdim(size, bdim, shape), dtype)
+            for bdim, shape in zip(bdims, shapes)
+        ]
+        element = lax_test_util.args_slicer(args, bdims)
+        wanted = np.stack([op(*element(i)) for i in range(size)])
+        self.assertAllClose(jax.vmap(op, in_axes=bdims)(*args), wanted, **tolerances)
+
+    @jtu.sample_product([dict(op=op, dtype=dtype) for op, dtype in OPERATIONS], shape=[(), (2, 3)])
+    def testBatchedElements(self, op, dtype, shape):
+        record = RECORDS[op]
+        shapes = [shape] * record.nargs
+        make = record.rng_factory(self.rng())
+        for bdims in list(lax_test_util.all_bdims(*shapes))[:6]:
+            self._CheckBatching(getattr(lax, op), 3, bdims, shapes, dtype, make, rtol=1e-2)
+
+    @jtu.sample_product(
+        padding=["VALID", "SAME", [(1, 2), (0, -1)]],
+        numbers=[("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")],
+        strides=[(1, 1), (2, 1)],
+    )
+    def testConvolutions(self, padding, numbers, strides):
+        make = jtu.rand_small(self.rng())
+        sizes = dict(zip("NCHWOI", (2, 3, 5, 4, 6, 3)))
+        kernel = {**sizes, "H": 2, "W": 3}
+        shapes = [[sizes[c] for c in numbers[0]], [kernel[c] for c in numbers[1]]]
+        args_maker = lambda: [make(tuple(shape), np.float32) for shape in shapes]
+
+        def run(library):
+            return lambda lhs, rhs: library.conv_general_dilated(
+                lhs, rhs, strides, padding, (1, 1), (1, 1), numbers
+            )
+
+        self._CheckAgainstNumpy(run(lax_reference), run(lax), args_maker)
+        self._CompileAndCheck(run(lax), args_maker)
+
+    @parameterized.parameters(*[(dims,) for dims in lax_test_util.all_bdims((2, 3), (3, 4))])
+    def testBatchedDot(self, bdims):
+        make = jtu.rand_default(self.rng())
+        self._CheckBatching(lax.dot, 5, bdims, [(2, 3), (3, 4)], np.float32, make, rtol=1e-5)
+
+    @jtu.sample_product(
+        [dict(name=name, dtype=dtype)
+         for name, dtypes in [("add", (np.int32, np.float32)), ("max", (np.uint8, np.float32)),
+                              ("min", (np.int32, np.float32)), ("bitwise_and", (np.int32, np.int16))]
+         for dtype in dtypes],
+        axes=[(0,), (1, 2)],
+    )  # fmt: skip
+    def testReductions(self, name, dtype, axes):
+        (record,) = [r for r in REDUCERS if r.op is getattr(lax, name) and dtype in r.dtypes][:1]
+        make = jtu.rand_default(self.rng(), scale=100)
+        init = np.asarray(record.init_val).astype(dtype)
+        args_maker = lambda: [make((2, 3, 4), dtype)]
+
+        def run(library, computation):
+            return lambda x: library.reduce(x, init, computation, axes)
+
+        reference = run(lax_reference, record.reference_op)
+        self._CheckAgainstNumpy(reference, run(lax, record.op), args_maker)
+        self._CompileAndCheck(run(lax, record.op), args_maker)
+        jaxpr = jax.make_jaxpr(run(lax, record.op))(*args_maker())
+        self.assertEqual([eqn.primitive for eqn in jaxpr.eqns], [record.primitive])
+
+    @parameterized.parameters("VALID", "SAME")
+    def testWindows(self, padding):
+        make = jtu.rand_default(self.rng())
+        args_maker = lambda: [make((4, 6), np.float32), np.float32(0)]
+
+        def run(library):
+            return lambda x, init: library.reduce_window(
+                x, init, library.add, (2, 3), (1, 2), padding, (1, 1)
+            )
+
+        self._CheckAgainstNumpy(run(lax_reference), run(lax), args_maker, tol=1e-5)
+
+    def testShapes(self):
+        make = jtu.rand_default(self.rng())
+        args_maker = lambda: [make((2, 3), np.float32)]
+        for name, args in [
+            ("pad", (np.float32(0), ((1, 0, 1), (-1, 2, 0)))), ("rev", ((0,),)),
+            ("broadcast", ((4,),)), ("broadcast_in_dim", ((2, 5, 3), (0, 2))),
+            ("reshape", ((3, 2), (1, 0))), ("transpose", ((1, 0),)), ("slice", ((0, 1), (2, 3))),
+            ("dynamic_slice", ((1, 0), (1, 2))), ("sort", (0,)), ("top_k", (2,)),
+            ("bitcast_convert_type", (np.int32,)), ("convert_element_type", (np.int8,)),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                run = lambda library, x: list(jax.tree.leaves(getattr(library, name)(x, *args)))
+                self._CheckAgainstNumpy(
+                    functools.partial(run, lax_reference), functools.partial(run, lax), args_maker
+                )
 
 
 class ApiTest(jtu.BufferDonationTestCase):

@@ -338,6 +338,11 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     of x, in which the common factor w cancels. NaN unless `a` is positive and `x` not negative.
     """
     dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            f"random_gamma_grad does not accept dtype {dtype.name}. Accepted dtypes are subtypes of "
+            "floating: convert it with .astype(...)."
+        )
     if dtypes.bit_width(dtype) < 32:
         out = random_gamma_grad(*(convert_element_type(v, np.float32) for v in (a, x)))
         return convert_element_type(out, dtype)

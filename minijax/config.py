@@ -207,13 +207,16 @@ def _checked(name: str, value: Any) -> Any:
         return bool(value)
     if choices is not None and value not in choices:
         named = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"setting {name!r} takes one of {named}; got {value!r}")
+        raise ValueError(
+            f"new enum value must be in [{named}], got {value} of type {type(value)}: setting "
+            f"{name!r}."
+        )
     return value
 
 
 def canonical_name(name: str) -> str:
     """The field that `name` (with or without the prefix `jax_`) stands for."""
-    short = name.removeprefix("jax_")
+    short = name.removeprefix("jax_") if isinstance(name, str) else name
     if short not in _FIELDS:
         raise AttributeError(
             f"Unrecognized config option: {name}; dir(minijax.config) lists those there are."

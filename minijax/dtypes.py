@@ -241,14 +241,14 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     where = f" in {fun_name}" if fun_name else ""
     if not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "ndim"):
         raise ValueError(
-            f"The dtype argument{where} is an array of dtype {dtype.dtype} and shape "
-            f"{dtype.shape}, not a dtype. Pass dtype=array.dtype."
+            "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
+            f"dtype=arr.dtype{where}: it has dtype {dtype.dtype} and shape {dtype.shape}."
         )
     wanted = _as_dtype(dtype)
     if wanted not in _SUPPORTED:
         raise TypeError(
-            f"Arrays hold numbers and booleans only; the dtype argument{where} is {dtype!r}. "
-            "Pass a numeric or bool dtype, in the machine's byte order."
+            f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}: pass a "
+            "numeric or bool dtype, in the machine's byte order, as arrays hold no strings here."
         )
     if local.context.settings.enable_x64 or wanted not in _NARROWED:
         return wanted
@@ -312,8 +312,8 @@ def _raw_dtype(x: Any) -> DType:
             )
     if found not in _SUPPORTED:
         raise TypeError(
-            f"The dtype {found} of {x!r} is not one an array can have. "
-            "Pass numbers or booleans, in the machine's byte order."
+            f"Value {x!r} with dtype {found} is not a valid JAX array type. Only arrays of numeric "
+            "types are supported by JAX: pass numbers or booleans, in the machine's byte order."
         )
     return found
 
@@ -587,23 +587,27 @@ def _join(nodes: tuple[_Node, ...], mode: str) -> _Node:
     for node in common:
         if common <= upper[node]:
             return node
-    seen = ", ".join(_WEAK_NAMES.get(node) or node.name for node in nodes)
+    seen = ", ".join(repr(_WEAK_NAMES.get(node) or node.name) for node in nodes)
+    path = " when jax_numpy_dtype_promotion=strict" if mode == "strict" else ""
     if mode == "strict":
         hint = (
-            "jax_numpy_dtype_promotion is 'strict', which mixes a dtype with Python scalars of its "
-            "kind only. Cast the inputs with x.astype(dtype), or set it to 'standard'."
+            "Try explicitly casting inputs to the desired output type, or set "
+            "jax_numpy_dtype_promotion=standard: 'strict' mixes a dtype with Python scalars of its "
+            "kind only. Cast with x.astype(dtype)."
         )
     elif _TINY_NODES.intersection(nodes):
         hint = (
-            "Integers below 8 bits do not promote implicitly. Cast explicitly, for example with "
-            "x.astype('int32')."
+            "To avoid unintended promotion, integers below 8 bits do not support implicit "
+            "promotion. Cast explicitly, for example with x.astype('int32')."
         )
     else:
         hint = (
-            "Floats of 8 bits and below do not promote implicitly. Cast explicitly, for example "
-            "with x.astype('float32')."
+            "To avoid unintended promotion, 8-bit floats do not support implicit promotion, nor do "
+            "smaller ones. Cast explicitly, for example with x.astype('float32')."
         )
-    raise TypePromotionError(f"No implicit promotion for input dtypes ({seen}). {hint}")
+    raise TypePromotionError(
+        f"Input dtypes ({seen}) have no available implicit dtype promotion path{path}. {hint}"
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,7 +1,8 @@
 """Wrong calls: upstream's error class, and a message that names what is wrong and what to do.
 
 Each row is a call, as a function of the library, and words that our message must contain: the
-argument or value at fault, and the remedy.
+argument or value at fault, and the remedy. The rows of SAME_WORDS have words that upstream's message
+has too: suites that were written for upstream look for them.
 """
 
 import pickle
@@ -32,6 +33,8 @@ def table(rows):
 
 X = np.arange(3.0, dtype=np.float32)
 Y = np.ones((2, 3), np.float32)
+FOUR, INTS = np.ones(4, np.float32), np.arange(3, dtype=np.int32)
+IMG, KER = np.ones((1, 2, 4, 4), np.float32), np.ones((2, 2, 3, 3), np.float32)
 
 
 def leak(m):
@@ -131,8 +134,8 @@ table({
     "item assignment": ([".at["], setitem),
     # indexing
     "too many indices": (["2 were indexed", "(3,)"], lambda m: m.numpy.arange(3)[0, 0]),
-    "float index": (["f64", "position 0", "astype(int)"], lambda m: m.numpy.arange(3)[1.0]),
-    "float array index": (["f32", "position 0", "astype(int)"], lambda m: m.numpy.arange(3)[X]),
+    "float index": (["float64", "position 0", "astype(int)"], lambda m: m.numpy.arange(3)[1.0]),
+    "float array index": (["float32", "position 0", "astype(int)"], lambda m: m.numpy.arange(3)[X]),
     "list index": (["array(seq)"], lambda m: m.numpy.arange(3)[[0, 1]]),
     "string index": (["idx='a'", "position"], lambda m: m.numpy.arange(3)["a"]),
     "two ellipses": (["..."], lambda m: m.numpy.ones((2, 3))[..., ..., 0]),
@@ -252,12 +255,12 @@ table({
     "tree_map structure": (["length 2", "length 1", "same structure"], lambda m: m.tree_util.tree_map(lambda a, b: a, [1, 2], [1])),
     "unflatten count": (["expected 1", "got 0"], lambda m: m.tree_util.tree_unflatten(m.tree_util.tree_structure([1]), [])),
     "device_put value": (["object", "array"], lambda m: m.device_put(object())),
-    "device_put place": (["'nowhere'", "Device"], lambda m: m.device_put(X, "nowhere")),
+    "device_put place": (["nowhere of type", "Device"], lambda m: m.device_put(X, "nowhere")),
     "unknown platform": (["nowhere"], lambda m: m.devices("nowhere")),
     "unknown setting": (["no_such"], lambda m: m.config.update("jax_no_such", 1)),
     "random key": (["(3,)", "(2,)"], lambda m: m.random.normal(X, (3,))),
     "random shape": (["(2.5,)", "integer"], lambda m: m.random.normal(m.random.key(0), (2.5,))),
-    "random dtype": (["dtype", "i32", "float"], lambda m: m.random.normal(m.random.key(0), (3,), np.int32)),
+    "random dtype": (["dtype", "int32", "float"], lambda m: m.random.normal(m.random.key(0), (3,), np.int32)),
     "key arithmetic": (["key<fry>", "key_data"], lambda m: m.random.key(0) + 1),
     "choice without replacement": (
         ["size 5", "size 3", "replace"], lambda m: m.random.choice(m.random.key(0), 3, (5,), replace=False)
@@ -339,6 +342,140 @@ def bad_custom_vjp(m, bwd):
     return f
 
 
+def leak_mapped(m):
+    kept = []
+    m.vmap(lambda x: (kept.append(x), x)[1])(X)
+    return kept[0]
+
+
+def strictly(m):
+    with m.numpy_dtype_promotion("strict"):
+        return m.numpy.ones(3) + m.numpy.ones(3, int)
+
+
+SAME_WORDS = [
+    ("Unknown backend nope", lambda m: m.jit(lambda x: x, backend="nope")(1.0)),
+    ("unknown dialect: nope", lambda m: m.jit(lambda x: x).lower(X).compiler_ir("nope")),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: x.tobytes())(X)),
+    ("The 'block_until_ready' method is not available on traced array with shape", lambda m: m.jit(lambda x: x.block_until_ready())(X)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.where(x > 0))(X)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.union1d(x, x))(X)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.repeat(m.numpy.ones(3), x))(INTS)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.arange(0, x))(3)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.linspace(0, 1, x))(3)),
+    ("Shapes must be 1D sequences of concrete values of integer type, got", lambda m: m.jit(lambda x: m.numpy.eye(x))(3)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.sum(m.numpy.ones((2, 3)), axis=x))(0)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.expand_dims(m.numpy.ones((2, 3)), x))(0)),
+    ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: m.numpy.split(m.numpy.ones(4), x))(2)),
+    ("Passing an array as a dtype argument is no longer supported; instead of", lambda m: m.jit(lambda x: m.numpy.ones(3, dtype=x))(2)),
+    ("Encountered an unexpected tracer", lambda m: m.numpy.sin(leak(m))),
+    ("Encountered an unexpected tracer", lambda m: leak_mapped(m) + 1.0),
+    ("JAX only supports number, bool, and string dtypes, got dtype <class", lambda m: m.numpy.arange(3).astype(str)),
+    ("broadcast_in_dim shape must have every element be nonnegative, got (3,", lambda m: m.numpy.ones(3).repeat(-1)),
+    ("Using a non-tuple sequence for multidimensional indexing is not allowed;", lambda m: m.numpy.arange(3)[[0, 1]]),
+    ("expected function with aux output to return a two-element tuple, but got", lambda m: m.grad(lambda x: x, has_aux=True)(1.0)),
+    ("expected function with aux output to return a two-element tuple, but got", lambda m: m.linearize(lambda x: x, 1.0, has_aux=True)),
+    ("Error interpreting argument to cumsum as a JAX value", lambda m: m.lax.cumsum([1, 2])),
+    ("lax.add requires arguments to have the same dtypes, got float32, int32.", lambda m: m.lax.add(X, INTS)),
+    ("Error interpreting argument to add as a JAX value", lambda m: m.lax.add(X, "a")),
+    ("Error interpreting argument to add as a JAX value", lambda m: m.lax.add(X, [1, 2, 3])),
+    ("lax.add requires arguments to have the same dtypes, got float32,", lambda m: m.lax.add(1.0, 1j)),
+    ("Error interpreting argument to neg as a JAX value", lambda m: m.lax.neg("a")),
+    ("lax.max requires arguments to have the same dtypes, got float32, int32.", lambda m: m.lax.max(X, INTS)),
+    ("lax.select requires arguments to have the same dtypes, got float32,", lambda m: m.lax.select_n(X > 0, X, INTS)),
+    ("Attempting to convert array of shape () from int8 of size 8 bits to int32", lambda m: m.lax.bitcast_convert_type(np.ones((), np.int8), np.int32)),
+    ("transpose permutation isn't a permutation of operand dimensions, got", lambda m: m.lax.transpose(Y, (0, 2))),
+    ("transpose permutation isn't a permutation of operand dimensions, got", lambda m: m.lax.transpose(Y, (0,))),
+    ("broadcast_in_dim operand dimension sizes must either be 1, or be equal to", lambda m: m.lax.broadcast_in_dim(X, (2, 2), (0,))),
+    ("broadcast_in_dim broadcast_dimensions must have length equal to operand", lambda m: m.lax.broadcast_in_dim(X, (3, 2), (0, 1))),
+    ("broadcast_in_dim broadcast_dimensions must be a subset of output", lambda m: m.lax.broadcast_in_dim(X, (3, 2), (2,))),
+    ("broadcast_in_dim broadcast_dimensions must have every element be", lambda m: m.lax.broadcast_in_dim(X, (3, 2), (-1,))),
+    ("broadcast_in_dim target broadcast shape must have equal or higher rank to", lambda m: m.lax.broadcast_in_dim(X, (), (0,))),
+    ("repeated axis in lax.expand_dims: (0, 0)", lambda m: m.lax.expand_dims(X, (0, 0))),
+    ("concatenate requires a non-empty sequences of arrays", lambda m: m.lax.concatenate([], 0)),
+    ("lax.concatenate requires arguments to have the same dtypes, got float32,", lambda m: m.lax.concatenate([X, INTS], 0)),
+    ("Error interpreting argument to concatenate as a JAX value", lambda m: m.lax.concatenate([X, "a"], 0)),
+    ("rev dimensions must all be less than operand ndim", lambda m: m.lax.rev(X, (1,))),
+    ("rev dimensions must have every element be nonnegative", lambda m: m.lax.rev(X, (-1,))),
+    ("must be less than or equal to operand shape", lambda m: m.lax.slice(X, (0,), (5,))),
+    ("slice strides must have every element be", lambda m: m.lax.slice(X, (0,), (3,), (-1,))),
+    ("slice strides must have length equal to the number of dimensions of the", lambda m: m.lax.slice(X, (0,), (3,), (1, 1))),
+    ("slice limit_indices must be less than or equal to operand shape, got", lambda m: m.lax.slice_in_dim(X, 0, 7)),
+    ("slice slice_sizes must be less than or equal to operand shape, got", lambda m: m.lax.dynamic_slice(X, (0,), (5,))),
+    ("Length of slice indices must match number of operand dimensions (2 vs", lambda m: m.lax.dynamic_slice(X, (0, 0), (1, 1))),
+    ("start_indices arguments to dynamic_slice must be scalars", lambda m: m.lax.dynamic_slice(X, (INTS,), (1,))),
+    ("slice slice_sizes must be greater than or equal to zero, got slice_sizes", lambda m: m.lax.dynamic_slice(X, (0,), (-1,))),
+    ("Slice indices must be a 1D sequence, got (1, 1)", lambda m: m.lax.dynamic_slice(X, np.zeros((1, 1), int), (1,))),
+    ("reps length must be equal to the ndim of x, got len(reps)=2 and x.ndim=1.", lambda m: m.lax.tile(X, (2, 2))),
+    ("duplicate value in 'axes' of reduction: (0, 0)", lambda m: m.lax.reduce(X, 0.0, m.lax.add, (0, 0))),
+    ("reduce found non-scalar initial value: [(3,)]", lambda m: m.lax.reduce(X, X, m.lax.add, (0,))),
+    ("argmin and argmax require non-empty reduced dimension. operand.shape=(0,)", lambda m: m.lax.argmax(np.zeros((0,), np.float32), 0, np.int32)),
+    ("reduce_window expected init_values to be scalars but init_values have", lambda m: m.lax.reduce_window(X, X, m.lax.add, (2,), (1,), "VALID")),
+    ("conv_general_dilated window and window_strides must have the same number", lambda m: m.lax.conv(IMG, KER, (1,), "SAME")),
+    ("conv_general_dilated lhs feature dimension size divided by", lambda m: m.lax.conv(IMG, KER[:, :1], (1, 1), "SAME")),
+    ("convolution requires lhs and rhs ndim to be equal, got 4 and", lambda m: m.lax.conv(IMG, KER[0], (1, 1), "SAME")),
+    ("lax.conv_general_dilated requires arguments to have the same dtypes, got", lambda m: m.lax.conv(IMG, KER.astype(np.int32), (1, 1), "SAME")),
+    ("Wrong number of explicit pads for convolution: expected 2, got", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), ((0, 0),))),
+    ("padding argument to conv_general_dilated should be a string or a sequence", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), 3)),
+    ("conv_general_dilated feature_group_count must divide lhs feature", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", feature_group_count=3)),
+    ("conv_general_dilated batch_group_count must divide lhs batch dimension", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", batch_group_count=2)),
+    ("convolution dimension_numbers list/tuple must be length 3", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW"))),
+    ("convolution dimension_numbers[0] must have len equal to the ndim of lhs", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", dimension_numbers=("NCH", "OIH", "NCH"))),
+    ("convolution dimension_numbers[0] cannot have duplicate characters, got", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", dimension_numbers=("NCHH", "OIHW", "NCHW"))),
+    ("convolution dimension_numbers must be tuple/list or None, got <class", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", dimension_numbers="nope")),
+    ("Precision argument must be one of", lambda m: m.lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", precision="nope")),
+    ("Unrecognized padding type: expected", lambda m: m.lax.conv_transpose(IMG, KER, (1, 1), "NOPE")),
+    ("jax.lax.dot: dimension_numbers must be specified when not performing", lambda m: m.lax.dot(X, FOUR)),
+    ("`preferred_element_type` must not be narrower than the original type, got", lambda m: m.lax.dot(INTS, INTS, preferred_element_type=np.float16)),
+    ("dot_general requires lhs dimension numbers to be nonnegative and less", lambda m: m.lax.dot_general(Y, Y, (((2,), (0,)), ((), ())))),
+    ("dot_general requires equal numbers of lhs_batch and rhs_batch dimensions,", lambda m: m.lax.dot_general(Y, Y, (((1,), (1,)), ((0,), ())))),
+    ("dot_general requires lhs batch dimensions to be disjoint from contracting", lambda m: m.lax.dot_general(Y, Y, (((1,), (1,)), ((1,), (1,))))),
+    ("dot_general requires lhs contracting dimensions to be distinct, got", lambda m: m.lax.dot_general(Y, Y, (((1, 1), (1, 1)), ((), ())))),
+    ("dot_general requires lhs batch dimensions and rhs batch dimensions to", lambda m: m.lax.dot_general(Y, np.ones((3, 4), np.float32), (((), ()), ((0,), (0,))))),
+    ("Arguments to batch_matmul must be at least 2D, got 1, 1", lambda m: m.lax.batch_matmul(X, X)),
+    ("Unknown FFT type 'nope'", lambda m: m.lax.fft(X * 1j, "nope", (3,))),
+    ("FFT input shape (3,) minor dimensions must be equal to fft_lengths (4,)", lambda m: m.lax.fft(X * 1j, "fft", (4,))),
+    ("FFT input shape (3,) must have at least as many input dimensions as", lambda m: m.lax.fft(X * 1j, "fft", (1, 3))),
+    ("only real valued inputs supported for rfft", lambda m: m.lax.fft(X * 1j, "rfft", (3,))),
+    ("jax.numpy.arange: arguments must be scalars; got stop=[0. 1. 2.]", lambda m: m.numpy.arange(X)),
+    ("Passing complex start/stop/step to jnp.arange is no longer supported", lambda m: m.numpy.arange(1j)),
+    ("Shapes must be 1D sequences of concrete values of integer type, got", lambda m: m.numpy.eye(2.5)),
+    ("The array passed to from_dlpack must have __dlpack__ and __dlpack_device__", lambda m: m.numpy.from_dlpack("a")),
+    ("n argument to diag_indices must be nonnegative, got -1", lambda m: m.numpy.diag_indices(-1)),
+    ("jax.numpy.block does not allow empty list arguments", lambda m: m.numpy.block([])),
+    ("broadcast_in_dim shape must have every element be an integer type, got", lambda m: m.numpy.repeat(X, 1.5)),
+    ("rot90 requires its first argument to have ndim at least two, but got", lambda m: m.numpy.rot90(X)),
+    ("np.delete(arr, obj): got obj.dtype=float64; must be integer or bool.", lambda m: m.numpy.delete(X, np.array([1.0]))),
+    ("jax.numpy.quantile does not support overwrite_input=True or out != None", lambda m: m.numpy.median(X, out=X)),
+    ("'float' object cannot be interpreted as an integer", lambda m: m.numpy.round(X, 1.5)),
+    ("size and fill_value arguments cannot be used in three-term where", lambda m: m.numpy.where(X > 0, X, X, size=3)),
+    ("inconsistent size for core dimension 'm': 4 vs 3", lambda m: m.numpy.matvec(Y, FOUR)),
+    ("Spacing arrays must have the same length as the dimension along which the", lambda m: m.numpy.gradient(X, FOUR)),
+    ("jax.numpy.vectorize can only exclude integer or string arguments, but", lambda m: m.numpy.vectorize(lambda x: x, excluded={1.5})(X)),
+    ("left hand array must be at least two dimensional; got a.shape=(3,)", lambda m: m.numpy.linalg.solve(X, X)),
+    ("jnp.linalg.cond: for p='nope', array must be square; got arr.shape=(2, 3)", lambda m: m.numpy.linalg.cond(Y, p="nope")),
+    ("JAX encountered invalid PRNG key data: expected key_data to have ndim,", lambda m: m.random.key_impl("a")),
+    ("unexpected PRNG key type <class 'NoneType'>", lambda m: m.random.normal(None)),
+    ("dtype=key<fry> is not a valid dtype for JAX type promotion", lambda m: m.numpy.where(True, m.random.key(0), 1.0)),
+    ("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`,", lambda m: m.device_put(X, "nope")),
+    ("device_put device specification must be a tree prefix of the", lambda m: m.device_put([X, X], [here(m)])),
+    ("axis_types passed to Mesh must be of type `jax.sharding.AxisType`", lambda m: m.make_mesh((1,), ("x",), axis_types=3)),
+    ("Specified axis_size 3 doesn't match received axis_size 1", lambda m: m.pmap(lambda x: x, axis_size=3)(np.ones(1))),
+    ("repeat requires ndarray or scalar arguments, got <class 'list'> at position 1", lambda m: m.numpy.repeat(X, [1, 2, 3])),
+    ("Mesh axis names cannot be None", lambda m: m.sharding.Mesh(m.devices(), (None,))),
+    ("Expected mesh of type `jax.sharding.Mesh`", lambda m: m.set_mesh(3)),
+    ("sharding should be an instance of `jax.sharding`", lambda m: m.make_array_from_callback((3,), 3, lambda i: X)),
+    ("Expected shard shape (3,) doesn't match the single device array shape", lambda m: m.make_array_from_callback((3,), here(m), lambda i: FOUR)),
+    ("jax.make_array_from_single_device_arrays `arrays` argument must be a list", lambda m: m.make_array_from_single_device_arrays((3,), here(m), m.numpy.ones(3))),
+    ("pmap out_axes must be an int, None, or (nested) container with those", lambda m: m.pmap(lambda x: x, out_axes="a")(np.ones(2))),
+    ("new enum value must be in ['allow', 'warn', 'raise'], got nope of type", lambda m: m.config.update("jax_numpy_rank_promotion", "nope")),
+    ("have no available implicit dtype promotion path when", strictly),
+    ("Input dtypes ('float8_e4m3fn', 'float8_e5m2') have no available implicit", lambda m: m.numpy.promote_types(m.numpy.float8_e4m3fn, m.numpy.float8_e5m2)),
+    ("s must have at most x.ndim (2) elements, got 3", lambda m: m.scipy.fft.dctn(Y, s=(1, 2, 3))),
+    ("All elements of result_shape_dtypes must have 'shape' and 'dtype'", lambda m: m.ffi.ffi_call("nope", "a")),
+]  # fmt: skip
+
+
 def raised(m, call):
     try:
         call(m)
@@ -367,3 +504,14 @@ def test_wrong_call(label):
     assert words, f"the row says nothing of the message: {text}"
     for word in words:
         assert re.search(re.escape(word), text, re.IGNORECASE), f"{word!r} is not in: {text}"
+
+
+@pytest.mark.parametrize(("words", "call"), SAME_WORDS, ids=[words for words, _ in SAME_WORDS])
+def test_upstreams_words(words, call):
+    theirs, ours = raised(jax, call), raised(minijax, call)
+    assert ours is not None, "accepted"
+    if jax.__version_info__ < (0, 11):  # newer ones word some of these otherwise
+        assert words in str(theirs).replace("\n", " "), f"upstream says: {theirs}"
+        names = [kind.__name__ for kind in type(ours).__mro__]
+        assert type(theirs).__name__ in names, f"{ours!r} is not {type(theirs)}"
+    assert words in str(ours).replace("minijax", "jax"), f"{words!r} is not in: {ours}"

@@ -189,7 +189,7 @@ def test_extended_dtypes_promote_with_themselves_only():
 
 
 def test_promotion_errors_say_what_to_do(promotion):
-    with pytest.raises(dtypes.TypePromotionError, match=r"\(float8_e5m2, int4\).*astype"):
+    with pytest.raises(dtypes.TypePromotionError, match=r"\('float8_e5m2', 'int4'\).*astype"):
         dtypes.promote_types(dtypes.float8_e5m2, dtypes.int4)
     assert issubclass(dtypes.TypePromotionError, ValueError)
 

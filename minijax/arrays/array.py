@@ -19,6 +19,7 @@ from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, layouts, platforms, sharding
 from minijax.runtime.guards import check_transfer
+from minijax.runtime.named import sums_open
 
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
 
@@ -286,6 +287,9 @@ class ArrayImpl(Array):
             return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._stored}"
+        if sums_open(self.sharding):  # no device has a part of the value
+            name = self.dtype.name
+            return f"Array(shape={self.shape}, dtype={name}, sharding={self.sharding})"
         weak = ", weak_type=True" if self.aval.weak_type else ""
         suffix = f"dtype={self.dtype.name}{weak})"
         if self.aval.size == 0:

@@ -30,6 +30,7 @@ from minijax.lowering.module import Module, write_function
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables
+from minijax.runtime.named import sums_open
 
 __all__ = [
     "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
@@ -122,10 +123,19 @@ def _constants(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[A
     return ClosedJaxpr(jaxpr, list(small.values())), list(large.values())
 
 
+def _home(value: ArrayImpl, where: Any) -> Any:
+    """Where a constant lies that is an argument: as its type says, or whole on every device."""
+    own = value.signature.sharding
+    if value.aval.explicit is not None and own._device_assignment == tuple(where.devices):
+        return own
+    return where.default
+
+
 def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
     """What is said of the arguments and of the results: donation, memory and sharding."""
     where, hidden = lowered.place, len(lowered.hidden)
-    args = [where.default] * hidden + where.args
+    homes = [_home(value, where) for value in lowered.hidden]
+    args = homes + where.args
     of_args = [
         _also(text, f'mhlo.memory_kind = "{HOST_KIND}"') if arg.memory_kind == HOST_KIND else text
         for text, arg in zip(_donations(lowered, jaxpr, hidden), args, strict=True)
@@ -222,7 +232,7 @@ class Program:
         self.name = lowered.name
         self.kept = lowered.kept
         self.targets = where.args
-        self.hidden = [moved(value, where.default)._buffer for value in lowered.hidden]
+        self.hidden = [moved(value, _home(value, where))._buffer for value in lowered.hidden]
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects
         stored = [physical(aval) for aval in lowered.out_avals]
@@ -367,6 +377,8 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     aval = value.aval
     signature = Signature(aval, target, value.committed)
     devices, wanted = own._device_assignment, target._device_assignment
+    if sums_open(own) or sums_open(target):  # no device has a part of the value
+        return ArrayImpl(_resharded(value, target)._buffer, signature)
     if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
     same_devices = devices == wanted or own.device_set == target.device_set
@@ -491,10 +503,11 @@ def _memo_of(params: dict) -> dict:
 def _compile_primitive(primitive, signatures, params) -> Program:
     if any(s.aval.dtype == dtypes.float0 for s in signatures):
         raise TypeError(
-            f"Called {primitive} with a float0 array. float0s do not support any operations by "
-            "design, since they stand for the tangents of integers, which have none: make an "
-            "ordinary array with np.zeros_like(x, dtype=float), or do not differentiate with "
-            "respect to integers."
+            f"Called {primitive} with a float0 at position "
+            f"{[s.aval.dtype == dtypes.float0 for s in signatures].index(True)}. float0s do not "
+            "support any operations by design, because they are not compatible with non-trivial "
+            "vector spaces: make an ordinary array with np.zeros_like(x, dtype=float), or do not "
+            "differentiate with respect to integers."
         )
     in_vars = [Var(s.aval) for s in signatures]
     out_avals = primitive.out_avals(tuple([s.aval for s in signatures]), params)

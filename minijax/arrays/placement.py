@@ -150,7 +150,7 @@ def _typed(mesh: Any, aval: Any) -> Any:
     own = aval.explicit.mesh
     if own.shape_tuple != mesh.shape_tuple:  # the same devices under other names
         mesh = meshes.Mesh(mesh.devices.reshape(own.axis_sizes), own.axis_names, own.axis_types)
-    return NamedSharding(mesh, meshes.PartitionSpec(*aval.explicit.spec))
+    return NamedSharding(mesh, aval.explicit.spec)
 
 
 def _called(index: int, signature: Signature, names: Sequence[str]) -> str:

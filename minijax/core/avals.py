@@ -60,6 +60,8 @@ class AbstractToken(AbstractValue):
     def to_tangent_aval(self) -> AbstractToken:
         return self
 
+    to_cotangent_aval = to_ct_aval = to_tangent_aval
+
 
 abstract_token = AbstractToken()
 
@@ -73,7 +75,7 @@ class _Axes(NamedTuple):
 class ManualAxisType(_Axes):
     """Over which manual mesh axes a value varies, is a sum still to be taken, or was summed.
 
-    Types have the first of these only. ValueError for an axis in two of them.
+    ValueError for an axis in two of them.
     """
 
     __slots__ = ()
@@ -101,8 +103,9 @@ class ShapedArray(AbstractValue):
     """Shape, dtype, weak type; and, of arrays over meshes, explicit sharding and varying axes.
 
     `explicit` is the sharding as far as it is part of the type: over the explicit axes of a mesh,
-    and None if no dimension is split over those. `vma` is the set of manual mesh axes over which
-    the value varies.
+    and None if no dimension is split over those and it is no sum over any. `vma` is the set of
+    manual mesh axes over which the value varies; those that it is or was summed over are in
+    `explicit` too.
     """
 
     __slots__ = (
@@ -138,8 +141,12 @@ class ShapedArray(AbstractValue):
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """Over which manual mesh axes the value varies."""
-        return ManualAxisType(varying=self.vma)
+        """Over which manual mesh axes the value varies, or is or was summed."""
+        if self.explicit is None:
+            return ManualAxisType(varying=self.vma)
+        manual, spec = frozenset(self.explicit.mesh.manual_axes), self.explicit.spec
+        sums = {"unreduced": spec.unreduced & manual, "reduced": spec.reduced & manual}
+        return ManualAxisType(varying=self.vma, **sums)
 
     mat = manual_axis_type
 
@@ -158,7 +165,8 @@ class ShapedArray(AbstractValue):
         """The type of one slice along an axis."""
         shape, explicit = self.shape, self.explicit
         if explicit is not None:
-            explicit = explicit.with_spec([*explicit.spec[:axis], *explicit.spec[axis + 1 :]])
+            parts = explicit.spec.partitions
+            explicit = explicit.with_parts([*parts[:axis], *parts[axis + 1 :]])
         return self.update(shape=shape[:axis] + shape[axis + 1 :], sharding=explicit)
 
     def with_axis(self, axis: int, size: int, split: Any = None) -> ShapedArray:
@@ -166,7 +174,8 @@ class ShapedArray(AbstractValue):
         shape, where = self.shape, self.explicit
         if split is not None or where is not None:
             where = where or self.sharding
-            where = where.with_spec([*where.spec[:axis], split, *where.spec[axis:]])
+            parts = where.spec.partitions
+            where = where.with_parts([*parts[:axis], split, *parts[axis:]])
         return self.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=where)
 
     def strip_weak_type(self) -> ShapedArray:
@@ -183,7 +192,16 @@ class ShapedArray(AbstractValue):
             )
         return tangent
 
-    to_cotangent_aval = at_least_vspace = to_tangent_aval
+    at_least_vspace = to_tangent_aval
+
+    def to_cotangent_aval(self) -> ShapedArray:
+        """The type of a cotangent: a sum still to be taken where this was summed, and the reverse."""
+        if self.explicit is None or not self.explicit.spec.sums:
+            return self.to_tangent_aval()
+        spec = self.explicit.spec.to_ct_spec()
+        return self.to_tangent_aval().update(sharding=self.explicit.with_spec(spec))
+
+    to_ct_aval = to_cotangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
@@ -192,15 +210,22 @@ class ShapedArray(AbstractValue):
         sizes = map(str, self.shape) if self.explicit is None else self._split_sizes()
         space = "<host>" if self.memory_space is MemorySpace.Host else ""
         text = f"{name}{space}[{','.join(sizes)}]"
-        if self.vma:
-            text += f"{{V:{_shown_axes(sorted(self.vma))}}}"
+        if self.vma or self.explicit is not None:
+            text += self._over_axes()
         return f"~{text}" if self.weak_type and not short_dtypes else text
 
     def _split_sizes(self) -> list[str]:
         return [
             str(size) if part is None else f"{size}@{_shown_axes(part)}"
-            for size, part in zip(self.shape, self.explicit.spec, strict=True)
+            for size, part in zip(self.shape, self.explicit.spec.partitions, strict=True)
         ]
+
+    def _over_axes(self) -> str:
+        kinds = {"V": self.vma}
+        if self.explicit is not None:
+            kinds |= {"U": self.explicit.spec.unreduced, "R": self.explicit.spec.reduced}
+        shown = [f"{kind}:{_shown_axes(sorted(axes))}" for kind, axes in kinds.items() if axes]
+        return f"{{{', '.join(shown)}}}" if shown else ""
 
     def __str__(self) -> str:
         return self.str_short()
@@ -273,10 +298,28 @@ def get_aval(x: Any) -> AbstractValue:
             return maker(x)
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
-    raise TypeError(
+    raise _invalid(
         f"Argument {_shortened(x)!s} of type {type(x)} is not a valid JAX type: "
-        "pass an array or a Python number, or mark the argument as static."
+        "pass an array or a Python number, or mark the argument as static.",
+        x,
     )
+
+
+def _invalid(message: str, value: Any) -> TypeError:
+    error = TypeError(message)
+    error.invalid_value = value  # so that the primitive that was given it says where it stood
+    return error
+
+
+def say_where(error: TypeError, name: str, args: tuple) -> None:
+    """Put the primitive and the position of the value that it does not take before the message."""
+    value = error.__dict__.pop("invalid_value", error)
+    place = next((place for place, x in enumerate(args) if x is value), None)
+    if place is not None:
+        error.args = (
+            f"Error interpreting argument to {name} as a JAX value. The problematic value is of "
+            f"type {type(value)} and was passed to {name} at position {place}. {error}",
+        )
 
 
 def _shortened(x: Any) -> str:
@@ -299,9 +342,10 @@ max_dim, min_dim = max, min
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
     if dtype.kind in "OSUMm" or (dtype.kind == "V" and not dtypes.is_supported(dtype)):
-        raise TypeError(
+        raise _invalid(
             f"A NumPy array of dtype {dtype} is not a valid JAX type: "
-            "convert it to a boolean or numeric dtype."
+            "convert it to a boolean or numeric dtype.",
+            x,
         )
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
 

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.config import local
-from minijax.core import memory, splits
-from minijax.core.avals import ShapedArray, is_ref
+from minijax.core import memory, splits, sums
+from minijax.core.avals import ShapedArray, is_ref, say_where
 from minijax.core.memory import MemorySpace
 
 __all__ = [
@@ -87,6 +87,8 @@ class Primitive:
     - sharding(avals, out, **params) -> for the result (for each, if multiple_results) what splits
       its dimensions over explicit mesh axes; see `core.splits`, which has the rule of operations on
       elements, the default
+    - sums(name, avals, asked, **params) -> the mesh axes over which the results are unreduced, and
+      reduced; see `core.sums`, which has the rule of operations on elements, the default
     - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
       over which any does, and those over which its results vary; by default the same both
     - dce(used_outputs, eqn) -> used inputs, new equation or None
@@ -95,7 +97,7 @@ class Primitive:
     __slots__ = (
         "__weakref__", "_avals", "brought", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
-        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage",
+        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_sums",
         "rule_transpose", "rule_varying", "shown",
     )  # fmt: skip
 
@@ -125,6 +127,7 @@ class Primitive:
     dce = _setter("rule_dce")
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
+    sums = _setter("rule_sums")
     takes_refs = False  # whether operands may be references, and not only values
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
     vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
@@ -138,7 +141,11 @@ class Primitive:
 
     def bind(self, *args, **params):
         """Apply the primitive in the current trace."""
-        return local.context.trace.process(self, args, params)
+        try:
+            return local.context.trace.process(self, args, params)
+        except TypeError as error:
+            say_where(error, self.name, args)
+            raise
 
     def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict) -> Any:
         """Apply the primitive in a given trace, which is current meanwhile."""
@@ -202,6 +209,8 @@ class Primitive:
         whole = [splits.whole(aval) for aval in avals]
         out = self.rule_shape(*whole, **params)
         if asked is not None:
+            if asked.spec.sums or sums.any_sums(avals):
+                asked = splits.with_sums(asked, *sums.over_axes(self, avals, asked, params))
             return splits.as_asked(out, asked)
         return splits.split_results(self, avals, out, params)
 

@@ -60,7 +60,7 @@ class AbstractRef(AbstractValue):
         from_integers = ShapedArray(self.shape, bool)
         return from_integers.to_tangent_aval()
 
-    to_cotangent_aval = to_tangent_aval
+    to_cotangent_aval = to_ct_aval = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"

@@ -121,7 +121,9 @@ def named_scope(name: str):
     is a string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope takes a string, got {name!r} of type {type(name)}")
+        raise TypeError(
+            f"named_scope name argument must be a string: got {name!r} of type {type(name)}."
+        )
     context = local.context
     saved = context.scope
     context.scope = joined(saved, name)

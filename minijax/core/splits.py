@@ -1,6 +1,6 @@
 """How results are split over explicit mesh axes, as part of their types.
 
-May import the ground floor and `core.avals`. The *parts* of an array are what splits each of its
+May import the ground floor, `core.avals` and `core.sums`. The *parts* of an array are what splits each of its
 dimensions: None, a mesh axis, or several. A sharding rule gives the parts of a result from the types
 of the operands; most primitives share one of the rules here. What would need communication that the
 program did not ask for is a ShardingTypeError, which says how to ask.
@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.sums import NO_SUMS, Sums, any_sums, over_axes, sums_of
 from minijax.errors import ShardingTypeError
 
 __all__ = [
     "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
-    "cotangent_sharding", "elementwise", "kept_axes", "leading", "merge", "parts_of", "split_results", "whole",
+    "cotangent_sharding", "elementwise", "kept_axes", "leading", "merge", "parts_of", "split_results",
+    "whole", "with_sums",
 ]  # fmt: skip
 
 Parts = list[Any]
@@ -32,7 +34,12 @@ def parts_of(aval: Any) -> Parts:
     """What splits each dimension of a value of this type."""
     if getattr(aval, "explicit", None) is None:
         return [None] * getattr(aval, "ndim", 0)
-    return list(aval.explicit.spec)
+    return list(aval.explicit.spec.partitions)
+
+
+def with_sums(where: Any, unreduced: frozenset, reduced: frozenset) -> Any:
+    """A sharding of arrays that are, or were, summed over these mesh axes."""
+    return where.with_spec(where.spec.update(unreduced=unreduced, reduced=reduced))
 
 
 def whole(aval: Any) -> Any:
@@ -54,18 +61,21 @@ def split_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict) 
         found = several if primitive.multiple_results else several[0]
     else:
         found = rule(avals, out, **params)
+    sums = over_axes(primitive, avals, None, params) if any_sums(avals) else NO_SUMS
     if not primitive.multiple_results:
-        return _placed(primitive.name, avals, out, found)
-    return [_placed(primitive.name, avals, a, p) for a, p in zip(out, found, strict=True)]
+        return _placed(primitive.name, avals, out, found, sums)
+    each = sums if isinstance(sums, list) else [sums] * len(out)
+    triples = zip(out, found, each, strict=True)
+    return [_placed(primitive.name, avals, *triple) for triple in triples]
 
 
 def _listed(out: Any) -> Sequence[Any]:
     return out if isinstance(out, (list, tuple)) else [out]
 
 
-def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts) -> Any:
+def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums) -> Any:
     """`out` split so; an error where two dimensions want one axis, or a size is no multiple."""
-    if all(part is None for part in parts):
+    if sums is NO_SUMS and all(part is None for part in parts):
         return out
     mesh = next(a.explicit for a in avals if getattr(a, "explicit", None) is not None)
     sizes = mesh.mesh.shape
@@ -90,7 +100,8 @@ def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts) -> Any:
                 f"({count}) with spec ({part}) is not implemented. Got input type "
                 f"{shown_types(avals)} and output shape={out.shape}. {_REMEDY}"
             )
-    return out.update(sharding=mesh.with_spec(parts))
+    where = mesh.with_spec(parts)
+    return out.update(sharding=where if sums is NO_SUMS else with_sums(where, *sums))
 
 
 def _names(part: Any) -> tuple:
@@ -110,9 +121,9 @@ def batched_sharding(where: Any, x: Any, dim: int, out_dim: int | None = None) -
     """A sharding that was asked for a result, with the batch axis `dim` of an operand at `out_dim`."""
     if where is None:
         return None
-    parts = list(where.spec)
+    parts = list(where.spec.partitions)
     parts.insert(dim if out_dim is None else out_dim, parts_of(x.aval)[dim])
-    return where.with_spec(parts)
+    return where.with_parts(parts)
 
 
 def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any) -> Any:
@@ -121,8 +132,12 @@ def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any)
         return None
     found = [getattr(get_aval(x), "explicit", None) for x in operands]
     where = aval.explicit or next((split for split in found if split is not None), None)
+    if where is None:
+        return None
     parts = parts_of(aval)
-    return where and where.with_spec([parts[place] for place in places])
+    found = where.with_spec([parts[place] for place in places])
+    unreduced, reduced = sums_of(aval)
+    return with_sums(found, reduced, unreduced) if unreduced or reduced else found
 
 
 # -- rules that many primitives share ----------------------------------------------------------

@@ -119,8 +119,9 @@ class JaxprTrace(Trace):
             axes &= local.context.varying
         else:
             outs = axes
+        collective = primitive.rule_varying is not None
         atoms = [
-            self.atom(primitive.vary(StagedTracer(self, atom), axes - atom.aval.vma))
+            self.atom(primitive.vary(StagedTracer(self, atom), axes - atom.aval.vma, not collective))
             if getattr(atom.aval, "vma", axes) != axes and primitive.vary is not None
             else atom
             for atom in atoms

@@ -24,7 +24,7 @@ from minijax.core.primitive import Primitive
 
 __all__ = [
     "EvalTrace", "Trace", "Tracer", "check_alive", "current", "ensure_compile_time_eval",
-    "eval_context", "eval_trace", "set_trace", "watch_leaks",
+    "eval_context", "eval_trace", "set_trace", "unknown_value", "watch_leaks",
 ]  # fmt: skip
 
 
@@ -283,8 +283,23 @@ def _only_concrete(name: str) -> Callable:
 
 
 for _name in ("delete", "devices", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer",
-              "__reduce__", "addressable_data", "__dlpack__"):  # fmt: skip
+              "__reduce__", "addressable_data", "__dlpack__", "tobytes"):  # fmt: skip
     setattr(Tracer, _name, _only_concrete(_name))
+
+
+def _not_available(name: str) -> Callable:
+    def refuse(self):
+        raise AttributeError(
+            _conversion_message(
+                self, f"The {name!r} method is not available on", "", "Ask it of the results."
+            )
+        )
+
+    return refuse
+
+
+for _name in ("block_until_ready", "copy_to_host_async"):
+    setattr(Tracer, _name, property(_not_available(_name)))
 for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addressable",
               "is_fully_replicated", "traceback"):  # fmt: skip
     setattr(Tracer, _name, property(_only_concrete(_name)))
@@ -302,12 +317,20 @@ def _conversion_message(tracer: Tracer, refused: str, seen: str, remedy: str) ->
     return " ".join(filter(None, parts))
 
 
+def unknown_value(x: Any) -> str:
+    """The first words on a tracer whose value is asked for, as libraries' tests look for them."""
+    return f"{_UNKNOWN} traced array with shape {str(x.aval).replace('~', '')}."
+
+
 def check_alive(tracer: Tracer) -> None:
     """UnexpectedTracerError if the trace of this tracer has ended: it leaked."""
     if not tracer._trace.alive:
         origin = tracer.origin()
         raise errors.UnexpectedTracerError(
-            f"A tracer was used after its transformation had ended (it leaked): {tracer.described()}. "
+            "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+            "allowing for a reference to an intermediate value with type "
+            f"{tracer.aval.str_short().replace('~', '')} to escape the scope of the transformation: "
+            f"it leaked, and was used after its end. It is {tracer.described()}. "
             + (origin + " " if origin else "")
             + "A function under jit, grad, vmap or another transformation may not store its "
             "values in globals, attributes or closures: return them instead. To find the place, "

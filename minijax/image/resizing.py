@@ -176,6 +176,12 @@ def _scale_and_translate(
             "Nearest neighbor resampling is not currently supported for scale_and_translate."
         )
     axes = [axis_of(axis, image.ndim) for axis in spatial_dims]
+    for name, given in (("scale", scale), ("translation", translation)):
+        if np.shape(given) != (len(axes),):
+            raise AssertionError(
+                f"scale_and_translate: {name} must have one entry for each of spatial_dims, "
+                f"{tuple(spatial_dims)}; got shape {np.shape(given)}."
+            )
     scale, translation = promote_dtypes_inexact(scale, translation)
     (image,) = promote_dtypes_inexact(image)
     scales = [scale[i] for i in range(len(axes))]

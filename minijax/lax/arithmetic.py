@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import not_differentiable
+from minijax.core.sums import added, first, multiplied, refused
 from minijax.lax.compare import eq_p, ge_p, select_n_p
 from minijax.lax.rules import (
     FLOAT,
@@ -33,6 +34,7 @@ from minijax.lax.rules import (
     same_dtypes,
     scalar_like,
 )
+from minijax.transforms.constraints import reduced_as
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -118,6 +120,9 @@ add_p = elementwise(
 )
 
 
+add_p.sums(added)
+
+
 @add_p.transpose
 def _(ct, x, y):
     return [collapse_like(ct, v.aval) if is_undefined(v) else None for v in (x, y)]
@@ -154,6 +159,7 @@ mul_p = elementwise(
         lambda t, out, x, y, **params: mul_p.bind(x, t, **params),
     ],
 )
+mul_p.sums(multiplied)
 mul_p.printed = lambda params: {k: v for k, v in params.items() if v is not None}
 
 
@@ -169,11 +175,13 @@ def _(x, y, *, out_dtype=None):
 
 @mul_p.transpose
 def _(ct, x, y, *, out_dtype=None):
-    linear_one = x if is_undefined(x) else y
+    linear_one, known = (x, y) if is_undefined(x) else (y, x)
+    if ShapedArray.split_seen:
+        known = reduced_as(known, ct)
     params = {} if out_dtype is None else {"out_dtype": linear_one.aval.dtype}
     if is_undefined(x):
-        return [collapse_like(mul_p.bind(ct, y, **params), x.aval), None]
-    return [None, collapse_like(mul_p.bind(x, ct, **params), y.aval)]
+        return [collapse_like(mul_p.bind(ct, known, **params), x.aval), None]
+    return [None, collapse_like(mul_p.bind(known, ct, **params), y.aval)]
 
 
 div_p = elementwise(
@@ -375,6 +383,7 @@ def _conj_transpose(ct, aval, *, input_dtype):
     return real_p.bind(ct)
 
 
+conj_p.sums(first)
 linear(conj_p, _conj_transpose)
 
 
@@ -517,6 +526,7 @@ def _integer_pow_jvp(t, out, x, *, y):
 
 
 integer_pow_p = elementwise("integer_pow", _lower_integer_pow, [NUMBER])
+integer_pow_p.sums(refused)
 
 
 @integer_pow_p.jvp

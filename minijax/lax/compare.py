@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.core.sums import alike, refused
 from minijax.lax.rules import (
     BITS,
     FLOAT,
@@ -217,6 +218,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
 # -- select_n -------------------------------------------------------------------------------------
 
 select_n_p = Primitive("select_n")
+select_n_p.sums(alike(1))
 
 
 @select_n_p.shape_rule
@@ -347,6 +349,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 # -- clamp ----------------------------------------------------------------------------------------
 
 clamp_p = Primitive("clamp")
+clamp_p.sums(refused)
 
 
 @clamp_p.shape_rule

@@ -57,12 +57,13 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
     for place, (spec, pair) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
         if spec.count(pair[0]) != 1 or spec.count(pair[1]) != 1:
             raise TypeError(
-                f"dimension_numbers[{place}] of a convolution must contain the letters "
-                f"{pair[0]!r} and {pair[1]!r} once each; got {spec!r}."
+                f"convolution dimension_numbers[{place}] must contain the characters "
+                f"'{pair[0]}' and '{pair[1]}' exactly once, got {spec}."
             )
         if len(set(spec)) != len(spec):
             raise TypeError(
-                f"dimension_numbers[{place}] of a convolution has a letter twice: {spec!r}."
+                f"convolution dimension_numbers[{place}] cannot have duplicate characters, got "
+                f"{spec}."
             )
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
         raise TypeError(
@@ -90,27 +91,28 @@ def conv_dimension_numbers(
     ndim = len(lhs_shape)
     if ndim != len(rhs_shape):
         raise TypeError(
-            "a convolution takes lhs and rhs of the same rank; got shapes "
-            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}."
+            f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}: "
+            f"their shapes are {tuple(lhs_shape)} and {tuple(rhs_shape)}."
         )
     if dimension_numbers is None:
         axes = tuple(range(ndim))
         return ConvDimensionNumbers(axes, axes, axes)
     if not isinstance(dimension_numbers, (list, tuple)):
         raise TypeError(
-            "dimension_numbers of a convolution must be None, three strings or "
-            f"ConvDimensionNumbers; got {dimension_numbers!r} of type {type(dimension_numbers)}."
+            f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}:"
+            f" {dimension_numbers!r}. Give three strings or ConvDimensionNumbers."
         )
     if len(dimension_numbers) != 3 or not all(isinstance(s, str) for s in dimension_numbers):
         raise TypeError(
-            f"dimension_numbers of a convolution must be three strings; got {dimension_numbers!r}."
+            "convolution dimension_numbers list/tuple must be length 3, of strings, got "
+            f"{len(dimension_numbers)}: {dimension_numbers!r}."
         )
     for place, spec in enumerate(dimension_numbers):
         if len(spec) != ndim:
             raise TypeError(
-                f"dimension_numbers[{place}] of a convolution must have one letter for each "
-                f"dimension; got {spec!r} for operands of shapes {tuple(lhs_shape)} and "
-                f"{tuple(rhs_shape)}."
+                f"convolution dimension_numbers[{place}] must have len equal to the ndim of lhs and "
+                f"rhs, got {len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and "
+                f"{tuple(rhs_shape)}: {spec!r}."
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -188,9 +190,9 @@ def transpose_padding(window: int, stride: int, padding: str) -> tuple[int, int]
         total = window + stride - 2 + max(window - stride, 0)
         low = window - 1
     else:
-        raise ValueError(
-            f"conv_transpose: padding must be 'SAME', 'VALID' or one pair of integers for each "
-            f"spatial dimension; got {padding!r}."
+        raise RuntimeError(
+            f"Unrecognized padding type: expected 'VALID' or 'SAME', got {padding}. conv_transpose "
+            "takes one pair of integers for each spatial dimension too."
         )
     return low, total - low
 
@@ -214,8 +216,8 @@ def conv_shape_tuple(
         pads = padtype_to_pads(sizes, windows, strides, pads)
     if len(pads) != len(sizes):
         raise TypeError(
-            f"a convolution takes one pair of padding for each of its {len(sizes)} spatial "
-            f"dimensions; got {len(pads)}: {pads}."
+            f"Wrong number of explicit pads for convolution: expected {len(sizes)}, got {len(pads)}: "
+            f"{pads}. Give one pair for each spatial dimension."
         )
     padded = [index(size) + sum(map(index, pad)) for size, pad in zip(sizes, pads, strict=True)]
     if any(size < 0 for size in padded):

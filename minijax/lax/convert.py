@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
+from minijax.core.sums import first, refused
 from minijax.core.trace import eval_trace
 from minijax.lax.rules import FLOAT, elementwise, linear
 from minijax.transforms.primitives import moveaxis
@@ -43,6 +44,7 @@ def _same_batch(p: Primitive) -> None:
 # -- convert_element_type -------------------------------------------------------------------------
 
 convert_element_type_p = Primitive("convert_element_type")
+convert_element_type_p.sums(first)
 convert_element_type_p.printed = lambda params: {
     name: value for name, value in params.items() if not (name == "sharding" and value is None)
 }
@@ -185,6 +187,7 @@ def _number(x: Any, dtype: np.dtype) -> np.generic:
 # -- bitcast_convert_type -------------------------------------------------------------------------
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
+bitcast_convert_type_p.sums(refused)
 
 
 @bitcast_convert_type_p.shape_rule
@@ -196,9 +199,9 @@ def _(x, *, new_dtype):
     elif old < new:
         if not shape or shape[-1] * old != new:
             raise ValueError(
-                f"bitcast_convert_type: attempting to convert an array of shape {x.shape} from "
-                f"{x.dtype.name} of {old} bits to {new_dtype.name} of {new} bits: its last "
-                f"dimension must be {new // old}."
+                f"Attempting to convert array of shape {x.shape} from {x.dtype.name} of size {old} "
+                f"bits to {new_dtype.name} of size {new}, bits but {shape[-1] if shape else 1} * "
+                f"{old} != {new}: its last dimension must be {new // old}."
             )
         shape = shape[:-1]
     opaque = (np.complexfloating, np.bool_)
@@ -285,9 +288,11 @@ def _identity(name: str) -> Primitive:
 
 
 copy_p = _identity("copy")
+copy_p.sums(first)
 linear(copy_p, lambda ct, aval: copy_p.bind(ct))
 
 stop_gradient_p = _identity("stop_gradient")
+stop_gradient_p.sums(first)
 stop_gradient_p.rule_transpose = no_rule("its derivative is zero")
 stop_gradient_p.impl(as_value)
 

@@ -64,10 +64,22 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
             raise ValueError(
                 f"conv_general_dilated: {name}_group_count must be a positive integer; got {count}."
             )
+    if x[1] % feature_group_count:
+        raise ValueError(
+            "conv_general_dilated feature_group_count must divide lhs feature dimension size, but "
+            f"{feature_group_count} does not divide {x[1]}."
+        )
+    if x[1] // feature_group_count != y[1]:
+        raise ValueError(
+            "conv_general_dilated lhs feature dimension size divided by feature_group_count must "
+            "equal the rhs input feature dimension size, but "
+            f"{x[1]} // {feature_group_count} != {y[1]}."
+        )
+    for name, count in (("feature", feature_group_count), ("batch", batch_group_count)):
         if y[0] % count:
             raise ValueError(
-                f"conv_general_dilated: {name}_group_count must divide the output features of rhs; "
-                f"got {name}_group_count={count} for {y[0]} output features."
+                f"conv_general_dilated rhs output feature dimension size must be a multiple of "
+                f"{name}_group_count, but {y[0]} is not a multiple of {count}."
             )
     if feature_group_count > 1 and batch_group_count > 1:
         raise ValueError(
@@ -76,14 +88,8 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
         )
     if x[0] % batch_group_count:
         raise ValueError(
-            "conv_general_dilated: batch_group_count must divide the batch dimension of lhs; got "
-            f"batch_group_count={batch_group_count} for a batch of {x[0]}."
-        )
-    if x[1] % feature_group_count or x[1] // feature_group_count != y[1]:
-        raise ValueError(
-            "conv_general_dilated: the features of lhs, divided by feature_group_count, must be "
-            f"the input features of rhs; got {x[1]} features, feature_group_count="
-            f"{feature_group_count}, and {y[1]} input features."
+            "conv_general_dilated batch_group_count must divide lhs batch dimension size, but "
+            f"{batch_group_count} does not divide {x[0]}."
         )
 
 
@@ -91,8 +97,8 @@ def _check_lengths(ndim: int, **given: Sequence) -> None:
     for name, items in given.items():
         if len(items) != ndim:
             raise ValueError(
-                f"conv_general_dilated: {name} must have one entry for each of the {ndim} spatial "
-                f"dimensions; got {items}."
+                f"conv_general_dilated window and {name} must have the same number of dimensions, "
+                f"but got {ndim} and {len(items)}: {items}. Give one for each spatial dimension."
             )
         if any(item < 1 for item in items):
             error = ValueError if name == "window_strides" else TypeError
@@ -102,8 +108,8 @@ def _check_lengths(ndim: int, **given: Sequence) -> None:
 def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> np.dtype:
     if x.dtype != y.dtype:
         raise TypeError(
-            "conv_general_dilated takes operands of the same dtype; got lhs of type "
-            f"{x.str_short()} and rhs of type {y.str_short()}: convert one with .astype(...)."
+            "lax.conv_general_dilated requires arguments to have the same dtypes, got "
+            f"{x.dtype.name}, {y.dtype.name}: convert one with .astype(...)."
         )
     if dtypes.is_extended(x.dtype):
         raise TypeError(f"conv_general_dilated does not accept dtype {x.dtype.name}.")
@@ -115,9 +121,10 @@ def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> n
             for old, new in _KINDS
         ):
             raise TypeError(
-                f"conv_general_dilated: preferred_element_type={preferred.name} is of another kind "
-                f"than the operands, of dtype {x.dtype.name}: integers may become integers or "
-                "floats, floats become floats, complex numbers stay complex."
+                "Input type is incompatible with `preferred_element_type`: conv_general_dilated got "
+                f"{x.dtype.name} and {preferred.name}. The compatible combinations of (input_type, "
+                "preferred_element_type) are (integral, integral), (integral, floating), "
+                "(floating, floating), (complex, complex)."
             )
         check_preferred("conv_general_dilated", x.dtype, preferred, also_floats=True)
     return preferred
@@ -439,8 +446,8 @@ def _canonical(x_shape, y_shape, strides, padding, lhs_dilation, rhs_dilation, n
         isinstance(pair, tuple) and len(pair) == 2 for pair in padding
     ):
         raise ValueError(
-            "conv_general_dilated: padding must be a string or one pair (low, high) for each "
-            f"spatial dimension; got {padding}."
+            "padding argument to conv_general_dilated should be a string or a sequence of (low, "
+            f"high) pairs, got {padding}: one for each spatial dimension."
         )
     return strides, padding, lhs_dilation, rhs_dilation, numbers
 

@@ -16,6 +16,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, batched_sharding, cotangent_sharding, parts_of
+from minijax.core.sums import NO_SUMS, sums_of
 from minijax.errors import ShardingTypeError
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.precision import (
@@ -29,7 +30,7 @@ from minijax.lax.precision import (
     precision_config,
 )
 from minijax.lowering.types import element_type
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.named import axes_of, out_sharding_of
 from minijax.transforms.primitives import add_tangents, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -63,13 +64,20 @@ def free_dims(ndim: int, contract: Dims, batch: Dims) -> Dims:
 def _check_dims(side: str, aval: ShapedArray, contract: Dims, batch: Dims) -> None:
     wrong = None
     if any(not 0 <= d < aval.ndim for d in (*contract, *batch)):
-        wrong = f"name dimensions 0 to {aval.ndim - 1}" if aval.ndim else "be empty for a scalar"
-    elif len({*contract, *batch}) != len(contract) + len(batch):
-        wrong = "name each dimension once"
+        wrong = (
+            "dimension numbers to be nonnegative and less than the number of axes of the "
+            f"{side} value"
+        )
+    elif len(set(batch)) != len(batch):
+        wrong = "batch dimensions to be distinct"
+    elif len(set(contract)) != len(contract):
+        wrong = "contracting dimensions to be distinct"
+    elif {*contract} & {*batch}:
+        wrong = "batch dimensions to be disjoint from contracting dimensions"
     if wrong:
         raise TypeError(
-            f"dot_general: dimension_numbers must {wrong}; got contracting dimensions {contract} "
-            f"and batch dimensions {batch} for {side} of type {aval.str_short()}."
+            f"dot_general requires {side} {wrong}, got {side}_batch {batch} and {side}_contracting "
+            f"{contract} for {side} of rank {aval.ndim}, of type {aval.str_short()}."
         )
 
 
@@ -79,18 +87,20 @@ def check_dot(name: str, x: ShapedArray, y: ShapedArray, dimension_numbers) -> t
     for kind, left, right in (("batch", lb, rb), ("contracting", lc, rc)):
         if len(left) != len(right) and kind == "batch":
             raise TypeError(
-                f"{name}: lhs and rhs must have as many batch dimensions as each other; got {left} "
-                f"for lhs of type {x.str_short()} and {right} for rhs of type {y.str_short()}."
+                f"{name} requires equal numbers of lhs_batch and rhs_batch dimensions, got "
+                f"lhs_batch {left} and rhs_batch {right}, for lhs of type {x.str_short()} and rhs "
+                f"of type {y.str_short()}."
             )
     _check_dims("lhs", x, lc, lb)
     _check_dims("rhs", y, rc, rb)
     for kind, left, right in (("batch", lb, rb), ("contracting", lc, rc)):
         sizes = tuple([x.shape[d] for d in left]), tuple([y.shape[d] for d in right])
         if sizes[0] != sizes[1]:
+            which = kind if kind == "contracting" else "lhs batch dimensions and rhs batch"
             raise TypeError(
-                f"{name}: {kind} dimensions must have the same sizes; got {sizes[0]} for "
-                f"dimensions {left} of lhs of shape {x.shape} and {sizes[1]} for dimensions "
-                f"{right} of rhs of shape {y.shape}."
+                f"{name} requires {which} dimensions to have the same shape, got {sizes[0]} and "
+                f"{sizes[1]}: dimensions {left} of lhs of shape {x.shape} and {right} of rhs of "
+                f"shape {y.shape} must have the same sizes."
             )
     return (
         *[x.shape[d] for d in lb],
@@ -132,9 +142,9 @@ def check_preferred(
     if dtypes.issubdtype(found, np.floating) and not also_floats:
         return
     raise TypeError(
-        f"{name}: preferred_element_type must not be narrower than the dtype of the operands; got "
-        f"preferred_element_type={preferred.name} for operands of dtype {found.name}. Convert "
-        "the result with .astype(...) instead."
+        "`preferred_element_type` must not be narrower than the original type, got "
+        f"preferred_element_type of {preferred.name} for result type of {found.name} in {name}. "
+        "Convert the result with .astype(...) instead."
     )
 
 
@@ -154,6 +164,34 @@ def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_shardin
         dtype = preferred_element_type
     weak = x.weak_type and y.weak_type and preferred_element_type is None
     return ShapedArray(shape, dtype, weak, vma=x.vma | y.vma)
+
+
+@dot_general_p.sums
+def _(name, avals, asked, *, dimension_numbers, **params):
+    """Asked to, it leaves the sum over the mesh axes that split the dimensions it contracts."""
+    x, y = avals
+    if sums_of(x)[0] or sums_of(y)[0]:
+        raise ShardingTypeError(
+            f"lhs or rhs passed to {name} cannot be unreduced. Got lhs={x} and rhs={y}: take the sum "
+            "with minijax.reshard(x, P(...)) first."
+        )
+    if asked is None or not asked.spec.unreduced:
+        return NO_SUMS
+    (lc, rc), _ = dimension_numbers
+    left, right = ([parts_of(aval)[d] for d in dims] for aval, dims in ((x, lc), (y, rc)))
+    if left != right:
+        raise ShardingTypeError(
+            "lhs and rhs contracting dims should be sharded identically when out_sharding provided "
+            f"to {name} mentions unreduced_axes. Got lhs_contracting_spec={tuple(left)}, "
+            f"rhs_contracting_spec={tuple(right)}: reshard one of them."
+        )
+    if asked.spec.unreduced != {axis for part in left for axis in axes_of(part)}:
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
+            f"axes={asked.spec.unreduced} and contracting spec={tuple(left)}: name the mesh axes "
+            "that split the contracted dimensions."
+        )
+    return asked.spec.unreduced, frozenset()
 
 
 @dot_general_p.sharding
@@ -401,9 +439,9 @@ def dot(
         left, right = np.shape(lhs), np.shape(rhs)
         if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
             raise ValueError(
-                "dot: dimension_numbers must be given unless the operands are two matrices, a "
-                "matrix and a vector, or two vectors, of fitting sizes; got lhs of shape "
-                f"{left} and rhs of shape {right}."
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
+                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
+                f"lhs_shape={left} rhs_shape={right}. Sizes that are summed over must be equal."
             )
         dimension_numbers = ((len(left) - 1,), (0,)), ((), ())
     return dot_general(
@@ -424,8 +462,8 @@ def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
     left, right = np.shape(lhs), np.shape(rhs)
     if min(len(left), len(right)) < 2 or len(left) != len(right):
         raise ValueError(
-            "batch_matmul takes operands of the same rank, at least 2; got shapes "
-            f"{left} and {right}."
+            f"Arguments to batch_matmul must be at least 2D, got {len(left)}, {len(right)}, and of "
+            f"the same rank: their shapes are {left} and {right}."
         )
     batch = tuple(range(len(left) - 2))
     numbers = ((len(left) - 1,), (len(right) - 2,)), (batch, batch)

@@ -20,6 +20,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
+from minijax.core.sums import alike, first_reduced
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
 from minijax.lax.convert import convert_element_type
@@ -61,13 +62,14 @@ __all__ = [
 
 dynamic_slice_p = Primitive("dynamic_slice")
 dynamic_slice_p.sharding(as_operand)
+dynamic_slice_p.sums(first_reduced)
 
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     if len(starts) != x.ndim or any(start.shape for start in starts):
         raise TypeError(
-            f"{name}: start_indices must be one scalar for each axis, got shapes "
-            f"{[start.shape for start in starts]} for an operand of shape {x.shape}."
+            f"start_indices arguments to {name} must be scalars, one for each axis, got indices "
+            f"({', '.join(map(repr, starts))}) for an operand of shape {x.shape}."
         )
     kinds = {start.dtype for start in starts}
     if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
@@ -83,9 +85,14 @@ def _(x, *starts, slice_sizes):
     if len(slice_sizes) != x.ndim or any(
         not 0 <= size <= bound for size, bound in zip(slice_sizes, x.shape, strict=False)
     ):
+        wanted = "less than or equal to operand shape"
+        if len(slice_sizes) != x.ndim:
+            wanted = "as many as the operand has axes"
+        elif any(size < 0 for size in slice_sizes):
+            wanted = "greater than or equal to zero"
         raise TypeError(
-            "dynamic_slice: slice_sizes must have one size for each axis, no greater than the "
-            f"operand's, got {slice_sizes} for shape {x.shape}."
+            f"slice slice_sizes must be {wanted}, got slice_sizes {tuple(slice_sizes)} for operand "
+            f"shape {x.shape}, in dynamic_slice."
         )
     return resized(x, slice_sizes)
 
@@ -195,6 +202,7 @@ def _(x, *, start_indices, limit_indices, strides):
 # -- dynamic_update_slice ----------------------------------------------------------------------------
 
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
+dynamic_update_slice_p.sums(lambda name, avals, asked: alike()(name, avals[:2], asked))
 
 
 @dynamic_update_slice_p.sharding
@@ -299,15 +307,16 @@ def _start_indices(
     if isinstance(starts, (Array, np.ndarray)):
         if starts.ndim != 1:
             raise ValueError(
-                f"{name}: start_indices must be a sequence of scalars or a vector; got an array of "
-                f"shape {starts.shape}."
+                f"Slice indices must be a 1D sequence, got {starts.shape}: {name} takes scalars or "
+                "a vector as start_indices."
             )
         starts = [_element(starts, place) for place in range(starts.shape[0])]
     starts = list(starts)
     if len(starts) != len(shape):
         raise ValueError(
-            f"{name}: start_indices must be as many as the operand's axes; got {len(starts)} for "
-            f"shape {tuple(shape)}."
+            "Length of slice indices must match number of operand dimensions "
+            f"({len(starts)} vs {tuple(shape)}): {name} got {len(starts)} start_indices for an "
+            f"operand of shape {tuple(shape)}."
         )
     if isinstance(allow_negative, bool):
         allow_negative = [allow_negative] * len(starts)

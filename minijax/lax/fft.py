@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import as_operand
+from minijax.core.sums import first_reduced
 from minijax.core.trace import eval_trace
 from minijax.lax.arithmetic import conj_p, mul_p
 from minijax.lax.convert import convert_element_type_p
@@ -42,6 +43,7 @@ class FftType(enum.IntEnum):
 
 fft_p = Primitive("fft")
 fft_p.sharding(as_operand)
+fft_p.sums(first_reduced)
 
 
 @fft_p.shape_rule
@@ -56,17 +58,16 @@ def _(x, *, fft_type, fft_lengths):
     count = len(fft_lengths)
     if not 1 <= count <= 3 or count > x.ndim:
         raise ValueError(
-            "fft: fft_lengths must name one to three axes, and no more than the operand has; got "
-            f"fft_lengths={fft_lengths} for an operand of shape {x.shape}: transform some axes "
-            "after the others."
+            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths "
+            f"{fft_lengths}, and one to three of these: transform some axes after the others."
         )
     expected = list(fft_lengths)
     if fft_type == FftType.IRFFT:
         expected[-1] = fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else x.shape[-1]
     if expected != list(x.shape[-count:]):
         raise ValueError(
-            f"fft: the last axes of the operand of a {fft_type.name} with fft_lengths="
-            f"{fft_lengths} must be {tuple(expected)}; got the shape {x.shape}."
+            f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths "
+            f"{fft_lengths}: wanted {tuple(expected)}."
         )
     if real_input:
         last, dtype = fft_lengths[-1] // 2 + 1, dtypes.to_complex_dtype(x.dtype)
@@ -149,7 +150,8 @@ def _fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     if kind == FftType.RFFT:
         if is_complex:
             raise ValueError(
-                f"fft: RFFT takes real operands; got dtype {dtype.name}: use FFT, or x.real."
+                f"only real valued inputs supported for rfft: got dtype {dtype.name}. Use FFT, or "
+                "x.real."
             )
         is_float = dtypes.issubdtype(dtype, np.floating)
         wanted = dtype if is_float else dtypes.to_real_dtype(dtypes.to_complex_dtype(dtype))
@@ -167,10 +169,9 @@ def _fft_type(kind: Any) -> FftType:
         return kind
     if isinstance(kind, str) and kind.upper() in FftType.__members__:
         return FftType[kind.upper()]
-    error = ValueError if isinstance(kind, str) else TypeError
-    raise error(
-        f"fft: unknown type of transform {kind!r}: give FFT, IFFT, RFFT or IRFFT, or a lax.FftType."
-    )
+    if isinstance(kind, str):
+        raise ValueError(f"Unknown FFT type '{kind}': give FFT, IFFT, RFFT or IRFFT.")
+    raise TypeError(f"Unknown FFT type value '{kind}': give a lax.FftType, or its name.")
 
 
 _fft.__name__ = _fft.__qualname__ = "fft"

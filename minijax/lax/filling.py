@@ -21,7 +21,7 @@ from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of
+from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of, sums_open
 from minijax.transforms.transfer import device_put
 
 __all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
@@ -43,7 +43,7 @@ def _without_operands(name: str) -> Primitive:
 
 def _check_sizes(name: str, shape: tuple[int, ...]) -> None:
     if any(size < 0 for size in shape):
-        raise TypeError(f"{name}: every size in shape must be nonnegative, got {shape}.")
+        raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
 
 
 # -- iota ---------------------------------------------------------------------------------------
@@ -111,17 +111,21 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding=None) -> Ar
 
 
 def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
-    """`where`: a sharding or None. Put somewhere at once, the array is strongly typed."""
-    if where is not None and local.context.trace is eval_trace:
+    """`where`: a sharding or None. Put somewhere at once, the array is strongly typed.
+
+    Of a sum that is still to be taken each device makes a summand.
+    """
+    if isinstance(where, (NamedSharding, PartitionSpec)):
+        where = sharding_of(where, "full")
+    if where is not None and not sums_open(where) and local.context.trace is eval_trace:
         made = _filled(shape, scalar, None)
         return device_put(convert_element_type(made, made.dtype), where)
-    if where is not None and not isinstance(where, (NamedSharding, PartitionSpec)):
+    if where is not None and not isinstance(where, NamedSharding):
         return device_put(_filled(shape, scalar, None), where)
     if not shape and where is None:
         get_aval(scalar)  # TypeError for what is no number
         return as_value(scalar)
     _check_sizes("full", shape)
-    where = sharding_of(where, "full")
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
 
 
@@ -161,7 +165,9 @@ def full_like(
         dtype, weak = _of_dtype("full_like", dtype), False
     shape = np.shape(x) if shape is None else canonical_shape(shape)
     if sharding is None and shape == np.shape(x):
-        sharding = beside(x)
+        explicit = getattr(getattr(x, "aval", None), "explicit", None)
+        concrete = type(x) is ArrayImpl and local.context.trace is eval_trace
+        sharding = beside(x) if explicit is None else x.sharding if concrete else explicit
     if np.shape(fill_value):
         raise TypeError(
             f"full_like takes a scalar fill_value, got one of shape {np.shape(fill_value)}."

@@ -244,6 +244,12 @@ def ffi_call(
         )
     several = isinstance(result_shape_dtypes, Sequence)
     declared = list(result_shape_dtypes) if several else [result_shape_dtypes]
+    for place, x in enumerate(declared):
+        if not (x is abstract_token or (hasattr(x, "shape") and hasattr(x, "dtype"))):
+            raise ValueError(
+                "All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. Got "
+                f"{x} at position {place}."
+            )
     results = [
         x if x is abstract_token else ShapedArray(tuple(x.shape), np.dtype(x.dtype))
         for x in declared

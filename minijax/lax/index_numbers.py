@@ -130,10 +130,14 @@ class _Checker:
 
     def axes(self, name: str, dims: Sequence[int], limit: int, *, ordered: bool = True) -> None:
         """Axes within a rank, without repeats and, unless said otherwise, in order."""
-        self.require(
-            all(0 <= d < limit for d in dims),
-            f"{name} must lie within [0, {limit}), got {tuple(dims)}",
-        )
+        for place, d in enumerate(dims):
+            wrong = f"Invalid {name} set in {self.op} op; valid range is [0, {limit}); got: {d}"
+            if name == "offset_dims":
+                wrong = (
+                    f"Offset dimension {place} in {self.op} op is out of bounds; got {d}, but should "
+                    f"have been in [0, {limit})"
+                )
+            self.require(0 <= d < limit, wrong)
         self.require(len(set(dims)) == len(dims), f"{name} must not repeat, got {tuple(dims)}")
         if ordered:
             self.require(list(dims) == sorted(dims), f"{name} must be sorted, got {tuple(dims)}")
@@ -154,11 +158,17 @@ class _Checker:
                 f"{self.op}: indices must have an integer type, got {indices.str_short()}: "
                 "convert them with .astype('int32')."
             )
-        self.require(indices.ndim > 0, "indices must have at least one axis, the index vector")
+        title = self.op.capitalize()
+        self.require(
+            indices.ndim > 0,
+            f"{title} index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is 0: "
+            "indices must have at least one axis, the index vector",
+        )
         self.require(
             len(index_map) == indices.shape[-1],
-            f"{name} has {len(index_map)} elements and the index vectors {indices.shape[-1]}; "
-            "these must be equal",
+            f"{title} op has {len(index_map)} elements in {name} and the bound of dimension "
+            f"index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two "
+            "numbers must be equal",
         )
         self.axes(name, index_map, operand.ndim, ordered=False)
         operand_batching = self.numbers.operand_batching_dims
@@ -197,12 +207,16 @@ def gather_shape(
     check.disjoint("collapsed_slice_dims", collapsed, "operand_batching_dims", batching)
     sizes = tuple(slice_sizes)
     check.require(
-        len(sizes) == operand.ndim, f"slice_sizes must have one size for each axis, got {sizes}"
+        len(sizes) == operand.ndim,
+        "Gather op must have one slice size for every input dimension; got: "
+        f"len(slice_sizes)={len(sizes)}, input_shape.rank={operand.ndim}",
     )
-    check.require(
-        all(0 <= size <= bound for size, bound in zip(sizes, operand.shape, strict=True)),
-        f"slice_sizes must lie between 0 and the operand's sizes, got {sizes}",
-    )
+    for place, (size, bound) in enumerate(zip(sizes, operand.shape, strict=True)):
+        check.require(
+            0 <= size <= bound,
+            f"Slice size at index {place} in gather op is out of range, must be within [0, {bound} "
+            f"+ 1), got {size}",
+        )
     check.require(
         all(sizes[d] == 1 for d in collapsed),
         f"slice_sizes must be 1 on collapsed_slice_dims, got {sizes}",
@@ -241,7 +255,8 @@ def check_scatter(
     batching = numbers.operand_batching_dims
     rank = len(window_dims) + indices.ndim - 1
     check.require(
-        updates.ndim == rank, f"updates must be of rank {rank}, got shape {updates.shape}"
+        updates.ndim == rank,
+        f"Updates tensor must be of rank {rank}; got {updates.ndim}, for the shape {updates.shape}",
     )
     check.axes("update_window_dims", window_dims, rank)
     check.axes("inserted_window_dims", inserted, operand.ndim)
@@ -262,6 +277,7 @@ def check_scatter(
     rows = tuple([size for d, size in enumerate(updates.shape) if d not in window_dims])
     check.require(
         rows == indices.shape[:-1],
-        f"axes of updates outside of the window must be those of the indices: of updates, of "
-        f"shape {updates.shape}, they are {rows}",
+        "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
+        f"corresponding dimensions of scatter indices: of updates, of shape {updates.shape}, they "
+        f"are {rows}",
     )

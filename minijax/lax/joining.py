@@ -15,6 +15,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, as_operand, merge, parts_of
+from minijax.core.sums import alike, first
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import broadcast, canonical_axis, resized, trailing
 from minijax.lowering.module import i64_array
@@ -78,6 +79,7 @@ def _linear_in_one(p: Primitive) -> None:
 # -- concatenate and split --------------------------------------------------------------------
 
 concatenate_p = Primitive("concatenate")
+concatenate_p.sums(alike())
 
 
 @concatenate_p.sharding
@@ -143,7 +145,9 @@ def concatenate(operands: Any, dimension: int) -> Array:
     """
     operands = list(operands)
     if not operands:
-        raise ValueError("concatenate takes at least one array; none was given.")
+        raise ValueError(
+            "concatenate requires a non-empty sequences of arrays: at least one array."
+        )
     if len(operands) == 1 and isinstance(operands[0], Array):
         return operands[0]
     return concatenate_p.bind(*operands, dimension=index(dimension))
@@ -151,6 +155,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
 
 split_p = Primitive("split", multiple_results=True)
 split_p.sharding(as_operand)
+split_p.sums(first)
 
 
 @split_p.shape_rule
@@ -212,6 +217,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 # -- stack and unstack ------------------------------------------------------------------------
 
 stack_p = Primitive("stack")
+stack_p.sums(alike())
 
 
 @stack_p.sharding
@@ -268,6 +274,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
+unstack_p.sums(first)
 
 
 @unstack_p.sharding

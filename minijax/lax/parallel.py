@@ -17,14 +17,32 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
+from minijax.core.sums import first, sums_of
 from minijax.lax import manual
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
+from minijax.lax.casts import (
+    as_names,
+    pcast,
+    pvary,
+    pvary_p,
+    state_over,
+    unreduced_psum_p,
+    vary,
+)
 from minijax.lax.convert import convert_element_type
+from minijax.lax.dynamic_slicing import dynamic_slice_in_dim
 from minijax.lax.filling import iota_p
+from minijax.lax.gathers import (
+    all_gather_invariant_p,
+    all_gather_reduced_p,
+    scattered_shape,
+    unreduced_reduce_scatter_p,
+)
 from minijax.lax.indexing import GatherDimensionNumbers, gather
 from minijax.lax.reductions import reduce_max, reduce_min, reduce_sum
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import slice_in_dim
+from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import instantiate, moveaxis, reduce_sum_p, transpose_p
 
@@ -52,10 +70,6 @@ def axis_size(axis_name: Name | Sequence[Name]) -> int:
             )
         total *= sizes[name]
     return total
-
-
-def as_names(axis_name: Any) -> tuple[Name, ...]:
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
 def _effects(names: Sequence[Name]) -> frozenset:
@@ -89,74 +103,6 @@ def _collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Pr
         return axes, axes
 
     return p
-
-
-# -- whether values vary over the axes of a mesh ----------------------------------------------------
-
-pvary_p = Primitive("pvary")
-
-
-@pvary_p.shape_rule
-def _(x, *, axes):
-    return x
-
-
-@pvary_p.varying
-def _(given, *, axes):
-    return given, given | frozenset(axes)
-
-
-@pvary_p.impl
-def _(x, *, axes):
-    return x
-
-
-@pvary_p.jvp
-def _(primals, tangents, *, axes):
-    (x,), (t,) = primals, tangents
-    return pvary_p.bind(x, axes=axes), pvary_p.bind(instantiate(t), axes=axes)
-
-
-@pvary_p.transpose
-def _(ct, x, *, axes):
-    return [sum_over(ct, axes)]
-
-
-@pvary_p.batch
-def _(args, dims, *, axes):
-    return pvary_p.bind(*args, axes=axes), dims[0]
-
-
-@pvary_p.lower
-def _(b, x, *, axes):
-    return x
-
-
-def _vary(x: Any, axes: frozenset) -> Any:
-    return pvary_p.bind(x, axes=tuple(sorted(axes, key=str))) if axes else x
-
-
-Primitive.vary = staticmethod(_vary)
-
-
-def pvary(x: Any, axis_name: Any) -> Any:
-    """A tree of values, from now on of a type that varies over mesh axes; they do not change.
-
-    Its transpose is `psum`: what varies over an axis has a cotangent for each place of it.
-    """
-    names = frozenset(as_names(axis_name)) & local.context.varying
-
-    def one(leaf):
-        return _vary(leaf, names - getattr(get_aval(leaf), "vma", frozenset()))
-
-    return tree_util.tree_map(one, x)
-
-
-def pcast(x: Any, axis_name: Any = None, *, to: str, axis: Any = None) -> Any:
-    """A tree of values cast to types that vary (`to="varying"`) over mesh axes; see `pvary`."""
-    if to != "varying":
-        raise NotImplementedError(f"pcast to {to!r} is not supported: only to='varying'.")
-    return pvary(x, axis_name if axis is None else axis)
 
 
 # -- reductions: psum, pmax, pmin ------------------------------------------------------------------
@@ -220,15 +166,32 @@ def _transpose_sum(ct, x, *, axes, axis_index_groups):
     rest = tuple(name for name in axes if name not in varying)
     if rest:
         ct = psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups)
-    return [_vary(ct, varying & frozenset(axes))]
+    return [vary(ct, varying & frozenset(axes))]
 
 
-_set_sum_rules(psum_p)
-_set_sum_rules(psum_invariant_p)
+for _p in (psum_p, psum_invariant_p):
+    _p.sums(first)
+    _set_sum_rules(_p)
+
+
+@pvary_p.transpose
+def _(ct, x, *, axes):
+    return [sum_over(ct, axes)]
 
 
 def sum_over(x: Any, axes: tuple) -> Any:
     """The sum over mesh axes, within a body over these."""
+    unreduced, _ = sums_of(get_aval(x))
+    if unreduced.intersection(axes):
+        states = {state_over(get_aval(x), name) for name in axes}
+        if len(states) > 1:
+            raise ValueError(
+                "minijax.lax.psum can only accept axis_name which corresponds to one of varying, "
+                "unreduced, reduced or invarying state of the input. Got input type: "
+                f"{get_aval(x).str_short()}, axes: {axes} and input state: {sorted(states)}: sum over "
+                "one kind of axes after the other."
+            )
+        return unreduced_psum_p.bind(x, axes=tuple(axes), mesh=get_abstract_mesh())
     invariant = frozenset(axes) <= local.context.varying
     p = psum_invariant_p if invariant else psum_p
     return p.bind(x, axes=axes, axis_index_groups=None)
@@ -446,12 +409,25 @@ def _canonical(axis: int, ndim: int) -> int:
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """Gather the values of `x` (a tree of arrays) over a named axis, everywhere.
 
-    They are stacked along a new dimension `axis`, or concatenated along it if `tiled`.
+    They are stacked along a new dimension `axis`, or concatenated along it if `tiled`. Within
+    `shard_map` the type of the result varies, or says with `to="invarying"` or `to="reduced"` that it
+    is the same everywhere (`pcast`).
     """
+    if to not in _GATHERS:
+        raise ValueError(
+            "Got unexpected `to` value for `minijax.lax.all_gather`. Allowed `to` values are: "
+            f"{', '.join(_GATHERS)}; got {to!r}."
+        )
     names = as_names(axis_name)
     _check_bound("all_gather", names)
 
@@ -460,17 +436,55 @@ def all_gather(
         where = _canonical(axis, ndim + (not tiled))
         out = leaf
         for name in reversed(names):
-            out = all_gather_p.bind(
-                out,
-                all_gather_dimension=where,
-                axis_name=(name,),
-                axis_index_groups=axis_index_groups,
-                axis_size=axis_size(name),
-                tiled=tiled or out is not leaf,
-            )
+            params = {
+                "all_gather_dimension": where,
+                "axis_name": (name,),
+                "axis_size": axis_size(name),
+                "tiled": tiled or out is not leaf,
+            }
+            out = _GATHERS[to](out, axis_index_groups, params)
         return out
 
     return tree_util.tree_map(one, x)
+
+
+def _gathered(x: Any, groups: Any, params: dict) -> Any:
+    return all_gather_p.bind(x, axis_index_groups=groups, **params)
+
+
+def _gathered_invariant(x: Any, groups: Any, params: dict) -> Any:
+    if groups is not None:
+        raise NotImplementedError(
+            "all_gather with axis_index_groups gives what varies: to='varying'."
+        )
+    return all_gather_invariant_p.bind(x, **params)
+
+
+def _gathered_reduced(x: Any, groups: Any, params: dict) -> Any:
+    aval, (name,) = get_aval(x), params["axis_name"]
+    if groups is not None or state_over(aval, name) != "varying":
+        raise ValueError(
+            f"all_gather_reduced only accepts inputs that are varying. Got {aval.str_short(True)}: use "
+            "it within shard_map with check_vma=True, without axis_index_groups."
+        )
+    return all_gather_reduced_p.bind(x, mesh=get_abstract_mesh(), **params)
+
+
+_GATHERS = {
+    "varying": _gathered,
+    "invarying": _gathered_invariant,
+    "reduced": _gathered_reduced,
+}
+
+
+@all_gather_invariant_p.transpose
+def _(ct, x, *, all_gather_dimension, axis_name, axis_size, tiled):
+    """Each place has its own part of the cotangent, which is the same everywhere."""
+    (name,) = axis_name
+    dimension = all_gather_dimension
+    size = x.aval.shape[dimension] if tiled else 1
+    part = dynamic_slice_in_dim(ct, mul(axis_index(name), np.int32(size)), size, dimension)
+    return [part if tiled else reshape(part, x.aval.shape)]
 
 
 reduce_scatter_p = _collective(
@@ -482,23 +496,7 @@ reduce_scatter_p = _collective(
 
 @reduce_scatter_p.shape_rule
 def _(x, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    shape = list(x.shape)
-    size = shape[scatter_dimension]
-    if tiled:
-        if size % axis_size:
-            raise ValueError(
-                f"tiled reduce_scatter operand scatter dimension size {size} must be divisible by "
-                f"shard_count {axis_size}"
-            )
-        shape[scatter_dimension] = size // axis_size
-    else:
-        if size != axis_size:
-            raise ValueError(
-                f"reduce_scatter operand scatter dimension size {size} must match shard count "
-                f"{axis_size}"
-            )
-        del shape[scatter_dimension]
-    return x.update(shape=tuple(shape))
+    return x.update(shape=scattered_shape(x, scatter_dimension, axis_size, tiled))
 
 
 @reduce_scatter_p.batch_axis
@@ -557,7 +555,16 @@ def psum_scatter(
     )
 
     def one(leaf):
-        return bind(leaf, scatter_dimension=_canonical(scatter_dimension, get_aval(leaf).ndim))
+        aval = get_aval(leaf)
+        dimension = _canonical(scatter_dimension, aval.ndim)
+        if axis_index_groups is None and {state_over(aval, name) for name in names} == {
+            "unreduced"
+        }:
+            return unreduced_reduce_scatter_p.bind(
+                leaf, scatter_dimension=dimension, axis_name=names, axis_size=axis_size(names),
+                tiled=tiled, mesh=get_abstract_mesh(),
+            )  # fmt: skip
+        return bind(leaf, scatter_dimension=dimension)
 
     return tree_util.tree_map(one, x)
 

@@ -26,7 +26,7 @@ from minijax.transforms.arguments import as_ints, fun_name
 from minijax.transforms.grad import check_callable
 from minijax.transforms.jit import jit
 from minijax.transforms.transfer import put_array
-from minijax.transforms.vmap import flat_axes, mapped_size
+from minijax.transforms.vmap import check_axes, flat_axes, mapped_size
 
 __all__ = ["pmap"]
 
@@ -50,6 +50,12 @@ class _Pmapped:
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[_Call, list[Any]]:
         """The call for arguments like these, and their leaves."""
+        if any(n >= len(args) for n in self.static):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={tuple(sorted(self.static))} but "
+                f"was called with only {len(args)} positional arguments. All static broadcasted "
+                "arguments must be passed positionally."
+            )
         places = {n % len(args) for n in self.static} if args else set()
         dynamic = tuple([x for n, x in enumerate(args) if n not in places])
         fixed = tuple([(n, args[n]) for n in sorted(places)])
@@ -60,13 +66,21 @@ class _Pmapped:
             call = self.calls.get(key)
         except TypeError:
             raise ValueError(
-                f"Non-hashable static arguments are used in a pmapped function: "
-                f"{[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
+                "Non-hashable static arguments are not supported, as this can lead to unexpected "
+                f"cache-misses: a pmapped function got {[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
                 "static_broadcasted_argnums."
             ) from None
         if call is None:
             dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))
-            size = mapped_size("pmap", self.fun, tree, leaves, dims, self.axis_size)
+            if all(dim is None for dim in dims):
+                raise ValueError(
+                    "pmap requires at least one argument with a mapped axis: see in_axes."
+                )
+            size = mapped_size("pmap", self.fun, tree, leaves, dims, None)
+            if self.axis_size not in (None, size):
+                raise ValueError(
+                    f"Specified axis_size {self.axis_size} doesn't match received axis_size {size}."
+                )
             dims = [d if d is None else d % len(s) for d, s in zip(dims, shapes, strict=True)]
             call = self.calls[key] = self._prepared(size, dims, tree, fixed)
         return call, leaves
@@ -180,6 +194,7 @@ def pmap(
     differ, or are more than there are devices.
     """
     check_callable(fun)
+    check_axes("pmap", in_axes, out_axes)
     mapped = _Pmapped(
         fun, axis_name, in_axes, out_axes,
         frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums)),
@@ -212,6 +227,8 @@ def pmap(
 
 def _devices(size: int, devices: Sequence[Any] | None, backend: str | None) -> list[Any]:
     found = list(devices) if devices is not None else platforms.local_devices(backend=backend)
+    if not found:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     if size > len(found):
         raise ValueError(
             f"compiling computation that requires {size} logical devices, but only {len(found)} "
@@ -231,8 +248,8 @@ def _checked(dim: int | None, ndim: int, fun: Callable) -> int | None:
         return None
     if not -ndim <= dim < ndim:
         raise ValueError(
-            f"pmap out_axes has {dim}, which is out of bounds for a result of {fun_name(fun)} that "
-            f"has {ndim} dimensions, the mapped one included."
+            f"axis {dim} is out of bounds for array of dimension {ndim}: pmap out_axes, for a result "
+            f"of {fun_name(fun)}, the mapped dimension included."
         )
     return dim % ndim
 

@@ -194,8 +194,9 @@ def _canonical(precision: Any) -> CanonicalPrecision:
         raise TypeError(f"precision must be hashable, got the list {precision}: give a tuple.")
     names = ", ".join(repr(name) for name in _ALIASES if name)
     raise ValueError(
-        f"precision={precision!r} is no precision. Give None, a lax.Precision or one of {names}, "
-        "a tuple of two of these, a lax.DotAlgorithmPreset or its name, or a lax.DotAlgorithm."
+        f"Precision argument must be one of: None, a lax.Precision, one of {names}, a tuple of two "
+        "of these, a lax.DotAlgorithmPreset or its name, or a lax.DotAlgorithm; but got "
+        f"{precision!r}."
     )
 
 

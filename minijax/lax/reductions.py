@@ -350,8 +350,8 @@ def _arg_reduction(name: str, identity: Callable, direction: str) -> Primitive:
             )
         if x.shape[axis] < 1:
             raise ValueError(
-                f"{name} requires a non-empty reduced dimension; got axis {axis} of an operand of "
-                f"shape {x.shape}."
+                "argmin and argmax require non-empty reduced dimension. operand.shape="
+                f"{x.shape} axis={axis}: {name} has nothing to choose from."
             )
         check_dtype(name, x, ORDERED)
         return reduced_aval(name, x, axes, False).update(dtype=index_dtype)

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
+from minijax.transforms.constraints import reduced_as
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
@@ -91,14 +92,23 @@ def _broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]
     return tuple(out)
 
 
+_PROMOTING = {
+    "atan2": "arctan2", "bitwise_and": "bitwise_and", "div": "divide", "eq": "equal",
+    "ge": "greater_equal", "gt": "greater", "le": "less_equal", "lt": "less", "max": "maximum",
+    "min": "minimum", "mul": "multiply", "ne": "not_equal", "pow": "power", "rem": "fmod",
+    "select": "where", "select_n": "where", "sub": "subtract",
+}  # fmt: skip
+
+
 def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     """TypeError unless all operands have one dtype."""
     first = avals[0].dtype
     if any(aval.dtype != first for aval in avals):
+        other = _PROMOTING.get(name, name)
         raise TypeError(
             f"lax.{name} requires arguments to have the same dtypes, got "
-            f"{', '.join(aval.dtype.name for aval in avals)}: convert them, or use the "
-            "function of minijax.numpy, which promotes."
+            f"{', '.join(aval.dtype.name for aval in avals)}. (Tip: jnp.{other} is a similar "
+            "function that does automatic type promotion on inputs). Or convert them."
         )
 
 
@@ -251,6 +261,7 @@ def defjvp(p: Primitive, *rules: Callable | None) -> None:
         if total is None:
             return out, zero_tangent(aval)
         if shape_of(total) != aval.shape:
+            total = reduced_as(total, out) if ShapedArray.split_seen else total
             total = expand_to(total, aval.shape)
         return out, total
 
@@ -267,6 +278,8 @@ def add_any_broadcast(x: Any, y: Any) -> Any:
     """The sum of two tangents, either of which may be of a smaller, broadcastable shape."""
     if shape_of(x) == shape_of(y):
         return add_tangents(x, y)
+    if ShapedArray.split_seen:
+        x, y = reduced_as(x, y), reduced_as(y, x)
     shape = np.broadcast_shapes(shape_of(x), shape_of(y))
     return add_tangents(expand_to(x, shape), expand_to(y, shape))
 

@@ -20,6 +20,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.core.splits import batched_sharding, kept_axes, parts_of
+from minijax.core.sums import first, refused
 from minijax.errors import ShardingTypeError
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
@@ -80,6 +81,7 @@ def resized(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
 # -- reshape ----------------------------------------------------------------------------------
 
 reshape_p = Primitive("reshape")
+reshape_p.sums(first)
 
 
 @reshape_p.shape_rule
@@ -155,8 +157,9 @@ def _reshaped_parts(shape, parts, sizes, count_of) -> list[Any] | None:
 
 def _reshape_transpose(ct, aval, *, new_sizes, dimensions, sharding):
     if dimensions is None:
-        if aval.explicit is not None:
-            return reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None, sharding=aval.explicit)
+        where = aval.to_cotangent_aval().explicit
+        if where is not None:
+            return reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None, sharding=where)
         return _reshape(ct, aval.shape)
     ct = _reshape(ct, tuple(aval.shape[d] for d in dimensions))
     return transpose_p.bind(ct, permutation=tuple(map(int, np.argsort(dimensions))))
@@ -228,6 +231,7 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
 # -- squeeze and expand_dims ------------------------------------------------------------------
 
 squeeze_p = Primitive("squeeze")
+squeeze_p.sums(first)
 squeeze_p.sharding(kept_axes("dimensions"))
 
 
@@ -260,7 +264,10 @@ def _(b, x, *, dimensions):
 def _unique_axes(name: str, dimensions: Sequence[int], ndim: int) -> tuple[int, ...]:
     axes = tuple([canonical_axis(d, ndim) for d in dimensions])
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: dimensions are not unique, got {tuple(dimensions)}.")
+        raise ValueError(
+            f"repeated axis in lax.{name}: {tuple(dimensions)}. Dimensions are not unique: name "
+            "each once."
+        )
     return axes
 
 
@@ -383,14 +390,20 @@ def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Array:
 # -- rev --------------------------------------------------------------------------------------
 
 rev_p = Primitive("rev")
+rev_p.sums(refused)
 
 
 @rev_p.shape_rule
 def _(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
+        wanted = "all be less than operand ndim"
+        if any(d < 0 for d in dimensions):
+            wanted = "have every element be nonnegative"
+        elif len(set(dimensions)) != len(dimensions):
+            wanted = "be unique"
         raise TypeError(
-            f"rev: dimensions must be unique, nonnegative and less than the operand's ndim, got "
-            f"{dimensions} for shape {x.shape}."
+            f"rev dimensions must {wanted}, got {dimensions} for operand ndim {x.ndim}, of shape "
+            f"{x.shape}."
         )
     return x
 
@@ -431,11 +444,13 @@ def _(avals, out, **params):
 
 @tile_p.shape_rule
 def _(x, *, reps):
-    if len(reps) != x.ndim or any(n < 0 for n in reps):
+    if len(reps) != x.ndim:
         raise TypeError(
-            f"tile: reps must be nonnegative and as many as the operand has axes, got {reps} for "
-            f"shape {x.shape}. minijax.numpy.tile takes any number of them."
+            f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and "
+            f"x.ndim={x.ndim}. minijax.numpy.tile takes any number of them."
         )
+    if any(n < 0 for n in reps):
+        raise TypeError(f"tile: reps must be nonnegative, got {reps} for shape {x.shape}.")
     return resized(x, tuple(n * size for n, size in zip(reps, x.shape, strict=True)))
 
 

@@ -22,14 +22,23 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.splits import parts_of
+from minijax.core.splits import parts_of, with_sums
 from minijax.core.staging import trace_to_jaxpr
+from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
 from minijax.lax.shapes import reshape
+from minijax.lax.specs import (
+    check_given_sums,
+    check_sums,
+    check_types,
+    named,
+    summands,
+    typed_spec,
+)
 from minijax.lowering.module import Builder, Value
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (
@@ -62,33 +71,33 @@ shard_map_p = Primitive("shard_map", multiple_results=True, memoize=False)
 # -- specs -----------------------------------------------------------------------------------------
 
 
-def _named(spec: PartitionSpec) -> frozenset:
-    """The mesh axes that a spec names."""
-    return frozenset(name for part in spec for name in axes_of(part))
-
-
 def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
     sizes = mesh.shape
-    parts = [*spec, *[None] * (ndim - len(spec))]
+    parts = [*spec.partitions, *[None] * (ndim - len(spec))]
     return [int(np.prod([sizes[name] for name in axes_of(part)])) for part in parts]
 
 
 def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool) -> Any:
     """The type of the part of an array that a device holds."""
     shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    vma = aval.vma | _named(spec) if check else aval.vma
+    vma = aval.vma | named(spec) if check else aval.vma
     rest = None
     if aval.explicit is not None:  # over the axes that are not manual
-        parts = [tuple(n for n in axes_of(p) if n not in manual) for p in aval.explicit.spec]
+        own = aval.explicit.spec.partitions
+        parts = [tuple(n for n in axes_of(p) if n not in manual) for p in own]
         rest = aval.explicit.with_spec(parts)
+    if spec.sums and check:
+        within = NamedSharding(with_types(mesh, manual, AxisType.Manual).abstract_mesh, P())
+        rest = with_sums(rest or within, spec.unreduced, spec.reduced)
     return aval.update(shape=shape, vma=vma, sharding=rest)
 
 
 def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) -> Any:
     shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    named = [axes_of(part) for part in [*spec, *[None] * (aval.ndim - len(spec))]]
+    own = [axes_of(part) for part in [*spec.partitions, *[None] * (aval.ndim - len(spec))]]
     rest = [axes_of(part) for part in parts_of(aval)]
-    whole = P(*[(*one, *other) for one, other in zip(named, rest, strict=True)])
+    parts = [(*one, *other) for one, other in zip(own, rest, strict=True)]
+    whole = P(*parts, unreduced=spec.unreduced, reduced=spec.reduced)
     return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, whole))
 
 
@@ -154,7 +163,7 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
 
     def shown(specs, avals):
         return ", ".join(
-            _sdy(name, spec, physical(aval).ndim, free)
+            _sdy(name, spec, physical(aval).ndim, free, mesh.axis_names)
             for spec, aval in zip(specs, avals, strict=True)
         )
 
@@ -178,13 +187,14 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
     )
 
 
-def _sdy(name: str, spec: PartitionSpec, ndim: int, free: str) -> str:
-    parts = [*spec, *[None] * (ndim - len(spec))]
+def _sdy(name: str, spec: PartitionSpec, ndim: int, free: str, axes: Sequence[Any]) -> str:
+    parts = [*spec.partitions, *[None] * (ndim - len(spec))]
     shown = [
         "{" + ", ".join([*(f'"{n}"' for n in axes_of(part)), *([free] if free else [])]) + "}"
         for part in parts
     ]
-    return f"<@{name}, [{', '.join(shown)}]>"
+    sums = ", ".join([f'"{axis}"' for axis in axes if axis in spec.unreduced])
+    return f"<@{name}, [{', '.join(shown)}]{f', unreduced={{{sums}}}' if sums else ''}>"
 
 
 def _rebind(args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr, ins: Any, outs: Any) -> list:
@@ -252,7 +262,7 @@ def _(trace, primals, tangents, **params):
 def _residual_spec(aval: Any, params: dict) -> PartitionSpec:
     """Residuals are as many as the devices among which they may differ, one after the other."""
     manual = params["newly_manual_axes"]
-    axes = aval.vma & manual if params["check_vma"] else manual
+    axes = (aval.vma | sums_of(aval)[0]) & manual if params["check_vma"] else manual
     return P(tuple(name for name in params["mesh"].axis_names if name in axes))
 
 
@@ -294,8 +304,9 @@ def _(cts, *args, **params):
         made, out_flags = transpose_jaxpr(jaxpr, linear, flags)
         back = _adjusted(made, params, known, flags, linear, out_flags)
     given = [*_where(args, known), *_where(cts, flags)]
-    in_specs = [*_where(ins, known), *_where(outs, flags)]
-    results = iter(_rebind(given, params, back, in_specs, _where(_where(ins, linear), out_flags)))
+    in_specs = [*_where(ins, known), *[spec.to_ct_spec() for spec in _where(outs, flags)]]
+    out_specs = [spec.to_ct_spec() for spec in _where(_where(ins, linear), out_flags)]
+    results = iter(_rebind(given, params, back, in_specs, out_specs))
     avals = [a.aval for a in args if is_undefined(a)]
     found = iter(
         [next(results) if f else zero_tangent(a) for f, a in zip(out_flags, avals, strict=True)]
@@ -316,11 +327,11 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
     sizes = mesh.shape
 
     def unnamed(spec):
-        return tuple(name for name in mesh.axis_names if name in manual - _named(spec))
+        return tuple(name for name in mesh.axis_names if name in manual - named(spec))
 
     def before(ct, spec, aval):
         if check:
-            repeated = tuple(name for name in mesh.axis_names if name in _named(spec) - aval.vma)
+            repeated = tuple(name for name in mesh.axis_names if name in named(spec) - aval.vma)
             return psum_p.bind(ct, axes=repeated, axis_index_groups=None) if repeated else ct
         share = int(np.prod([sizes[name] for name in unnamed(spec)]))
         return ct if share == 1 else div(ct, np.asarray(share, get_aval(ct).dtype)[()])
@@ -340,7 +351,7 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
     if check:
         specs = _where(outs, flags)
         avals[kept:] = [
-            aval.update(vma=aval.vma | _named(spec))
+            aval.update(vma=aval.vma | named(spec))
             for aval, spec in zip(avals[kept:], specs, strict=True)
         ]
     return trace_to_jaxpr(fun, avals)
@@ -359,7 +370,8 @@ def _(axis, args, dims, **params):
 def _with_dim(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
     if dim is None or dim > len(spec):
         return spec
-    return P(*spec[:dim], None, *spec[dim:])
+    parts = spec.partitions
+    return spec.update(partitions=(*parts[:dim], None, *parts[dim:]))
 
 
 # -- the function ----------------------------------------------------------------------------------
@@ -443,15 +455,18 @@ def shard_map(
         leaves, in_tree = tree_util.flatten(args)
         avals = tuple([get_aval(x) for x in leaves])
         if in_specs is Infer or in_specs is None:
-            ins = [P(*parts_of(aval)) for aval in avals]
+            ins = [typed_spec(a) for a in avals]
         else:
             given = in_specs if _is_spec(in_specs) else tuple(in_specs)
             ins = _flat_specs("in_specs", given, in_tree)
-            _check_types(where, manual, ins, avals)
+            check_types(where, manual, ins, avals)
+        check_given_sums(where, manual, ins, avals, check_vma)
         _check_parts(f, where, manual, ins, avals, in_tree)
         key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
         found = traces.get(key)
         if found is None:
+            given = () if callable(out_specs) else tree_util.flatten(out_specs, _is_spec)[0]
+            check_sums("out_specs", where, manual, given)
             values = _device_values(where, manual, ins, leaves, check_vma)
             found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs, values)
             if not found[1] and not (values and values.used):
@@ -470,28 +485,10 @@ def shard_map(
         return mapped
 
 
-def _check_types(mesh: Any, manual: frozenset, specs: Sequence[Any], avals: Sequence[Any]) -> None:
-    """ValueError unless types say how arguments are split, and say what `in_specs` say."""
-    if not mesh.are_all_axes_explicit or not manual.issuperset(mesh.axis_names):
-        return
-    for spec, aval in zip(specs, avals, strict=True):
-        own, ndim = getattr(aval, "explicit", None), getattr(aval, "ndim", 0)
-        if NamedSharding(mesh, spec).explicit_part(ndim) == own:
-            continue
-        typed = P(*[None] * ndim) if own is None else own.spec
-        raise ValueError(
-            f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
-            f"{typed} for arg: {aval.str_short()}. `in_specs` is an optional argument so you "
-            "can omit specifying it and shard_map will infer the in_specs from the arguments. If "
-            "you want to reshard your inputs, you can use `minijax.reshard` on the arguments and "
-            "then pass those args to shard_map."
-        )
-
-
 def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
     for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
         NamedSharding(mesh, spec)  # its axes exist, each at most once
-        outside = _named(spec) - manual
+        outside = named(spec) - manual
         if outside:
             raise ValueError(
                 f"shard_map in_specs has {spec}, whose axes {sorted(map(str, outside))} are not "
@@ -539,7 +536,9 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
     def flat(*parts):
         outs, tree = tree_util.flatten(f(*in_tree.unflatten(parts)))
         trees.append(tree)
-        return outs
+        if callable(out_specs) or not check:
+            return outs
+        return summands(outs, _flat_specs("out_specs", out_specs, tree))
 
     parts = [
         _part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
@@ -559,8 +558,18 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
                 f"shard_map applied to the function {fun_name(f)} was given out_specs {spec}, too "
                 f"long for a result of rank {aval.ndim} (the shape of the part is {aval.shape})."
             )
-        unsaid = (aval.vma & manual) - _named(spec)
-        if check and unsaid:
+        unsaid = (aval.vma & manual) - named(spec)
+        if not check:
+            continue
+        unreduced, reduced = sums_of(aval)
+        if spec.reduced - reduced:
+            raise ValueError(
+                "out_specs passed to shard_map should be equal to the reduced present on the "
+                f"out_aval. Got out_specs={spec} and out_aval={aval.str_short(True)}: cast the "
+                "result with lax.pcast(x, axes, to='reduced')."
+            )
+        unsaid |= (unreduced - spec.unreduced) | (reduced - spec.reduced)
+        if unsaid:
             raise ValueError(
                 f"shard_map applied to the function {fun_name(f)} was given out_specs which "
                 f"require replication which can't be statically inferred: {spec} says nothing of "

@@ -17,6 +17,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import as_operand
+from minijax.core.sums import first
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear
@@ -37,23 +38,33 @@ __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
 
 slice_p = Primitive("slice")
 slice_p.sharding(as_operand)
+slice_p.sums(first)
 
 
 @slice_p.shape_rule
 def _(x, *, start_indices, limit_indices, strides):
     steps = (1,) * x.ndim if strides is None else strides
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
+        named = {"start_indices": start_indices, "limit_indices": limit_indices, "strides": steps}
+        name = next(name for name, given in named.items() if len(given) != x.ndim)
         raise TypeError(
-            "slice: start_indices, limit_indices and strides must have one entry for each axis, "
-            f"got {start_indices}, {limit_indices} and {strides} for shape {x.shape}."
+            f"slice {name} must have length equal to the number of dimensions of the operand, got "
+            f"{name} {named[name]} for operand shape {x.shape}: one entry for each axis."
         )
     shape = []
     for start, limit, step, size in zip(start_indices, limit_indices, steps, x.shape, strict=True):
         if not 0 <= start <= limit <= size or step <= 0:
+            if step <= 0:
+                wanted = f"strides must have every element be positive, got {strides}"
+            elif start < 0:
+                wanted = f"start_indices must be greater than or equal to zero, got {start_indices}"
+            elif limit > size:
+                wanted = "limit_indices must be less than or equal to operand shape"
+            else:
+                wanted = "limit_indices must be greater than or equal to start_indices"
             raise TypeError(
-                "slice: 0 <= start_indices <= limit_indices <= shape and strides > 0 must hold for "
-                f"each axis; got start_indices {start_indices}, limit_indices {limit_indices}, "
-                f"strides {strides} for shape {x.shape}."
+                f"slice {wanted}, got limit_indices {tuple(limit_indices)} for operand shape "
+                f"{x.shape}, start_indices {tuple(start_indices)} and strides {strides}."
             )
         shape.append(-((start - limit) // step))
     return resized(x, tuple(shape))
@@ -172,6 +183,7 @@ _as_index = index
 
 pad_p = Primitive("pad")
 pad_p.sharding(as_operand)
+pad_p.sums(first)
 
 
 @pad_p.shape_rule

@@ -324,10 +324,13 @@ def _check_operands(operands: Sequence[Any], inits: Sequence[Any]) -> None:
     if not avals:
         raise ValueError("reduce needs at least one operand, got an empty tree.")
     if any(aval.shape for aval in starts):
-        raise ValueError(f"reduce found non-scalar initial values: got {shown}.")
+        raise ValueError(
+            f"reduce found non-scalar initial value: "
+            f"{[aval.shape for aval in starts]}. It got {shown}."
+        )
     if any(x.dtype != start.dtype for x, start in zip(avals, starts, strict=True)):
         raise TypeError(
-            f"reduce: operand dtypes should match corresponding initial value dtypes, got {shown}: "
+            f"reduce operand dtypes should match corresponding initial value dtypes, got {shown}: "
             "convert the initial values."
         )
     if any(aval.shape != avals[0].shape for aval in avals):

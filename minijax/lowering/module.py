@@ -20,7 +20,9 @@ from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import in_shape_rule
 from minijax.core.staging import trace_to_jaxpr
+from minijax.core.sums import any_sums, sums_of
 from minijax.lowering.types import dense, element_type, physical, tensor_type
+from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
 
 __all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
@@ -107,8 +109,9 @@ class Module:
 
     def sharding(self, where: Any, ndim: int, *, open_: bool = False) -> str:
         """A sharding of an array of this rank, as Shardy's dialect writes it."""
-        parts = [*where.spec, *[None] * (ndim - len(where.spec))]
-        return sdy_sharding(self.mesh_name(where.mesh), parts, open_=open_)
+        parts = [*where.spec.partitions, *[None] * (ndim - len(where.spec))]
+        sums = [name for name in where.mesh.axis_names if name in where.spec.unreduced]
+        return sdy_sharding(self.mesh_name(where.mesh), parts, sums, open_=open_)
 
     def constraint(self, aval: Any, operands: Sequence[Any]) -> Any:
         """The sharding that the type of a result states, or None if no type states any."""
@@ -159,7 +162,7 @@ class Builder:
 
     __slots__ = (
         "_counter", "_memo", "ins", "lines", "location", "module", "out", "outs", "prologue",
-        "tokens",
+        "summed", "tokens",
     )  # fmt: skip
 
     # Set by `lax.refs`: a program without the references that it makes, or None if it makes none.
@@ -173,6 +176,7 @@ class Builder:
         self.out: Any = None
         self.outs: list[Any] = []
         self.tokens: dict[Any, Value] = {}
+        self.summed: tuple[set[str], Any] | None = None  # names of values that are sums, over what
         if outer is None:
             self._counter = [0]
         else:
@@ -209,6 +213,17 @@ class Builder:
             f'{value.name} = "{name}"({", ".join([x.name for x in operands])}){properties} : '
             f"({', '.join([x.type for x in operands])}) -> {value.type}{self.location}"
         )
+        return value if self.summed is None else self._kept(operands, value)
+
+    def _kept(self, operands: Sequence[Value], value: Value) -> Value:
+        """What is made of a sum over mesh axes that is still to be taken is one, too: XLA is told."""
+        names, where = self.summed
+        if not any(x.name in names for x in operands):
+            return value
+        typed = next((out.explicit for out in self.outs if out.shape == value.shape), None)
+        spec = PartitionSpec(unreduced=where.spec.unreduced)
+        (value,) = self.split(value, typed or where.with_spec(spec))
+        names.add(value.name)
         return value
 
     def op_n(
@@ -238,6 +253,8 @@ class Builder:
             + f'"{name}"({", ".join([x.name for x in operands])}){properties}{bodies}{where} : '
             f"({', '.join([x.type for x in operands])}) -> ({types}){self.location}"
         )
+        if self.summed is not None:
+            return [self._kept(operands, value) for value in values]
         return values
 
     def statements(self, text: str, outs: Sequence[Any]) -> list[Value]:
@@ -301,6 +318,14 @@ class Builder:
             return x
         if dims is None:
             dims = range(len(shape) - len(x.shape), len(shape))
+        if (
+            self.summed is not None
+        ):  # XLA takes the sum of what is repeated along a dimension of one
+            kept = [axis for axis, d in enumerate(dims) if x.shape[axis] == shape[d]]
+            x, dims = (
+                self.reshape(x, [x.shape[axis] for axis in kept]),
+                [dims[axis] for axis in kept],
+            )
         extra = physical(x.aval).ndim - len(x.shape)
         dims = (*dims, *range(len(shape), len(shape) + extra))
         out = x.aval.update(shape=shape)
@@ -416,17 +441,33 @@ class Builder:
             return self.closed_jaxpr(made, *consts, *args)
         env = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
+        if any_sums([v.aval for v in jaxpr.invars]) and not self.module.manual:
+            for var in jaxpr.invars:  # of regions and calls: the partitioner is not told otherwise
+                if sums_of(var.aval)[0]:
+                    (env[var],) = self.split(env[var], var.aval.explicit)
         for eqn in jaxpr.eqns:
             operands = [
                 self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in eqn.invars
             ]
-            results = self.eqn(eqn, operands)
+            sums = [v.aval.explicit for v in eqn.invars if sums_of(v.aval)[0]]
+            if sums and eqn.primitive._avals is not None and not self.module.manual:
+                results = self._on_sums(eqn, operands, sums[0])
+            else:
+                results = self.eqn(eqn, operands)
             if len(self.module.devices) > 1 and not self.module.manual:
                 results = self.constrained(eqn, results)
             env.update(zip(eqn.outvars, results, strict=True))
         return [
             self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
         ]
+
+    def _on_sums(self, eqn: JaxprEqn, operands: Sequence[Value], where: Any) -> Sequence[Value]:
+        """The results of an operation on sums over mesh axes: each step of it keeps them."""
+        pairs = zip(operands, eqn.invars, strict=True)
+        self.summed = {x.name for x, v in pairs if sums_of(v.aval)[0]}, where
+        results = self.eqn(eqn, operands)
+        self.summed = None
+        return results
 
     def constrained(self, eqn: JaxprEqn, results: Sequence[Value]) -> Sequence[Value]:
         """The results, split as their types say."""
@@ -447,6 +488,16 @@ class Builder:
         """The value, which the partitioner is to split as a sharding says; further if `open_`."""
         shown = self.module.sharding(where, physical(x.aval).ndim, open_=open_)
         return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])
+
+    def summands(self, x: Value, where: Any) -> list[Value]:
+        """The value, as a sum over mesh axes that is still to be taken.
+
+        It is split first: what makes it is not to make summands at once, each of which were whole.
+        """
+        if where.spec.unreduced - sums_of(x.aval)[0]:
+            own = x.aval.explicit or where.with_spec(where.spec.partitions)
+            (x,) = self.split(x, own, open_=bool(own.mesh.auto_axes))
+        return self.split(x, where)
 
     def whole(self, x: Value) -> Value:
         """The value on every partition; tokens stay where they are."""

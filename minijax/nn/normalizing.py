@@ -15,7 +15,14 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.numpy.promotion import axes_of, axis_of, check_arraylike, promote_dtypes_inexact
+from minijax.errors import ConcretizationTypeError
+from minijax.numpy.promotion import (
+    axes_of,
+    axis_of,
+    check_arraylike,
+    known_index,
+    promote_dtypes_inexact,
+)
 from minijax.numpy.reductions import names_of
 from minijax.transforms.library import library
 
@@ -170,8 +177,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
 
 def _class_count(num_classes: Any) -> int:
     try:
-        return num_classes.__index__()
-    except AttributeError:
+        return known_index(num_classes, "num_classes")
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
         raise TypeError(
             f"one_hot: num_classes is a size and must be an integer; got {num_classes!r} of type "
             f"{type(num_classes)}."

@@ -477,6 +477,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         return placed(copy_p.bind(x) if copy else x, device)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
-            f"from_dlpack takes an object with __dlpack__ and __dlpack_device__; got {type(x)}."
+            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods; got "
+            f"{type(x)}."
         )
     return placed(as_value(np.from_dlpack(x)), device)

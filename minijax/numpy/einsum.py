@@ -114,9 +114,12 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
             f"Number of einsum subscripts must be equal to the number of operands: {text!r} has "
             f"{len(inputs)} and there are {len(ranks)} operands."
         )
+    if text.count("->") > 1:
+        raise ValueError(f"Subscripts can only contain one '->': got {text!r}.")
     for character in text.replace("->", "").replace("...", ""):
         if character in ".->":  # anything else may be a label
-            raise ValueError(f"Character {character} is not a valid symbol in {text!r}.")
+            what = "Invalid Ellipses" if character == "." else "Invalid arrow"
+            raise ValueError(f"{what}: character {character} is not a valid symbol in {text!r}.")
     free = [letter for letter in reversed(_LETTERS) if letter not in text]
     longest = 0
     for index, (labels, rank) in enumerate(zip(inputs, ranks, strict=True)):
@@ -303,6 +306,7 @@ def _multiply(
     labels = lead + free[0] + free[1]
     where = out_sharding_of(out_sharding, "einsum")
     if where is not None and wanted is not None and labels != wanted:
-        parts = dict(zip(wanted, [*where.spec, *[None] * len(wanted)], strict=False))
-        where = where.with_spec([parts.get(label) for label in labels])
+        given = [*where.spec.partitions, *[None] * len(wanted)]
+        parts = dict(zip(wanted, given, strict=False))
+        where = where.with_parts([parts.get(label) for label in labels])
     return labels, contract("einsum", a, b, dims, precision, dtype, where)

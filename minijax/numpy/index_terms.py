@@ -125,8 +125,8 @@ def _sequence(idx: Sequence) -> tuple:
     if isinstance(idx, tuple):  # a named tuple
         return tuple(idx)
     raise TypeError(
-        f"Using a non-tuple sequence for multidimensional indexing is not allowed; got {idx!r}. Use "
-        "x[array(seq)] to index one axis with an array, or x[tuple(seq)] to index several axes."
+        f"Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+        f"`arr[array(seq)]` instead of `arr[seq]`, or x[tuple(seq)] for several axes: got {idx!r}."
     )
 
 
@@ -157,7 +157,7 @@ def _item(item: Any, position: int) -> Any:
             return item
         raise TypeError(
             "Indexer must have integer or boolean type, got indexer with type "
-            f"{dtypes.short_name(dtype)} at position {position}, indexer value {item}: convert it "
+            f"{dtype.name} at position {position}, indexer value {item}: convert it "
             "with .astype(int)."
         )
     if hasattr(item, "__index__") and not isinstance(item, type):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from minijax.numpy.promotion import (
     axis_of,
     cast,
     check_no_out,
+    known_index,
     promote_dtypes,
     to_array,
 )
@@ -144,8 +144,6 @@ def append(arr, values, axis=None):
 @library
 def block(arrays):
     """An array of nested lists of blocks. Source: numpy.block."""
-    if isinstance(arrays, tuple):
-        raise ValueError("jnp.block: tuples are not allowed, only lists: write [[...], [...]].")
     depth, rank = _depth(arrays)
     return _joined_blocks(arrays, 0, depth, max(depth, rank))
 
@@ -153,14 +151,18 @@ def block(arrays):
 def _depth(arrays: Any) -> tuple[int, int]:
     """How deep the lists are nested, and the largest rank in them."""
     if isinstance(arrays, tuple):
-        raise ValueError("jnp.block: tuples are not allowed, only lists: write [[...], [...]].")
+        raise ValueError(
+            f"jax.numpy.block does not allow tuples, got {arrays}: write lists, [[...], [...]]."
+        )
     if not isinstance(arrays, list):
         return 0, to_array("block", arrays).ndim
     if not arrays:
-        raise ValueError("jnp.block: an empty list is not allowed as a block.")
+        raise ValueError("jax.numpy.block does not allow empty list arguments: leave them out.")
     found = [_depth(item) for item in arrays]
     if len({depth for depth, _ in found}) > 1:
-        raise ValueError("jnp.block: the lists must all be nested to the same depth.")
+        raise ValueError(
+            "Mismatched list depths in jax.numpy.block: nest all lists to the same depth."
+        )
     return found[0][0] + 1, max(rank for _, rank in found)
 
 
@@ -188,9 +190,9 @@ def _pieces(name: str, ary: Any, sections: Any, axis: Any, equal: bool) -> list[
     axis = axis_of(axis, ary.ndim)
     length = ary.shape[axis]
     if np.ndim(sections) > 0:
-        cuts = tuple([operator.index(cut) for cut in sections])
+        cuts = tuple([known_index(cut, "indices_or_sections") for cut in sections])
         return list(_cut(ary, cuts, axis))
-    count = operator.index(sections)
+    count = known_index(sections, "indices_or_sections")
     if count <= 0:
         raise ValueError(f"number sections must be larger than 0; {name} got {count}.")
     each, rest = divmod(length, count)

@@ -100,8 +100,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         b = squeeze_p.bind(b, dimensions=squeezed_b)
     where = out_sharding_of(out_sharding, "matmul")
     if where is not None and order is not None:
-        parts = [*where.spec, *[None] * (len(order) - len(where.spec))]
-        where = where.with_spec([parts[order.index(axis)] for axis in range(len(order))])
+        parts = [*where.spec.partitions, *[None] * (len(order) - len(where.spec))]
+        where = where.with_parts([parts[order.index(axis)] for axis in range(len(order))])
     out = contract("matmul", a, b, dims, precision, preferred_element_type, where)
     return transpose_p.bind(out, permutation=order) if order is not None else out
 
@@ -267,12 +267,21 @@ def _rank_at_least(name: str, x: Any, rank: int) -> None:
         )
 
 
+def _same_core(name: str, dim: str, found: int, wanted: int, signature: str) -> None:
+    if found != wanted:
+        raise ValueError(
+            f"inconsistent size for core dimension {dim!r}: {found} vs {wanted} in {name}, of the "
+            f"signature {signature!r}."
+        )
+
+
 @library
 def matvec(x1, x2, /):
     """Matrices times vectors; leading axes broadcast. Source: numpy.matvec."""
     x1, x2 = to_array("matvec", x1), to_array("matvec", x2, 1)
     _rank_at_least("matvec", x1, 2)
     _rank_at_least("matvec", x2, 1)
+    _same_core("matvec", "m", x2.aval.shape[-1], x1.aval.shape[-1], "(n,m),(m)->(n)")
     if x2.aval.ndim == 1:
         return matmul(x1, x2)
     out = matmul(x1, expanded(x2, (x2.aval.ndim,)))
@@ -285,6 +294,7 @@ def vecmat(x1, x2, /):
     x1, x2 = to_array("vecmat", x1), to_array("vecmat", x2, 1)
     _rank_at_least("vecmat", x1, 1)
     _rank_at_least("vecmat", x2, 2)
+    _same_core("vecmat", "n", x2.aval.shape[-2], x1.aval.shape[-1], "(n),(n,m)->(m)")
     if x1.aval.dtype.kind == "c":
         x1 = arithmetic.conj(x1)
     if x1.aval.ndim == 1:

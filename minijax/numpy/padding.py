@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax.core.array import Array
+from minijax.errors import TracerArrayConversionError
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import reductions, ufuncs
@@ -17,6 +18,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
+    known_index,
     to_array,
     weakened,
 )
@@ -56,7 +58,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _KEYWORDS:
         raise NotImplementedError(
-            f"Unimplemented padding mode {mode!r} for np.pad: give one of {sorted(_KEYWORDS)}."
+            f"Unimplemented padding mode '{mode}' for np.pad: give one of {sorted(_KEYWORDS)}."
         )
     unknown = set(kwargs) - set(_KEYWORDS[mode])
     if unknown:
@@ -79,7 +81,12 @@ def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         for axis, width in pad_width.items():
             out[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         pad_width = out
-    width = np.asarray(pad_width)
+    try:
+        width = np.asarray(pad_width)
+    except TracerArrayConversionError:
+        for one in tree_util.tree_leaves(pad_width):
+            known_index(one, "pad_width")
+        raise
     if not (width.dtype.kind in "iu" or (width.size == 0 and rank == 0)):
         raise TypeError(f"`pad_width` must be of integral type; got {pad_width!r}.")
     pairs = _pairs(pad_width, rank, "pad_width")

@@ -173,6 +173,10 @@ def delete(
         obj = _range_of(obj, length)
     if not isinstance(obj, Tracer):
         places = np.asarray(obj)
+        if places.dtype.kind not in "biu" and places.size:
+            raise ValueError(
+                f"np.delete(arr, obj): got obj.dtype={places.dtype}; must be integer or bool."
+            )
         if places.dtype == bool:
             if places.shape != (length,):
                 raise ValueError(

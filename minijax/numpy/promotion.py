@@ -18,7 +18,7 @@ from minijax.arrays.array import as_array, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.transforms.primitives import broadcast_in_dim_p
@@ -199,11 +199,17 @@ def _promoted(args: Sequence[Any]) -> tuple[Any, bool]:
     except ValueError as error:
         if any(dtypes.is_extended(dtype) for dtype, _ in pairs):
             named = ", ".join(getattr(dtype, "name", str(dtype)) for dtype, _ in pairs)
-            raise TypeError(
-                f"arithmetic does not accept dtypes {named}: random keys are no numbers; "
+            raise ExtendedDtypeError(
+                f"arithmetic does not accept dtypes {named}: dtype="
+                f"{next(d for d, _ in pairs if dtypes.is_extended(d)).name} is not a valid dtype for "
+                f"JAX type promotion. Random keys are no numbers; "
                 "minijax.random.key_data(key) gives their words."
             ) from error
         raise
+
+
+class ExtendedDtypeError(TypeError, ValueError):
+    """Random keys among numbers: the operators of upstream say TypeError, functions ValueError."""
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
@@ -224,6 +230,10 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape to which shapes broadcast, as `numpy.broadcast_shapes`. ValueError if to none."""
     first = shapes[0] if shapes else ()
+    if any(isinstance(shape, str) for shape in shapes):
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {shapes}."
+        )
     if all(shape == first for shape in shapes):
         return tuple(first)
     ndim = max(map(len, shapes))
@@ -356,6 +366,16 @@ def promote_one_inexact(name: str, x: Any) -> Any:
 # -- axes and sizes ---------------------------------------------------------------------------
 
 
+def known_index(x: Any, name: str) -> int:
+    """An argument as a Python integer. ConcretizationTypeError if it is traced."""
+    if isinstance(x, Tracer) and x.concrete() is None:
+        raise ConcretizationTypeError(
+            f"{unknown_value(x)} The {name} argument must be known statically; got {x!r}. "
+            f"{x.origin()} Mark it static (static_argnums, static_argnames)."
+        )
+    return operator.index(x)
+
+
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     """An axis counted from the front. AxisError, a ValueError and IndexError, if there is none."""
     index = operator.index(axis)
@@ -376,7 +396,8 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     except TypeError:
         if isinstance(axis, Tracer):
             raise ConcretizationTypeError(
-                f"The {name} argument must be known statically; got {axis!r}. {axis.origin()} Mark "
+                f"{unknown_value(axis)} The {name} argument must be known statically; got {axis!r}. "
+                f"{axis.origin()} Mark "
                 "it static (static_argnums, static_argnames)."
             ) from None
     axes = tuple([axis_of(a, ndim, name) for a in axis])

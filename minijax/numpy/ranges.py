@@ -14,7 +14,7 @@ from minijax import dtypes
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.trace import eval_trace
+from minijax.core.trace import eval_trace, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax import arithmetic, compare, filling
 from minijax.lax.arithmetic import add_p, mul_p
@@ -27,9 +27,9 @@ from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
     broadcast_to_shape,
-    canonical_shape,
     check_arraylike,
     converted,
+    known_index,
     number_like,
     promote_dtypes_inexact,
     to_array,
@@ -70,8 +70,8 @@ def arange(
     dtype = as_dtype(dtype, "arange")
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
         raise ValueError(
-            f"jnp.arange takes no complex bounds; got {start!r}, {stop!r}, {step!r}: make the range "
-            "of real numbers, and convert it."
+            "Passing complex start/stop/step to jnp.arange is no longer supported; got "
+            f"{start!r}, {stop!r}, {step!r}: make the range of real numbers, and convert it."
         )
     first = "stop" if stop is None else "start"
     bounds = [_known(x, name) for x, name in ((start, first), (stop, "stop"), (step, "step"))]
@@ -92,13 +92,13 @@ def _known(x: Any, name: str) -> Any:
         concrete = x.concrete() if hasattr(x, "concrete") else x
         if concrete is None:
             raise ConcretizationTypeError(
-                f"It arose in the jnp.arange argument '{name}': {x!r} is traced. The length of a "
+                f"{unknown_value(x)} It arose in the jnp.arange argument '{name}': {x!r}. The length of a "
                 "range must be known: mark the argument static, or use lax.fori_loop."
             )
         x = np.asarray(concrete)
     if np.ndim(x):
         raise ValueError(
-            f"jax.numpy.arange: arguments must be scalars; {name} has shape {np.shape(x)}."
+            f"jax.numpy.arange: arguments must be scalars; got {name}={x}, of shape {np.shape(x)}."
         )
     check_arraylike("arange", x)
     return x.item() if isinstance(x, np.ndarray) else x
@@ -160,7 +160,7 @@ def linspace(
 
 
 def _count(name: str, num: Any) -> int:
-    num = operator.index(num)
+    num = known_index(num, "num")
     if num < 0:
         raise ValueError(
             f"Number of samples, {num}, must be non-negative: the argument num of {name}."
@@ -277,7 +277,10 @@ def _size(x: Any, name: str) -> int:
     try:
         size = operator.index(x)
     except TypeError:
-        raise TypeError(f"{name} must be a known integer; got {x!r}.") from None
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {(x,)}: the "
+            f"argument {name} must be a known integer."
+        ) from None
     if size < 0:
         raise ValueError(f"negative dimensions are not allowed, got {name}={size}")
     return size
@@ -395,7 +398,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(
-            f"n and ndim of jax.numpy.diag_indices must be nonnegative; got {n} and {ndim}."
+            f"{'n' if n < 0 else 'ndim'} argument to diag_indices must be nonnegative, got "
+            f"{n if n < 0 else ndim}."
         )
     return (arange(n),) * ndim
 
@@ -460,7 +464,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     """The index of each element along each axis. Source: numpy.indices."""
-    sizes = canonical_shape(dimensions)
+    sizes = tuple([known_index(size, "dimensions") for size in dimensions])
     found = as_dtype(dtype, "indices") or dtypes.int_()
     parts = [
         broadcast_to_shape(_along(_iota_range(None, None, n, found), i, len(sizes)), ())

@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
@@ -37,10 +37,13 @@ def repeat(
     left out, what is missing is the last element again.
     """
     del out_sharding
-    if isinstance(repeats, (tuple, list)):
-        repeats = np.asarray(repeats)
+    if isinstance(repeats, float):
+        raise TypeError(
+            "broadcast_in_dim shape must have every element be an integer type, got "
+            f"{type(repeats)}: repeat takes integers as repeats, not {repeats}."
+        )
     if not isinstance(repeats, (int, np.integer)):
-        check_arraylike("repeat", repeats)
+        check_arraylike("repeat", a, repeats)
     if isinstance(repeats, Tracer) and total_repeat_length is None:
         if repeats.concrete() is None:
             raise _needs_length(repeats)
@@ -58,7 +61,8 @@ def repeat(
 
 def _needs_length(repeats: Any) -> Exception:
     return ConcretizationTypeError(
-        f"When jit-compiling jnp.repeat, the total number of repeats must be static: repeats is "
+        f"{unknown_value(repeats)} When jit-compiling jnp.repeat, the total number of repeats must "
+        f"be static: repeats is "
         f"{repeats!r}. Give total_repeat_length, or a known number of repeats."
     )
 
@@ -76,7 +80,10 @@ def _repeat_each(a, repeats, axis, total):
     a, axis = _along("repeat", a, axis)
     sizes = a.aval.shape
     if repeats < 0:
-        raise TypeError(f"repeat: the number of repeats must be nonnegative, got {repeats}.")
+        raise TypeError(
+            "broadcast_in_dim shape must have every element be nonnegative, got "
+            f"{(*sizes[: axis + 1], repeats, *sizes[axis + 1 :])}: repeat takes nonnegative repeats."
+        )
     longer = (*sizes[: axis + 1], repeats, *sizes[axis + 1 :])
     kept = tuple([i for i in range(len(longer)) if i != axis + 1])
     out = broadcast_in_dim_p.bind(a, shape=longer, broadcast_dimensions=kept, sharding=None)

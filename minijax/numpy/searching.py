@@ -17,7 +17,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax import compare, filling
 from minijax.lax.arithmetic import div_p, rem_p
@@ -59,7 +59,10 @@ def where(
         check_arraylike("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value are not accepted by where(condition, x, y).")
+        raise ValueError(
+            "size and fill_value arguments cannot be used in three-term where function: leave them "
+            "out of where(condition, x, y)."
+        )
     return where_arrays(condition, x, y)
 
 
@@ -72,14 +75,18 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
         concrete = x.concrete()
         if concrete is None:
             raise ConcretizationTypeError(
-                f"The values of {x!r} are traced, and the size of the result of jnp.{name} depends "
+                f"{unknown_value(x)} The values of {x!r} are traced, and the size of the result of "
+                f"jnp.{name} depends "
                 f"on them. {remedy} {x.origin()}"
             )
         x = concrete
     return np.asarray(x)
 
 
-_GIVE_SIZE = "The size argument must be statically specified within transformations: give size=."
+_GIVE_SIZE = (
+    "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
+    "transformations: give size=."
+)
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
@@ -105,7 +112,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             )
     else:
         fill_value = (0 if fill_value is None else fill_value,) * a.ndim
-    return _nonzero_of_size(a, fill_value, operator.index(size))
+    if (size := operator.index(size)) < 0:
+        raise TypeError(
+            f"broadcast_in_dim shape must have every element be nonnegative, got {size}."
+        )
+    return _nonzero_of_size(a, fill_value, size)
 
 
 @library(static=("size",))

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     check_arraylike,
     converted,
     is_arraylike,
+    known_index,
     promote_one,
     to_array,
 )
@@ -101,7 +102,7 @@ def resolved_shape(wanted: Any, found: tuple[int, ...]) -> tuple[int, ...]:
                 f"{known}): the sizes must be equal; -1 in one place stands for what is left."
             )
         return sizes
-    if total % known:
+    if known == 0 or total % known:
         raise TypeError(
             f"cannot reshape array of shape {found} (size {total}) into shape {sizes} because the "
             f"product of specified axis sizes ({known}) does not evenly divide {total}."
@@ -259,7 +260,7 @@ def expand_dims(a, axis):
     a = to_array("expand_dims", a)
     given = tuple(axis) if np.iterable(axis) else (axis,)
     rank = a.aval.ndim + len(given)
-    axes = [axis_of(one, rank) for one in given]
+    axes = [axis_of(known_index(one, "axis"), rank) for one in given]
     if len(set(axes)) != len(axes):
         raise ValueError(f"repeated axis in expand_dims: {given}")
     return expanded(a, axes) if axes else a
@@ -366,6 +367,11 @@ def rot90(m, k=1, axes=(0, 1)):
     m = to_array("rot90", m)
     if np.shape(axes) != (2,):
         raise ValueError(f"rot90: axes must be two; got {axes!r}.")
+    if m.aval.ndim < 2:
+        raise ValueError(
+            "rot90 requires its first argument to have ndim at least two, but got first argument of "
+            f"shape {m.aval.shape}, which has ndim {m.aval.ndim}."
+        )
     one, two = (axis_of(axis, m.aval.ndim) for axis in axes)
     if one == two:
         raise ValueError(f"Axes must be different: got {tuple(axes)}.")

@@ -190,7 +190,8 @@ def _gradient_along(f: Any, axis: int, step: Any) -> Any:
     steps = diff(to_array("gradient", step))
     if np.ndim(step) != 1 or steps.aval.shape[0] + 1 != f.aval.shape[axis]:
         raise ValueError(
-            "Spacing arrays must be 1D and of the length of their axis: got shape "
+            "Spacing arrays must have the same length as the dimension along which the gradient is "
+            "calculated, and be 1D: got shape "
             f"{np.shape(step)} for axis {axis} of {f.aval.shape}."
         )
     grow = (slice(None), *[None] * (f.aval.ndim - axis - 1))

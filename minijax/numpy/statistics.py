@@ -20,7 +20,6 @@ from minijax.numpy.promotion import (
     axes_of,
     broadcast_to_shape,
     check_arraylike,
-    check_no_out,
     converted,
     number_like,
     promote_dtypes_inexact,
@@ -87,10 +86,10 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan) -> Any:
-    check_no_out(name, out)
-    if overwrite_input:
+    if overwrite_input or out is not None:
         raise ValueError(
-            f"jax.numpy.{name} does not support overwrite_input=True: arrays are immutable."
+            f"jax.numpy.{name} does not support overwrite_input=True or out != None: arrays are "
+            "immutable. Use the result."
         )
     check_arraylike(name, a, q)
     if method not in _METHODS:

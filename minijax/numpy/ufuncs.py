@@ -8,6 +8,7 @@ that one does.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -219,6 +220,7 @@ def round(a, decimals=0, out=None):
     NotImplementedError for integers with negative `decimals`.
     """
     check_no_out("round", out)
+    decimals = operator.index(decimals)
     a = promote_one("round", a)
     dtype = a.aval.dtype
     if dtypes.issubdtype(dtype, np.integer):

@@ -52,7 +52,9 @@ def vectorize(
     if pyfunc is None:
         return functools.partial(vectorize, excluded=excluded, signature=signature)
     if any(not isinstance(item, (str, int)) for item in excluded):
-        raise TypeError(f"jax.numpy.vectorize can only exclude integers or strings: {excluded!r}.")
+        raise TypeError(
+            f"jax.numpy.vectorize can only exclude integer or string arguments, but {excluded=}."
+        )
     if any(isinstance(item, int) and item < 0 for item in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
 

@@ -97,9 +97,7 @@ def geometric(
     keys = single_key("geometric", key)
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     if not dtypes.issubdtype(dtype, np.integer):
-        raise ValueError(
-            f"dtype argument to `geometric` must be an int dtype, got {dtypes.short_name(dtype)}"
-        )
+        raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype.name}")
     check_arraylike("geometric", p)
     p = _inexact(p)
     shape = sample_shape("geometric", shape, p)

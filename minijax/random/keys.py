@@ -76,7 +76,8 @@ def wrapped(words: Any, impl: PRNGImpl) -> Any:
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
             "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and "
-            f"dtype attributes. Got {words!r}: make a key with random.key(seed)."
+            f"dtype attributes. Got {words}: unexpected PRNG key type {type(words)}. Make a key "
+            "with random.key(seed)."
         )
     count = len(impl.key_shape)
     if words.ndim < count:
@@ -192,15 +193,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 def key_data(keys: Any) -> Array:
     """The words of an array of keys: uint32[..., n]."""
-    if not hasattr(keys, "dtype"):
-        raise TypeError(f"unexpected PRNG key type {type(keys)}: make one with random.key(seed).")
     return random_unwrap_p.bind(as_keys(keys)[0])
 
 
 def key_impl(keys: Any) -> str | PRNGSpec:
     """The generator that keys are of: its name, or an object to give as `impl`."""
-    if not hasattr(keys, "dtype"):
-        raise TypeError(f"unexpected PRNG key type {type(keys)}: make one with random.key(seed).")
     impl = as_keys(keys)[0].dtype._impl
     return impl.name if prngs.get(impl.name) is impl else PRNGSpec(impl)
 
@@ -283,7 +280,7 @@ def bits(
     dtype = dtypes.uint() if dtype is None else dtypes.check_user_dtype_supported(dtype, "bits")
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(
-            f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.short_name(dtype)}"
+            f"dtype argument to `bits` must be an unsigned int dtype, got {dtype.name}"
         )
     width = max(dtypes.bit_width(dtype), 8)
     return random_bits_p.bind(keys, bit_width=width, shape=canonical_shape(shape))

@@ -32,9 +32,7 @@ def float_dtype(name: str, dtype: Any, *, complex_too: bool = False) -> np.dtype
     dtype = dtypes.float_() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     if not dtypes.issubdtype(dtype, np.inexact if complex_too else np.floating):
         kinds = "float or complex" if complex_too else "float"
-        raise ValueError(
-            f"dtype argument to `{name}` must be a {kinds} dtype, got {dtypes.short_name(dtype)}"
-        )
+        raise ValueError(f"dtype argument to `{name}` must be a {kinds} dtype, got {dtype.name}")
     return dtype
 
 
@@ -187,7 +185,7 @@ def randint(
     keys = single_key("randint", key)
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype, "randint")
     if not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {dtypes.short_name(dtype)}")
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
     shape = canonical_shape(shape)
     shape = sample_shape("randint", shape, minval, maxval)
     return integers_between(keys, shape, dtype, minval, maxval)
@@ -310,9 +308,7 @@ def bernoulli(
     keys = single_key("bernoulli", key)
     found = get_aval(p).dtype
     if not dtypes.issubdtype(found, np.floating):
-        raise TypeError(
-            f"bernoulli probability `p` must have a floating dtype, got {dtypes.short_name(found)}."
-        )
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {found.name}.")
     return coins(keys, converted(p, found), sample_shape("bernoulli", shape, p), mode)
 
 

@@ -51,21 +51,78 @@ class _Unconstrained:
 UNCONSTRAINED = _Unconstrained()
 
 
+_NO_AXIS: frozenset = frozenset()
+
+
 class PartitionSpec:
-    """For each dimension of an array the mesh axis, or axes, that it is split over; None for none."""
+    """For each dimension of an array the mesh axis, or axes, that it is split over; None for none.
+
+    `unreduced`: a set of mesh axes over which the array is a sum still to be taken: each device holds
+    a summand. `reduced`: those over which it is whole, and its cotangent such a sum. Both are over
+    Explicit axes. TypeError for what is no set; ValueError for an axis named twice.
+    """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
 
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
-        self._partitions = tuple(_canonical(part) for part in partitions)
-        self.unreduced = frozenset(unreduced)
-        self.reduced = frozenset(reduced)
+    def __init__(self, *partitions, unreduced=_NO_AXIS, reduced=_NO_AXIS):
+        self._partitions = tuple([_canonical(part) for part in partitions])
+        self.unreduced, self.reduced = unreduced, reduced
+        if unreduced is not _NO_AXIS or reduced is not _NO_AXIS:
+            self._check_sums()
+
+    def _check_sums(self) -> None:
+        used = {name for part in self._partitions for name in _names(part)}
+        for kind in ("unreduced", "reduced"):
+            axes = getattr(self, kind)
+            if not isinstance(axes, (set, frozenset)):
+                raise TypeError(
+                    f"{kind} argument of PartitionSpec should be of type `frozenset` or `set`. Got "
+                    f"{axes!r} of {type(axes)}: write {kind}={{'x'}}."
+                )
+            if None in axes:
+                raise ValueError(
+                    f"{kind} cannot contain None. All elements in {kind} should refer to the mesh "
+                    "axes: leave it out."
+                )
+            if used & axes:
+                raise ValueError(
+                    f"partitions cannot overlap with {kind} axes passed to PartitionSpec. Got "
+                    f"partitions: {self._partitions} and {kind} axes: {axes}: name each axis once."
+                )
+            setattr(self, kind, frozenset(axes) if axes else _NO_AXIS)
+        if self.unreduced & self.reduced:
+            raise ValueError(
+                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
+                f"{self.unreduced} and reduced: {self.reduced}: name each axis once."
+            )
 
     @property
     def partitions(self) -> tuple:
         return self._partitions
+
+    @property
+    def sums(self) -> bool:
+        """Whether it names axes that an array is, or was, summed over."""
+        return bool(self.unreduced or self.reduced)
+
+    def _plain(self, how: str) -> tuple:
+        if self.unreduced or self.reduced:
+            raise ValueError(
+                f"Using {how.format('pspec')} is dangerous when PartitionSpec has non-empty "
+                f"unreduced/reduced set. Please use {how.format('spec.partitions')}: got {self}."
+            )
+        return self._partitions
+
+    def to_tangent_spec(self) -> PartitionSpec:
+        return self
+
+    def to_ct_spec(self) -> PartitionSpec:
+        """That of the cotangent: a sum still to be taken where a value is whole, and the reverse."""
+        if not self.sums:
+            return self
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def update(self, **changes) -> PartitionSpec:
         partitions = changes.pop("partitions", self._partitions)
@@ -82,20 +139,37 @@ class PartitionSpec:
         return len(self._partitions)
 
     def __iter__(self):
-        return iter(self._partitions)
+        return iter(self._plain("*{}"))
 
     def __getitem__(self, index):
-        return self._partitions[index]
+        return self._plain("{}[...]")[index]
 
     def __add__(self, other) -> PartitionSpec:
-        if isinstance(other, (PartitionSpec, tuple)):
-            return self.update(partitions=(*self, *other))
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(
+                *self._partitions,
+                *other._partitions,
+                unreduced=self.unreduced | other.unreduced,
+                reduced=self.reduced | other.reduced,
+            )
+        if isinstance(other, tuple):
+            self._check_tuple(other, "__add__")
+            return PartitionSpec(*self._partitions, *other)
         return NotImplemented
 
     def __radd__(self, other) -> PartitionSpec:
-        return (
-            self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented
-        )
+        if not isinstance(other, tuple):
+            return NotImplemented
+        self._check_tuple(other, "__radd__")
+        return PartitionSpec(*other, *self._partitions)
+
+    def _check_tuple(self, other: tuple, method: str) -> None:
+        for kind in ("unreduced", "reduced"):
+            if getattr(self, kind):
+                raise TypeError(
+                    f"other {other} cannot be of instance `tuple` when self {self} has {kind} in "
+                    f"`{method}` of PartitionSpec: write P(*{other})."
+                )
 
     def _fields(self):
         return self._partitions, self.unreduced, self.reduced
@@ -108,7 +182,7 @@ class PartitionSpec:
 
     def __repr__(self) -> str:
         extra = [
-            f"{name}={set(getattr(self, name))}"
+            f"{name}={_shown_set(getattr(self, name))}"
             for name in ("unreduced", "reduced")
             if getattr(self, name)
         ]
@@ -125,6 +199,14 @@ def _canonical(part: Any) -> Any:
         part = tuple(part)
         return None if not part else part[0] if len(part) == 1 else part
     return part
+
+
+def _names(part: Any) -> tuple:
+    return part if isinstance(part, tuple) else () if part is None else (part,)
+
+
+def _shown_set(axes: frozenset) -> str:
+    return f"{{{', '.join(map(repr, sorted(axes, key=str)))}}}"
 
 
 def _unpickle_spec(partitions, unreduced, reduced):
@@ -177,7 +259,12 @@ class _Axes:
 def _axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
     if given is None:
         return (AxisType.Auto,) * count
-    types = (given,) * count if isinstance(given, AxisType) else tuple(given)
+    types = tuple(given) if isinstance(given, Sequence) else (given,) * count
+    if not all(isinstance(kind, AxisType) for kind in types):
+        raise TypeError(
+            "axis_types passed to Mesh must be of type `jax.sharding.AxisType`. Got "
+            f"{types} of type {tuple([type(kind) for kind in types])}"
+        )
     if len(types) != count:
         raise ValueError(f"{count} axes have {len(types)} axis_types: give one for each axis.")
     return types
@@ -258,6 +345,8 @@ class Mesh(_Axes):
         self.devices = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if None in self.axis_names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
         if self.devices.ndim != len(self.axis_names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
@@ -361,6 +450,11 @@ class set_mesh:
     """Put a mesh in force, at once; as a context manager, until the context ends."""
 
     def __init__(self, mesh: Mesh | AbstractMesh | None):
+        if not (mesh is None or isinstance(mesh, (Mesh, AbstractMesh))):
+            raise ValueError(
+                f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}: make one with "
+                "make_mesh."
+            )
         context = local.context
         self._before = context.mesh
         context.mesh = mesh
@@ -399,11 +493,15 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of the first devices, in their order, with explicit axes unless said otherwise."""
     devices = list(platforms.devices() if devices is None else devices)
+    if isinstance(axis_shapes, str):
+        raise ValueError(
+            f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}"
+        )
     wanted = int(np.prod(axis_shapes))
-    if len(devices) < wanted:
+    if not 0 <= wanted <= len(devices):
         raise ValueError(
             f"Number of devices {len(devices)} must be >= the product of mesh_shape "
             f"{tuple(axis_shapes)}"
         )
-    types = (AxisType.Explicit,) * len(axis_names) if axis_types is None else tuple(axis_types)
+    types = (AxisType.Explicit,) * len(axis_names) if axis_types is None else axis_types
     return Mesh(np.array(devices[:wanted]).reshape(axis_shapes), tuple(axis_names), types)

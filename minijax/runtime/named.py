@@ -17,6 +17,7 @@ import numpy as np
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
     AbstractMesh,
+    AxisType,
     DuplicateSpecError,
     Mesh,
     PartitionSpec,
@@ -36,6 +37,7 @@ __all__ = [
     "sdy_mesh",
     "sdy_sharding",
     "sharding_of",
+    "sums_open",
 ]
 
 Shape = tuple[int, ...]
@@ -83,7 +85,8 @@ class NamedSharding(Sharding):
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {ndim}: shorten the PartitionSpec."
             )
-        return [axes_of(part) for part in self.spec] + [()] * (ndim - len(self.spec))
+        parts = self.spec.partitions
+        return [axes_of(part) for part in parts] + [()] * (ndim - len(parts))
 
     def _pieces(self, ndim: int) -> list[int]:
         """Into how many parts each dimension is split."""
@@ -92,7 +95,15 @@ class NamedSharding(Sharding):
 
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
+        if self._open_sums():
+            return False
         return all(pieces == 1 for pieces in self._pieces(len(self.spec)))
+
+    def _open_sums(self) -> tuple:
+        """The axes over which arrays are sums still to be taken, in the order of the mesh."""
+        axes = self.spec.unreduced
+        sizes = self.mesh.shape_tuple
+        return tuple([name for name, size in sizes if name in axes and size > 1]) if axes else ()
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
         """ValueError unless arrays of this shape can be split so."""
@@ -114,6 +125,11 @@ class NamedSharding(Sharding):
         """For each device, in the order of the mesh, the part of an array that it holds."""
         global_shape = tuple(global_shape)
         found = self._indices.get(global_shape)
+        if found is None and self._open_sums():
+            raise NotImplementedError(
+                f"device_indices_map doesn't work with unreduced: of an array with {self.spec} each "
+                "device holds a summand. Take the sum with minijax.reshard(x, P(...)) first."
+            )
         if found is None:
             sizes, parts = self.mesh.shape, self._parts(len(global_shape))
             steps = self.shard_shape(global_shape)
@@ -146,7 +162,8 @@ class NamedSharding(Sharding):
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of an array of this rank on the same devices."""
         if isinstance(other, NamedSharding) and self.mesh == other.mesh:
-            return self._parts(ndim) == other._parts(ndim)
+            sums = self.spec.unreduced == other.spec.unreduced
+            return sums and self._parts(ndim) == other._parts(ndim)
         return (
             self._device_assignment == other._device_assignment
             and self.memory_kind == other.memory_kind
@@ -154,11 +171,17 @@ class NamedSharding(Sharding):
         )
 
     def explicit_part(self, ndim: int) -> NamedSharding | None:
-        """The split over axes that are Explicit, by names alone; None if no dimension has one."""
-        names = self.mesh.explicit_axes
-        if not names:
+        """The split over axes that are Explicit, by names alone; None if no dimension has one.
+
+        Axes that an array is or was summed over belong to it too.
+        """
+        names, spec = self.mesh.explicit_axes, self.spec
+        if not names and not spec.sums:
             return None
-        kept = [tuple(name for name in part if name in names) for part in self._parts(ndim)]
+        kept = [tuple([name for name in part if name in names]) for part in self._parts(ndim)]
+        if spec.sums:
+            spec = PartitionSpec(*kept, unreduced=spec.unreduced, reduced=spec.reduced)
+            return NamedSharding(self.mesh.abstract_mesh, spec)
         if not any(kept):
             return None
         return NamedSharding(self.mesh.abstract_mesh, PartitionSpec(*kept))
@@ -167,8 +190,13 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, self.spec, kind)
 
     def with_spec(self, spec: Any) -> NamedSharding:
+        """The same mesh, split otherwise; parts alone say nothing of sums over mesh axes."""
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         return NamedSharding(self.mesh, spec, self._memory_kind)
+
+    def with_parts(self, parts: Sequence[Any]) -> NamedSharding:
+        """The same mesh and sums, with the dimensions split otherwise."""
+        return self.with_spec(self.spec.update(partitions=parts))
 
     def update(self, **changes) -> NamedSharding:
         names = ("mesh", "spec", "memory_kind")
@@ -184,16 +212,19 @@ class NamedSharding(Sharding):
     def _as_hlo(self, num_dimensions: int) -> Any:
         parts = self._parts(num_dimensions)
         pieces = self._pieces(num_dimensions)
-        if all(count == 1 for count in pieces):
+        sums = self._open_sums()
+        if all(count == 1 for count in pieces) and not sums:
             return HloSharding.replicate()
         names = self.mesh.axis_names
         used = [name for part in parts for name in part]
-        rest = [name for name in names if name not in used]
-        copies = math.prod([self.mesh.shape[name] for name in rest])
-        order = [names.index(name) for name in [*used, *rest]]
+        rest = [name for name in names if name not in used and name not in sums]
+        order = [names.index(name) for name in [*used, *sums, *rest]]
         places = np.arange(self.mesh.size).reshape(self.mesh.axis_sizes).transpose(order)
-        kinds = [xla_client.OpSharding.Type.REPLICATED] if copies > 1 else []
-        grid = places.reshape([*pieces, *([copies] if copies > 1 else [])])
+        types = xla_client.OpSharding.Type
+        groups = [(sums, types.UNREDUCED), (rest, types.REPLICATED)]
+        counts = [math.prod([self.mesh.shape[name] for name in group]) for group, _ in groups]
+        kinds = [kind for (_, kind), count in zip(groups, counts, strict=True) if count > 1]
+        grid = places.reshape([*pieces, *[count for count in counts if count > 1]])
         return HloSharding.subgroup_with_device_ordering(
             np.ascontiguousarray(grid, np.int64), subgroup_types=kinds
         )
@@ -225,7 +256,9 @@ def axes_of(part: Any) -> tuple:
 
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
-    names = [name for part in spec for name in axes_of(part)]
+    names = [name for part in spec.partitions for name in axes_of(part)]
+    if spec.sums:
+        _check_sums(mesh, spec)
     for name in names:
         if name not in mesh.axis_names:
             raise ValueError(
@@ -236,6 +269,32 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 "A single NamedSharding spec specification can map every mesh axis to at most one "
                 f"positional dimension, but {spec} has duplicate entries for `{name}`"
             )
+
+
+def _check_sums(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    """Axes of sums exist and are Explicit; or Manual, in a type within `shard_map`."""
+    types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    allowed = (
+        {AxisType.Explicit} if isinstance(mesh, Mesh) else {AxisType.Explicit, AxisType.Manual}
+    )
+    for kind, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for name in sorted(axes, key=str):
+            if name not in types:
+                raise ValueError(
+                    f"{kind} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got "
+                    f"pspec={spec}"
+                )
+            if types[name] not in allowed:
+                raise ValueError(
+                    f"{kind} axes can only refer to mesh axes that is of type `Explicit`. Got "
+                    f"{kind.lower()} axes: {axes} and mesh: {mesh}. Make the mesh with "
+                    "axis_types=(AxisType.Explicit, ...)."
+                )
+
+
+def sums_open(where: Any) -> bool:
+    """Whether a sharding is of arrays of which each device holds a summand."""
+    return isinstance(where, NamedSharding) and bool(where._open_sums())
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
@@ -296,17 +355,21 @@ def same_mesh(one: Mesh | AbstractMesh, other: Mesh | AbstractMesh) -> bool:
     return True
 
 
-def sdy_sharding(name: str, parts: Sequence[Any], *, open_: bool = False) -> str:
+def sdy_sharding(
+    name: str, parts: Sequence[Any], unreduced: Sequence[Any] = (), *, open_: bool = False
+) -> str:
     """`<@mesh, [{"x"}, {}]>`: the entries of a PartitionSpec, one for each dimension.
 
-    Dimensions of an open one, and those that are UNCONSTRAINED, may be split further.
+    Dimensions of an open one, and those that are UNCONSTRAINED, may be split further. Axes that are
+    still to be summed over, in the order of the mesh, are `unreduced={"y"}`.
     """
     shown = [
         ", ".join([*(f'"{n}"' for n in axes_of(part)), *["?"] * (open_ or part is UNCONSTRAINED)])
         for part in parts
     ]
     shown = [f"{{{names}}}" for names in shown]
-    return f"<@{name}, [{', '.join(shown)}]>"
+    sums = ", ".join([f'"{axis}"' for axis in unreduced])
+    return f"<@{name}, [{', '.join(shown)}]{f', unreduced={{{sums}}}' if sums else ''}>"
 
 
 def named_of_hlo(hlo: Any, mesh: Mesh, ndim: int, memory_kind: str | None = None) -> Any:

@@ -149,7 +149,7 @@ def _missing(platform: str) -> str:
     else:
         why = _told(platform)
     return (
-        f"Unknown backend {platform!r}. Available backends are {list(_clients)}: name one of these, "
+        f"Unknown backend {platform}. Available backends are {list(_clients)}: name one of these, "
         f"or install the plug-in of that platform, such as jax-cuda12-plugin[with-cuda]. {why}"
     )
 

@@ -77,6 +77,9 @@ def check_memory_kind(device: Any, kind: str) -> None:
         )
 
 
+_WHOLE = HloSharding.replicate()
+
+
 class SingleDeviceSharding(Sharding):
     """A whole array on one device."""
 
@@ -115,7 +118,7 @@ class SingleDeviceSharding(Sharding):
         )
 
     def _to_xla_hlo_sharding(self, num_dimensions: int):
-        return HloSharding.replicate()
+        return _WHOLE
 
     def __eq__(self, other):
         return self is other or (

@@ -97,6 +97,8 @@ def _along(name: str, x: Any, n: int | None, axis: int, norm: Any, is_forward: b
 def _axes_and_sizes(x: Any, s: Any, axes: Any) -> list[tuple[int, int | None]]:
     if s is not None:
         s = list(s) if isinstance(s, Sequence) else [s]
+        if len(s) > x.ndim:
+            raise ValueError(f"s must have at most x.ndim ({x.ndim}) elements, got {len(s)}")
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = list(axes) if isinstance(axes, (Sequence, range)) else [axes]

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.arrays.dispatch import concrete
+from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.lowering.types import physical
 from minijax.runtime import buffers
@@ -30,16 +31,27 @@ def make_array_from_single_device_arrays(
     They must be where `sharding` has parts, and have the shape of a part. ValueError otherwise.
     """
     shape = tuple(shape)
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but "
+            f"got {type(arrays)}."
+        )
     parts = {}
     for part in arrays:
+        if not isinstance(part, Array):
+            raise TypeError(
+                f"Unsupported type for elements in `arrays`: {type(part)}. Put each on its device "
+                "with device_put first."
+            )
         part = concrete(part)
         (device,) = part.devices()
         parts[device] = part
     mine = [d for d in sharding._device_assignment if d in sharding.addressable_devices]
     if set(parts) != set(mine) or len(arrays) != len(mine):
         raise ValueError(
-            "make_array_from_single_device_arrays needs one array on each addressable device of the "
-            f"sharding: they are {sorted(map(str, mine))}, and the arrays are on "
+            f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by "
+            f"the sharding), but got {len(arrays)}: one on each of {sorted(map(str, mine))}, and "
+            "the arrays are on "
             f"{sorted(map(str, parts))}."
         )
     if not parts and dtype is None:
@@ -51,8 +63,9 @@ def make_array_from_single_device_arrays(
     for device, part in parts.items():
         if part.shape != wanted or part.dtype != aval.dtype:
             raise ValueError(
-                f"The part on {device} is {part.aval.str_short()}; an array of shape {shape} over "
-                f"{sharding} has parts of {ShapedArray(wanted, aval.dtype).str_short()}."
+                f"Expected shard shape {wanted} doesn't match the single device array shape "
+                f"{part.shape}. Shape of Array is {aval.str_short()} with sharding {sharding}; the "
+                f"part on {device} is {part.aval.str_short()}."
             )
     raw = [parts[device]._buffer for device in mine]
     return ArrayImpl(
@@ -68,6 +81,11 @@ def make_array_from_callback(
     `index` is the tuple of slices of the part; it is asked for once, however many devices have it.
     """
     shape = tuple(shape)
+    if not isinstance(sharding, shardings.Sharding):
+        raise TypeError(
+            f"sharding should be an instance of `jax.sharding`. Got {sharding} of type "
+            f"{type(sharding)}"
+        )
     indices = sharding.addressable_devices_indices_map(shape)
     known: dict[tuple, Any] = {}
     arrays = []

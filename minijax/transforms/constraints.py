@@ -13,10 +13,12 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import as_array
+from minijax.arrays.dispatch import run_primitive
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.splits import parts_of
-from minijax.core.trace import Tracer
+from minijax.core.sums import NO_SUMS, sums_of
+from minijax.core.trace import Tracer, eval_trace
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
@@ -26,13 +28,13 @@ from minijax.runtime.mesh import (
     get_abstract_mesh,
     mesh_of,
 )
-from minijax.runtime.named import NamedSharding, sharding_of
+from minijax.runtime.named import NamedSharding, sharding_of, sums_open
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.transfer import device_put, put_array
 
 __all__ = [
-    "constrained", "hidden", "reshard_p", "retyped", "sharding_constraint_p", "with_types",
-    "with_sharding_constraint",
+    "constrained", "hidden", "reduced_as", "reshard_p", "retyped", "sharding_constraint_p",
+    "with_types", "with_sharding_constraint",
 ]  # fmt: skip
 
 sharding_constraint_p = Primitive("sharding_constraint")
@@ -45,16 +47,18 @@ def _(x, *, sharding):
     sharding.shard_shape(x.shape)
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return x
-    asked = [*sharding.spec, *[None] * (x.ndim - len(sharding.spec))]
+    asked = [*sharding.spec.partitions, *[None] * (x.ndim - len(sharding.spec))]
     pairs = zip(asked, parts_of(x), strict=True)
     return x.update(
-        sharding=sharding.with_spec([own if part is UNCONSTRAINED else part for part, own in pairs])
+        sharding=sharding.with_parts(
+            [own if part is UNCONSTRAINED else part for part, own in pairs]
+        )
     )
 
 
 @sharding_constraint_p.impl
 def _(x, *, sharding):
-    if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec:
+    if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
         return x
     return put_array(as_array(x), sharding)
 
@@ -76,9 +80,9 @@ def _(axis, args, dims, *, sharding):
     (x,), (dim,) = args, dims
     if not isinstance(sharding, NamedSharding):
         return x, dim
-    parts = [*sharding.spec, *[None] * (x.ndim - 1 - len(sharding.spec))]
+    parts = [*sharding.spec.partitions, *[None] * (x.ndim - 1 - len(sharding.spec))]
     parts.insert(dim, UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name)
-    sharding = NamedSharding(sharding.mesh, PartitionSpec(*parts))
+    sharding = NamedSharding(sharding.mesh, sharding.spec.update(partitions=parts))
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
 
@@ -135,7 +139,7 @@ def _asked(x: Any, sharding: Any) -> Any:
 
 def _beside(sharding: NamedSharding, parts: Sequence[Any]) -> NamedSharding:
     """What is asked for, with the dimensions that the type says are split left as they are."""
-    spec = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
+    spec = [*sharding.spec.partitions, *[None] * (len(parts) - len(sharding.spec))]
     return sharding.with_spec([a if p is None else p for a, p in zip(spec, parts, strict=False)])
 
 
@@ -168,6 +172,17 @@ reshard_p.sharding(in_shape_rule)
 @reshard_p.shape_rule
 def _(x, *, dst_sharding, free):
     dst_sharding.shard_shape(x.shape)
+    given, wanted = sums_of(x)[0], dst_sharding.spec.unreduced
+    if dst_sharding.mesh.manual_axes and sums_of(x) != (wanted, dst_sharding.spec.reduced):
+        raise NotImplementedError(
+            f"reshard from {x.str_short()} to {dst_sharding.spec} within shard_map: change what types "
+            "say of manual mesh axes with lax.pcast, and take sums with lax.psum."
+        )
+    if given - wanted and wanted - given:
+        raise NotImplementedError(
+            f"reshard from {x.str_short()} to {dst_sharding.spec}: XLA cannot take the sum over some "
+            "mesh axes and leave it over others at once. Reshard to P(...) without unreduced first."
+        )
     return x.update(sharding=dst_sharding)
 
 
@@ -177,7 +192,15 @@ def _(x, *, dst_sharding, free):
     mesh, own = dst_sharding.mesh, x.signature.sharding
     if isinstance(own, NamedSharding) and own.mesh.shape_tuple == mesh.shape_tuple:
         mesh = own.mesh.update(axis_types=mesh.axis_types)
-    return put_array(x, NamedSharding(mesh_of(mesh), dst_sharding.spec))
+    spec = dst_sharding.spec
+    parts = [*spec.partitions, *[None] * (x.ndim - len(spec))]
+    where = NamedSharding(mesh_of(mesh), spec.update(partitions=parts))
+    if sums_open(where) and own.device_set != where.device_set:
+        x = put_array(x, where.with_spec([]))
+    if sums_open(where) or sums_open(own):
+        params = {"dst_sharding": where, "free": False}
+        return run_primitive(eval_trace, reshard_p, (x,), params, use_impl=False)
+    return put_array(x, where)
 
 
 @reshard_p.jvp
@@ -188,9 +211,10 @@ def _(primals, tangents, **params):
 
 @reshard_p.transpose
 def _(ct, x, *, dst_sharding, free):
-    if x.aval.explicit is not None:
+    own = x.aval.to_cotangent_aval().explicit
+    if own is not None:
         hides = not dst_sharding.mesh.explicit_axes
-        return [reshard_p.bind(ct, dst_sharding=x.aval.explicit, free=hides)]
+        return [reshard_p.bind(ct, dst_sharding=own, free=hides)]
     if free:
         return [hidden(ct, dst_sharding.mesh.axis_names)]
     return [reshard_p.bind(ct, dst_sharding=dst_sharding.with_spec([]), free=False)]
@@ -199,16 +223,16 @@ def _(ct, x, *, dst_sharding, free):
 @reshard_p.batch
 def _(args, dims, *, dst_sharding, free):
     (x,), (dim,) = args, dims
-    parts = [*dst_sharding.spec, *[None] * (x.ndim - 1 - len(dst_sharding.spec))]
+    parts = [*dst_sharding.spec.partitions, *[None] * (x.ndim - 1 - len(dst_sharding.spec))]
     parts.insert(dim, parts_of(get_aval(x))[dim])
-    return reshard_p.bind(x, dst_sharding=dst_sharding.with_spec(parts), free=free), dim
+    return reshard_p.bind(x, dst_sharding=dst_sharding.with_parts(parts), free=free), dim
 
 
 @reshard_p.lower
 def _(b, x, *, dst_sharding, free):
     if len(b.module.devices) == 1 or b.module.manual:
         return x
-    return b.split(x, dst_sharding)
+    return b.summands(x, dst_sharding) if dst_sharding.spec.unreduced else b.split(x, dst_sharding)
 
 
 def retyped(x: Any, aval: Any) -> Any:
@@ -218,6 +242,8 @@ def retyped(x: Any, aval: Any) -> Any:
         x = device_put(x, space)
     found = getattr(get_aval(x), "explicit", None)
     wanted = getattr(aval, "explicit", None)
+    if wanted is not None and wanted.spec.sums:
+        wanted = aval.to_cotangent_aval().explicit
     if found is wanted or found == wanted or get_aval(x).shape != aval.shape:
         return x
     if wanted is None:
@@ -225,13 +251,26 @@ def retyped(x: Any, aval: Any) -> Any:
     return reshard_p.bind(x, dst_sharding=wanted, free=False)
 
 
+def reduced_as(x: Any, other: Any) -> Any:
+    """A scalar beside a tangent or cotangent: reduced over the axes over which that is or was summed."""
+    where = getattr(get_aval(other), "explicit", None)
+    if where is None or not where.spec.sums or np.ndim(x) or sums_of(get_aval(x)) != NO_SUMS:
+        return x
+    spec = PartitionSpec(reduced=where.spec.unreduced | where.spec.reduced)
+    return reshard_p.bind(x, dst_sharding=where.with_spec(spec), free=False)
+
+
 def hidden(x: Any, axes: Sequence[Any]) -> Any:
     """`x` as it lies, with a type that does not say how it is split over some axes."""
     explicit = getattr(get_aval(x), "explicit", None)
     if explicit is None:
         return x
-    mesh = with_types(explicit.mesh, axes, AxisType.Auto)
-    return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, explicit.spec), free=False)
+    mesh, spec = with_types(explicit.mesh, axes, AxisType.Auto), explicit.spec
+    if spec.sums:  # those are taken: what is left to XLA is a whole value
+        spec = spec.update(
+            unreduced=spec.unreduced.difference(axes), reduced=spec.reduced.difference(axes)
+        )
+    return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec), free=False)
 
 
 def with_types(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:

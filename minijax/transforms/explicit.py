@@ -65,7 +65,7 @@ def _check_explicit(where: Any) -> None:
     if not isinstance(where, NamedSharding):
         return
     types = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
-    for part in where.spec:
+    for part in where.spec.partitions:
         for name in part if isinstance(part, tuple) else (part,):
             if name in types and types[name] is not AxisType.Explicit:
                 raise ValueError(

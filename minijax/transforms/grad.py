@@ -16,10 +16,12 @@ from minijax.config import local
 from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.source import named_scope
+from minijax.core.splits import whole
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
+from minijax.transforms.constraints import reshard_p
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
@@ -65,9 +67,9 @@ class _Flat:
             return outs
         if not (isinstance(out, (tuple, list)) and len(out) == 2):
             raise TypeError(
-                f"{self.transform} with has_aux=True expected function with aux output to return a "
-                f"two-element tuple, the pair (output, auxiliary data), but got {_what(out)} from "
-                f"{fun_name(self.fun)}."
+                "expected function with aux output to return a two-element tuple, but got "
+                f"{_what(out)} from {fun_name(self.fun)}: {self.transform} with has_aux=True takes "
+                "the pair (output, auxiliary data)."
             )
         outs, self.out_tree = tree_util.flatten(out[0])
         self.aux, self.aux_tree = tree_util.flatten(out[1])
@@ -90,8 +92,8 @@ class _Flat:
 
 def _what(x: Any) -> str:
     if isinstance(x, tuple):
-        return f"a tuple of length {len(x)}"
-    return f"a value of type {type(x).__name__}"
+        return f"type {type(x)} with a value of length {len(x)}"
+    return f"type {type(x)} with value {x!r}"
 
 
 def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
@@ -339,6 +341,14 @@ def _documented(function: Callable, fun: Callable, what: str) -> Callable:
     return function
 
 
+def _seed(aval: Any) -> Any:
+    """The cotangent of a scalar result: 1, over mesh axes as its type says."""
+    where = getattr(aval.to_cotangent_aval(), "explicit", None)
+    if where is None:
+        return full_like_aval(1, aval)
+    return reshard_p.bind(full_like_aval(1, whole(aval)), dst_sharding=where, free=False)
+
+
 def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
     check_callable(fun)
     _no_reduce_axes(transform, reduce_axes)
@@ -364,7 +374,7 @@ def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, 
         outs, pullback = _pullback(flat, leaves, in_tree)
         _check_scalar_output(outs[: flat.count], flat, holomorphic, transform)
         out, aux = flat.results(outs)
-        seed = [full_like_aval(1, get_aval(outs[0]))] if pullback.live[0] else []
+        seed = [_seed(get_aval(outs[0]))] if pullback.live[0] else []
         gradient = in_tree.unflatten([as_result(ct) for ct in pullback.pull(seed)])
         return ((out, aux) if has_aux else out), gradient
 

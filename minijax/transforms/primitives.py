@@ -16,7 +16,10 @@ from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import batched_sharding, kept_axes, parts_of
+from minijax.core.sums import NO_SUMS, added, first, sums_of
+from minijax.errors import ShardingTypeError
 from minijax.lowering.module import i64_array
+from minijax.runtime.named import axes_of
 from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
 # -- add_any: the sum of two cotangents ------------------------------------------------------
 
 add_any_p = Primitive("add_any")
+add_any_p.sums(added)
 
 
 @add_any_p.shape_rule
@@ -94,22 +98,47 @@ def _(x, *, shape, broadcast_dimensions, sharding):
     dims = broadcast_dimensions
     if len(dims) != x.ndim:
         raise TypeError(
-            f"broadcast_in_dim takes one entry of broadcast_dimensions for each dimension of the "
-            f"operand; got {tuple(dims)} for an operand of shape {x.shape}."
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
+            f"broadcast_dimensions {tuple(dims)} for operand ndim {x.ndim}, of shape {x.shape}."
         )
     if any(not 0 <= d < len(shape) for d in dims) or len(set(dims)) != len(dims):
-        raise TypeError(
-            f"broadcast_in_dim: broadcast_dimensions {tuple(dims)} must be unique and name "
-            f"dimensions of the result, of shape {tuple(shape)}."
-        )
+        raise TypeError(_wrong_dims(x, tuple(shape), tuple(dims)))
     for axis, d in enumerate(dims):
         if x.shape[axis] not in (1, shape[d]):
             raise TypeError(
-                f"broadcast_in_dim: operand of shape {x.shape} does not broadcast to "
-                f"{tuple(shape)} along broadcast_dimensions {tuple(dims)}: dimension {axis} of the "
-                f"operand must be 1 or {shape[d]}."
+                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
+                "corresponding dimensions in the target broadcast shape; got operand of shape "
+                f"{x.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
+                f"{tuple(dims)}: dimension {axis} of the operand must be 1 or {shape[d]}."
             )
     return ShapedArray(tuple(shape), x.dtype, x.weak_type, vma=x.vma)
+
+
+def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
+    """What is wrong with the dimensions of a result that an operand is to be laid along."""
+    if x.ndim > len(shape):
+        return (
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
+            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}: the "
+            f"operand has shape {x.shape}."
+        )
+    if min(dims) < 0:
+        return (
+            "broadcast_in_dim broadcast_dimensions must have every element be nonnegative, got "
+            f"{dims}: dimensions of the result, of shape {shape}, count from 0."
+        )
+    if max(dims) >= len(shape):
+        return (
+            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
+            f"{dims} for operand ndim {x.ndim} and shape {shape}."
+        )
+    return (
+        f"broadcast_in_dim broadcast_dimensions must be unique, got {dims} for operand ndim "
+        f"{x.ndim} and shape {shape}."
+    )
+
+
+broadcast_in_dim_p.sums(first)
 
 
 @broadcast_in_dim_p.sharding
@@ -165,6 +194,24 @@ reduce_sum_p = Primitive("reduce_sum")
 reduce_sum_p.sharding(kept_axes("axes"))
 
 
+@reduce_sum_p.sums
+def _(name, avals, asked, *, axes, out_sharding):
+    """Asked to, it leaves the sum over mesh axes that split what it sums over."""
+    (x,) = avals
+    unreduced, reduced = sums_of(x)
+    if asked is None or not asked.spec.unreduced:
+        return unreduced, reduced
+    parts = parts_of(x)
+    summed = {name for axis in axes for name in axes_of(parts[axis])}
+    if not asked.spec.unreduced <= summed | unreduced:
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be in operand's specs that were summed over. Got "
+            f"operand={x.str_short()}, axes={tuple(axes)}, unreduced_spec={asked.spec.unreduced}: "
+            "name mesh axes that split the dimensions which are summed."
+        )
+    return unreduced | asked.spec.unreduced, reduced
+
+
 @reduce_sum_p.shape_rule
 def _(x, *, axes, out_sharding):
     if x.dtype == dtypes.bool_:
@@ -183,7 +230,7 @@ def reduced_aval(name: str, x: ShapedArray, axes: Sequence[int], weak_type: bool
             f"type {x.str_short()}: axes count from 0."
         )
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: duplicate value in axes of reduction {tuple(axes)}.")
+        raise ValueError(f"{name}: duplicate value in 'axes' of reduction: {tuple(axes)}.")
     shape = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
     return ShapedArray(shape, x.dtype, weak_type, vma=x.vma)
 
@@ -198,7 +245,7 @@ def _(primals, tangents, **params):
 def _(ct, x, *, axes, out_sharding):
     shape = x.aval.shape
     dims = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    where = x.aval.explicit
+    where = x.aval.to_cotangent_aval().explicit
     return [broadcast_in_dim_p.bind(ct, shape=shape, broadcast_dimensions=dims, sharding=where)]
 
 
@@ -228,6 +275,7 @@ def reduce_by(b, op: str, x, initial: Any, axes: Sequence[int], out: ShapedArray
 # -- transpose ----------------------------------------------------------------------------------
 
 transpose_p = Primitive("transpose")
+transpose_p.sums(first)
 
 
 @transpose_p.sharding
@@ -240,8 +288,8 @@ def _(avals, out, *, permutation):
 def _(x, *, permutation):
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
-            f"transpose: permutation {tuple(permutation)} must be a permutation of the dimensions "
-            f"of the operand, of shape {x.shape}."
+            "transpose permutation isn't a permutation of operand dimensions, got permutation "
+            f"{tuple(permutation)} for operand shape {x.shape}: name each of its axes once."
         )
     return x.update(shape=tuple(x.shape[axis] for axis in permutation))
 
@@ -306,7 +354,7 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     if aval.weak_type:
         number = scalar.item()  # a Python number is what has a weak type
         scalar = number if get_aval(number).dtype == aval.dtype else scalar
-    if not aval.shape:
+    if not aval.shape and sums_of(aval) == NO_SUMS:
         return scalar
     return broadcast_in_dim_p.bind(
         scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.explicit

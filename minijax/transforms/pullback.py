@@ -13,9 +13,10 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.refs import Ref
+from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer, eval_trace
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import UndefinedPrimal, float0_zeros
@@ -141,9 +142,11 @@ class Pullback:
         )
 
     def _check(self, aval, ct) -> None:
-        wanted = aval.to_tangent_aval()
+        wanted = aval.to_cotangent_aval()
         # Of an integer result a cotangent of any dtype is taken, and means nothing.
         agrees = wanted.dtype in (dtypes.float0, tangent_dtype(ct))
+        if ShapedArray.split_seen and wanted.dtype != dtypes.float0:
+            agrees = agrees and sums_of(get_aval(ct)) == sums_of(wanted)
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
                 f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "

@@ -159,7 +159,7 @@ class Lowered(_Stage):
             return pretty(self._made.text, debug_info)
         if dialect == "hlo":
             return as_hlo(self._made.text).as_hlo_text()
-        raise ValueError(f"Unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'.")
+        raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an object: MLIR by default, an XlaComputation for `dialect="hlo"`."""
@@ -167,7 +167,7 @@ class Lowered(_Stage):
             return parse(self._made.text)
         if dialect == "hlo":
             return as_hlo(self._made.text)
-        raise ValueError(f"Unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'.")
+        raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes before optimization."""

@@ -5,7 +5,7 @@ May import the floors below and the `transforms` basics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
 from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive, in_shape_rule
+from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
@@ -60,9 +61,15 @@ def _(*args, devices, srcs, copy_semantics):
 
 @device_put_p.lower
 def _(b, *operands, **params):
-    return [
+    found = [
         x if out.memory_space is x.aval.memory_space else annotated(b, x, out)
         for x, out in zip(operands, b.outs, strict=True)
+    ]
+    if len(b.module.devices) == 1 or b.module.manual:
+        return found
+    return [
+        b.summands(x, out.explicit)[0] if sums_of(out)[0] else x
+        for x, out in zip(found, b.outs, strict=True)
     ]
 
 
@@ -146,8 +153,9 @@ def as_sharding(where: Any) -> Any:
     if device is not None:
         return shardings.single_device(device)
     raise ValueError(
-        "device_put device specification must be a tree prefix of the corresponding value: a "
-        f"Device, a Sharding, or None; got {where!r} of type {type(where)}."
+        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+        "`jax.memory.Space` or a pytree of these values. Received invalid value: "
+        f"{where} of type {type(where)}."
     )
 
 
@@ -189,6 +197,16 @@ def _is_default_kind(where: shardings.SingleDeviceSharding) -> bool:
     return where.memory_kind == where.device.default_memory().kind
 
 
+def _places(device: Any, x: Any, is_place: Callable) -> list[Any]:
+    try:
+        return tree_util.broadcast_prefix(device, x, is_leaf=is_place)
+    except ValueError as error:
+        raise ValueError(
+            "device_put device specification must be a tree prefix of the corresponding value; "
+            f"{error}"
+        ) from None
+
+
 def device_put(
     x: Any,
     device: Any = None,
@@ -212,11 +230,7 @@ def device_put(
     for leaf in leaves:
         get_aval(leaf)
     is_place = lambda d: d is None or not isinstance(d, (tuple, list, dict))
-    places = (
-        [device] * len(leaves)
-        if is_place(device)
-        else tree_util.broadcast_prefix(device, x, is_leaf=is_place)
-    )
+    places = [device] * len(leaves) if is_place(device) else _places(device, x, is_place)
     targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
     donations = [donate] * len(leaves) if isinstance(donate, bool) else tree_util.broadcast_prefix(
         donate, x

@@ -89,7 +89,7 @@ def _reached(linear: list, sources: set) -> list:
 
 
 def _cotangent(ct: Any, aval: Any) -> Any:
-    return Zero(aval.to_tangent_aval()) if ct is None else ct
+    return Zero(aval.to_cotangent_aval()) if ct is None else ct
 
 
 def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
@@ -182,7 +182,7 @@ def _make_transposed(closed, linear, ct_nonzeros):
             for aval, lin in zip(in_avals, linear, strict=True)
         ]
         cts = [
-            next(rest) if nz else Zero(aval.to_tangent_aval())
+            next(rest) if nz else Zero(aval.to_cotangent_aval())
             for aval, nz in zip(out_avals, ct_nonzeros, strict=True)
         ]
         results = backward_pass(closed.jaxpr, closed.consts, values, cts)
@@ -191,7 +191,7 @@ def _make_transposed(closed, linear, ct_nonzeros):
         return [ct for ct in results if type(ct) is not Zero]
 
     avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin] + [
-        aval.to_tangent_aval() for aval, nz in zip(out_avals, ct_nonzeros, strict=True) if nz
+        aval.to_cotangent_aval() for aval, nz in zip(out_avals, ct_nonzeros, strict=True) if nz
     ]
     made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return made, out_nonzeros
@@ -200,5 +200,5 @@ def _make_transposed(closed, linear, ct_nonzeros):
 def instantiate_cotangent(ct: Any, primal: Any) -> Any:
     """A cotangent of a primal as a value, of the primal's dtype; float0 zeros for integers."""
     if type(ct) is Zero or ct is None:
-        return instantiate(Zero(get_aval(primal).to_tangent_aval()))
+        return instantiate(Zero(get_aval(primal).to_cotangent_aval()))
     return ct

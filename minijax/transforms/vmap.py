@@ -146,12 +146,17 @@ def _check_axes(in_axes: Any, out_axes: Any) -> None:
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes!r}."
         )
+    check_axes("vmap", in_axes, out_axes)
+
+
+def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
+    """TypeError for a leaf of the trees of axes that is no axis."""
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         for leaf in tree_util.tree_leaves(axes):
             if (type(leaf) is bool or not isinstance(leaf, int)) and not vmappable.is_spec(leaf):
                 raise TypeError(
-                    f"vmap {name} must be an int, None, or (nested) container with those types as "
-                    f"leaves, but got {axes!r}."
+                    f"{transform} {name} must be an int, None, or (nested) container with those "
+                    f"types as leaves, but got {axes}."
                 )
 
 

@@ -203,8 +203,8 @@ def _check_fields(
 ) -> None:
     if data & meta:
         raise ValueError(
-            f"register_dataclass: data_fields and meta_fields of {nodetype} overlap: "
-            f"{sorted(data & meta)}. Put each field in one of them."
+            "data_fields and meta_fields must not overlap. Overlapping fields: "
+            f"{data & meta} of {nodetype}. Put each field in one of them."
         )
     if not is_dataclass:
         return
@@ -212,10 +212,14 @@ def _check_fields(
     missing, extra = sorted(wanted - data - meta), sorted((data | meta) - wanted)
     if missing or extra:
         raise ValueError(
-            f"register_dataclass: data_fields and meta_fields of {nodetype} must be its fields "
-            f"with init=True. Missing fields: {missing}. Unexpected fields: {extra}. "
-            "List each field once, or name it in drop_fields."
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and "
+            f"only them.{_fields('Missing', missing)}{_fields('Unexpected', extra)} Add them to "
+            f"drop_fields to suppress this error: the class is {nodetype}."
         )
+
+
+def _fields(kind: str, names: list[str]) -> str:
+    return f" {kind} fields: {{{', '.join(map(repr, names))}}}." if names else ""
 
 
 def _check_class(caller: str, nodetype: Any) -> None:

@@ -239,7 +239,7 @@ def _(cts, index, *ops, branches, **params):
         def derive(branch, want):
             return _with_zeros(transpose_jaxpr(branch, linear, flags), in_avals, want)
 
-        in_avals = [a.to_tangent_aval() for a in chosen(branches[0].in_avals, linear)]
+        in_avals = [a.to_cotangent_aval() for a in chosen(branches[0].in_avals, linear)]
         made, out_flags = _agreeing(branches, derive, len(in_avals))
         return tuple(made), out_flags
 

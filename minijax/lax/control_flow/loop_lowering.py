@@ -7,11 +7,13 @@ constants and the arrays that are read in slices are not part of its state.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from minijax.core.avals import ShapedArray
+from minijax.core.sums import sums_of
 from minijax.lax.control_flow.flow import ordered_effects, split_list
 from minijax.lowering.module import Builder, Value, i64_array
 from minijax.lowering.types import physical
@@ -88,8 +90,11 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
     def one(r, i, carry, buffers):
         place, zero = at(r, i), index(r, 0)
         carry, ys = apply(r, carry, [_slice(r, x, place, zero) for x in xs])
-        buffers = [_update(r, buf, y, place, zero) for buf, y in zip(buffers, ys, strict=True)]
-        return carry, buffers
+        filled = []
+        for buf, y, aval in zip(buffers, ys, outs[num_carry:], strict=True):
+            with _summed(r, aval, y):
+                filled.append(_update(r, _told(r, buf, aval), y, place, zero))
+        return carry, filled
 
     def step(r, i, *state):
         carry, buffers = split_list(state, num_carry)
@@ -99,7 +104,11 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
         return [r.op("stablehlo.add", (i, index(r, unroll)), index_aval), *carry, *buffers]
 
     whole = length - length % unroll
-    state = [index(b, 0), *carry, *(empty(b, aval) for aval in outs[num_carry:])]
+    state = [
+        index(b, 0),
+        *carry,
+        *[_told(b, empty(b, aval), aval) for aval in outs[num_carry:]],
+    ]
     proceed = lambda r, i, *_: r.compare(i, index(r, whole), "LT", "SIGNED")
     _, *state = while_op(b, state, proceed, step, effects)
     carry, buffers = split_list(state, num_carry)
@@ -125,12 +134,34 @@ def _unrolled(b, apply, carry, xs, length, reverse, y_avals):
         if length == 0:
             ys.append(empty(b, aval))
             continue
-        parts = [b.reshape(row[k], (1, *row[k].shape)) for row in rows]
-        whole = parts[0]
-        if length > 1:
-            whole = b.op("stablehlo.concatenate", parts, aval, "dimension = 0 : i64")
+        with _summed(b, aval, *[row[k] for row in rows]):
+            parts = [b.reshape(row[k], (1, *row[k].shape)) for row in rows]
+            whole = parts[0]
+            if length > 1:
+                whole = b.op("stablehlo.concatenate", parts, aval, "dimension = 0 : i64")
         ys.append(whole)
     return [*carry, *ys]
+
+
+def _told(b: Builder, x: Value, aval: Any) -> Value:
+    """A value of this type; if it is a sum over mesh axes, XLA is told so in each region."""
+    if not sums_of(aval)[0] or b.module.manual:
+        return x
+    (x,) = b.split(x, aval.explicit)
+    if b.summed is not None:
+        b.summed[0].add(x.name)
+    return x
+
+
+@contextmanager
+def _summed(b: Builder, aval: Any, *values: Value):
+    """Meanwhile, what is made of these values is a sum over mesh axes if a result of the type is."""
+    if sums_of(aval)[0] and not b.module.manual:
+        b.summed = {x.name for x in values}, aval.explicit
+    try:
+        yield
+    finally:
+        b.summed = None
 
 
 def _row(b: Builder, x: Value, i: int) -> Value:

@@ -13,6 +13,7 @@ from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
 from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
+from minijax.core.sums import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.flow import (
     carry_reached,
@@ -43,9 +44,24 @@ __all__ = ["scan_p"]
 scan_p = CallPrimitive("scan")
 
 
+def _no_rows(avals: Sequence[Any]) -> None:
+    """An error if slices are sums over Explicit axes that are still to be taken."""
+    for aval in avals:
+        if sums_of(aval)[0] and not aval.explicit.mesh.manual_axes:
+            raise NotImplementedError(
+                "unreduced rule for dynamic_slice is not implemented: scan would take slices of type "
+                f"{aval.str_short()}. Take the sum first with minijax.reshard(x, P(...))."
+            )
+
+
 @scan_p.shape_rule
 def _(*avals, jaxpr, length, num_carry, **params):
     out = jaxpr.out_avals
+    if any_sums(out) or any_sums(avals):
+        pairs = (
+            zip(avals, jaxpr.in_avals, strict=False) if len(avals) == len(jaxpr.in_avals) else ()
+        )
+        _no_rows([row for x, row in pairs if x.shape != row.shape])
     return [*out[:num_carry], *(aval.with_axis(0, length) for aval in out[num_carry:])]
 
 
@@ -347,7 +363,7 @@ def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list
     made = _transposed_body(jaxpr, consts_lin, xs_lin, *nonzeros)
     known = [[a for a in part if not is_undefined(a)] for part in (consts, xs)]
     sums = [
-        instantiate(Zero(a.aval.to_tangent_aval()))
+        instantiate(Zero(a.aval.to_cotangent_aval()))
         for a in chosen(chosen(consts, consts_lin), made.consts)
     ]
     starts = [instantiate(ct) for ct in chosen(ct_carry, made.carry)]
@@ -393,7 +409,7 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
     made.consts = chosen(consts, consts_lin)
     in_consts, in_carry, in_xs = split_list(jaxpr.in_avals, *sizes)
     out_carry, out_ys = split_list(jaxpr.out_avals, sizes[1])
-    tangent = lambda avals: [aval.to_tangent_aval() for aval in avals]
+    tangent = lambda avals: [aval.to_cotangent_aval() for aval in avals]
     parts = (
         [a for a, lin in zip(in_consts, consts_lin, strict=True) if not lin],
         tangent(chosen(chosen(in_consts, consts_lin), made.consts)),

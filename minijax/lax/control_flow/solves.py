@@ -17,6 +17,7 @@ from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.splits import as_operands
+from minijax.core.sums import apart
 from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
@@ -383,6 +384,7 @@ def _symbolic(primal: Any, tangent: Any) -> Any:
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
 optimization_barrier_p.sharding(as_operands)
+optimization_barrier_p.sums(apart)
 
 
 @optimization_barrier_p.shape_rule

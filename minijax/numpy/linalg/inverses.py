@@ -61,7 +61,10 @@ def solve(a, b):
     check_arraylike("jnp.linalg.solve", a, b)
     a, b = promote_dtypes_inexact(to_array("solve", a), to_array("solve", b))
     if a.ndim < 2:
-        raise ValueError(f"solve takes matrices `a` [..., n, n]: got shape {a.shape}.")
+        raise ValueError(
+            f"left hand array must be at least two dimensional; got a.shape={a.shape}. solve takes "
+            "matrices [..., n, n]."
+        )
     vector = b.ndim == 1
     rows = a.shape[-2]
     fits = b.ndim and a.shape[-1] == rows == b.shape[0 if vector else -2]

@@ -177,6 +177,10 @@ def cond(x, p=None):
     if p is None or (not isinstance(p, str) and p in (2, -2)):
         s = svdvals(x)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(
+            f"jnp.linalg.cond: for {p=}, array must be square; got arr.shape={x.shape}"
+        )
     axes = (-2, -1)
     found = norm(x, ord=p, axis=axes) * norm(inv(x), ord=p, axis=axes)
     unknown = isnan(found) & ~reductions.any(isnan(x), axis=axes)

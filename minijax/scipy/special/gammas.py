@@ -186,7 +186,8 @@ def zeta(x: Any, q: Any = None) -> Array:
     """
     if q is None:
         raise NotImplementedError(
-            "Riemann zeta function not implemented yet: give q=1, for which zeta(x, q) is it."
+            "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta "
+            "function: with q=1 it is Riemann's."
         )
     return _zeta(x, q)
 

@@ -1,0 +1,226 @@
+"""Types that say of mesh axes whether a value varies over them, is a sum, or was one.
+
+May import the floors below, `lax.manual` and the `transforms` basics. Within `shard_map` a value is
+the same at each place of a mesh axis, or *varies*; it is *unreduced* where each place has a summand
+of it, and *reduced* where it is whole and its cotangent such a sum (`core.sums`). Casts change what
+types say, and no value; collectives, in `lax.parallel`, move and sum values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+from minijax import tree_util
+from minijax.config import local
+from minijax.core.avals import get_aval
+from minijax.core.primitive import Primitive, in_shape_rule
+from minijax.core.splits import with_sums
+from minijax.core.sums import first, sums_of
+from minijax.lax import manual
+from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
+from minijax.runtime.named import NamedSharding
+from minijax.transforms.primitives import instantiate
+
+__all__ = [
+    "as_names", "cast", "ordered", "pcast", "preduced_p", "pvary", "pvary_p", "reduced_vary_p",
+    "state_over", "unreduced_psum_p", "vary", "vary_unreduced_p",
+]  # fmt: skip
+
+Name = Hashable
+
+
+def as_names(axis_name: Any) -> tuple[Name, ...]:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+# -- whether values vary over the axes of a mesh ----------------------------------------------------
+
+pvary_p = Primitive("pvary")  # its transpose, a sum, stands in `lax.parallel`
+pvary_p.sums(first)
+
+
+@pvary_p.shape_rule
+def _(x, *, axes):
+    return x
+
+
+@pvary_p.varying
+def _(given, *, axes):
+    return given, given | frozenset(axes)
+
+
+@pvary_p.impl
+def _(x, *, axes):
+    return x
+
+
+@pvary_p.jvp
+def _(primals, tangents, *, axes):
+    (x,), (t,) = primals, tangents
+    return pvary_p.bind(x, axes=axes), pvary_p.bind(instantiate(t), axes=axes)
+
+
+@pvary_p.batch
+def _(args, dims, *, axes):
+    return pvary_p.bind(*args, axes=axes), dims[0]
+
+
+@pvary_p.lower
+def _(b, x, *, axes):
+    return x
+
+
+def ordered(axes: Iterable[Name]) -> tuple[Name, ...]:
+    return tuple(sorted(axes, key=str))
+
+
+def vary(x: Any, axes: frozenset, summed: bool = False) -> Any:
+    """`x`, varying over more axes; if `summed`, over those too over which it is reduced."""
+    if not axes:
+        return x
+    unreduced, reduced = sums_of(get_aval(x))
+    for kind, found in (("unreduced", unreduced & axes), ("reduced", reduced & axes)):
+        if found and not (summed and kind == "reduced"):
+            raise ValueError(
+                f"pvary cannot accept args which are {kind}. Got {get_aval(x).str_short(True)} and "
+                f"axes={set(axes)}: take the sum with lax.psum, or cast it with lax.pcast."
+            )
+    if reduced & axes:
+        x = cast(reduced_vary_p, x, reduced & axes)
+        axes = axes - reduced
+    return pvary_p.bind(x, axes=ordered(axes)) if axes else x
+
+
+Primitive.vary = staticmethod(vary)
+
+
+# -- sums over the axes of a mesh that are still to be taken ------------------------------------------
+
+
+def _cast(name: str, transposed: Callable) -> Primitive:
+    """The identity between types that differ in what they say of mesh axes."""
+    p = Primitive(name)
+    p.sharding(in_shape_rule)
+    p.printed = lambda params: {"axes": params["axes"]}
+    p.impl(lambda x, **params: x)
+    p.lower(lambda b, x, **params: x)
+    p.batch(lambda args, dims, **params: (p.bind(*args, **params), dims[0]))
+    p.transpose(lambda ct, x, **params: [transposed(ct, **params)])
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        return p.bind(x, **params), p.bind(instantiate(t), **params)
+
+    return p
+
+
+# Each place has a summand of the result; each place has the value, whose cotangent is such a sum;
+# that value, of which each place makes something of its own; and the sum over all places.
+vary_unreduced_p = _cast("vary_unreduced_cast_p", lambda ct, **p: reduced_vary_p.bind(ct, **p))
+preduced_p = _cast("preduced", lambda ct, **params: unreduced_psum_p.bind(ct, **params))
+reduced_vary_p = _cast("reduced_vary_cast_p", lambda ct, **p: vary_unreduced_p.bind(ct, **p))
+unreduced_psum_p = _cast("unreduced_psum", lambda ct, **params: preduced_p.bind(ct, **params))
+
+
+@unreduced_psum_p.lower
+def _(b, x, *, axes, mesh):
+    return manual.all_reduce("stablehlo.add")(b, x, axes=axes, axis_index_groups=None)
+
+
+@vary_unreduced_p.varying
+def _(given, *, axes, mesh):
+    return given, given - frozenset(axes)
+
+
+@reduced_vary_p.varying
+def _(given, *, axes, mesh):
+    return given, given | frozenset(axes)
+
+
+def _change(p: Primitive, change: Callable[[frozenset, frozenset, frozenset], tuple]) -> None:
+    """The shape rule: what becomes of the axes of sums."""
+
+    @p.shape_rule
+    def _(x, *, axes, mesh):
+        where = x.explicit or NamedSharding(mesh, PartitionSpec(*[None] * x.ndim))
+        return x.update(sharding=with_sums(where, *change(*sums_of(x), frozenset(axes))))
+
+
+_change(vary_unreduced_p, lambda unreduced, reduced, axes: (unreduced | axes, reduced))
+_change(preduced_p, lambda unreduced, reduced, axes: (unreduced, reduced | axes))
+_change(reduced_vary_p, lambda unreduced, reduced, axes: (unreduced, reduced - axes))
+_change(unreduced_psum_p, lambda unreduced, reduced, axes: (unreduced - axes, reduced))
+
+
+def cast(p: Primitive, x: Any, axes: Iterable[Name]) -> Any:
+    """`x` with another type over axes of the mesh in force."""
+    return p.bind(x, axes=ordered(axes), mesh=get_abstract_mesh())
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """A tree of values, from now on of a type that varies over mesh axes; they do not change.
+
+    Its transpose is `psum`: what varies over an axis has a cotangent for each place of it.
+    """
+    names = frozenset(as_names(axis_name)) & local.context.varying
+
+    def one(leaf):
+        return vary(leaf, names - getattr(get_aval(leaf), "vma", frozenset()))
+
+    return tree_util.tree_map(one, x)
+
+
+_CASTS = {
+    ("invarying", "varying"): pvary_p,
+    ("invarying", "reduced"): preduced_p,
+    ("reduced", "varying"): reduced_vary_p,
+    ("varying", "unreduced"): vary_unreduced_p,
+}
+
+
+def state_over(aval: Any, name: Name) -> str:
+    """What a type says of a mesh axis: varying, unreduced, reduced or invarying."""
+    unreduced, reduced = sums_of(aval)
+    if name in getattr(aval, "vma", ()):
+        return "varying"
+    return "unreduced" if name in unreduced else "reduced" if name in reduced else "invarying"
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """A tree of values cast to types that say something else of mesh axes; they do not change.
+
+    Within `shard_map`. `to="varying"`: each place has a value of its own, from what is the same
+    everywhere (`pvary`) or was reduced. `to="unreduced"`: what varies is a summand, and the value the
+    sum, which `psum` takes. `to="reduced"`: what is the same everywhere has such a sum as cotangent.
+    ValueError for other casts.
+    """
+    if to not in ("varying", "unreduced", "reduced"):
+        raise ValueError(
+            f"Got unexpected `to` value. Allowed `to` values are: varying, unreduced, reduced; got "
+            f"{to!r}."
+        )
+    names = as_names(axis_name)
+    if not names:
+        return x
+    if not local.context.varying.issuperset(names):
+        if to == "varying":  # where types say nothing of these axes
+            return pvary(x, axis_name)
+        raise ValueError(
+            f"Unsupported pcast from=invarying, to={to!r}: types say nothing of the axes {names} "
+            "here. Cast within shard_map with check_vma=True."
+        )
+
+    def one(leaf):
+        states = {state_over(get_aval(leaf), name) for name in names}
+        p = _CASTS.get((*states, to)) if len(states) == 1 else None
+        if p is None:
+            raise ValueError(
+                f"Unsupported pcast from={', '.join(sorted(states))}, to={to!r} over axes {names} of a "
+                f"value of type {get_aval(leaf).str_short()}. There are casts from invarying to "
+                "varying or reduced, from reduced to varying, and from varying to unreduced."
+            )
+        return vary(leaf, frozenset(names)) if p is pvary_p else cast(p, leaf, names)
+
+    return tree_util.tree_map(one, x)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer, eval_trace
@@ -161,7 +162,12 @@ class _Pmapped:
         """The general way, which puts the arguments where they have to lie."""
         call, leaves = self.prepare(args, kwargs)
         if local.context.trace is eval_trace and not any(isinstance(x, Tracer) for x in leaves):
-            put = [put_array(x, place) for x, place in zip(leaves, call.places, strict=True)]
+            put = [
+                array_from_numpy(x, where=place, committed=True)
+                if type(x) is np.ndarray
+                else put_array(x, place)
+                for x, place in zip(leaves, call.places, strict=True)
+            ]
             if not (kwargs or self.static) and all(a is b for a, b in zip(args, put, strict=False)):
                 if len(args) == len(put):  # each of them an array
                     key = (local.context.key, *[a.signature for a in args])

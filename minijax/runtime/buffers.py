@@ -29,8 +29,12 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
         if copy:
             how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
     else:  # for several devices jaxlib offers no copying
-        devices, indices = sharding.local_parts(aval.shape)
-        parts = [np.array(value[index], order="C") for index in indices]
+        devices, indices, rows = sharding.local_parts(aval.shape)
+        if rows:
+            copied, size = np.array(value, order="C"), aval.shape[0] // len(indices)
+            parts = list(copied.reshape(len(indices), size, *aval.shape[1:]))
+        else:
+            parts = [np.array(value[index], order="C") for index in indices]
     return _jax.batched_device_put(
         aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
     )
@@ -75,7 +79,7 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
         return _one_to_numpy(buffer, aval, devices[0])
     if aval.size == 0:  # XLA may not have split what has no elements
         return np.zeros(aval.shape, aval.dtype)
-    mine, indices = sharding.local_parts(aval.shape)
+    mine, indices, _ = sharding.local_parts(aval.shape)
     if sharding.is_fully_replicated:
         return _one_to_numpy(parts_of(buffer)[0], aval, mine[0])
     if len(mine) < len(devices):

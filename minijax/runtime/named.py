@@ -149,7 +149,7 @@ class NamedSharding(Sharding):
             self._indices[global_shape] = found
         return found
 
-    def local_parts(self, global_shape: Shape) -> tuple[list, list]:
+    def local_parts(self, global_shape: Shape) -> tuple[list, list, bool]:
         found = self._local.get(global_shape)
         if found is None:
             found = self._local[global_shape] = super().local_parts(global_shape)

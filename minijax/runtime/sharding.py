@@ -6,6 +6,7 @@ The classes subclass jaxlib's C++ base class, which its buffers and executables 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.runtime import platforms
@@ -59,11 +60,22 @@ class Sharding(_jax.Sharding):
         table = self.devices_indices_map(global_shape)
         return {device: index for device, index in table.items() if device in local}
 
-    def local_parts(self, global_shape: Shape) -> tuple[list, list]:
-        """The devices of this process, in order, and the part of an array that each holds."""
+    def local_parts(self, global_shape: Shape) -> tuple[list, list, bool]:
+        """The devices of this process, in order, the part of an array that each holds, and whether
+        the parts are its rows from first to last.
+        """
         table = self.addressable_devices_indices_map(global_shape)
         devices = [device for device in self._device_assignment if device in table]
-        return devices, [table[device] for device in devices]
+        indices = [table[device] for device in devices]
+        return devices, indices, _are_rows(indices, global_shape)
+
+
+def _are_rows(indices: Sequence[tuple], shape: Shape) -> bool:
+    if not shape or not indices or shape[0] % len(indices):
+        return False
+    size, rest = shape[0] // len(indices), (slice(None),) * (len(shape) - 1)
+    rows = [(slice(place * size, (place + 1) * size), *rest) for place in range(len(indices))]
+    return list(map(tuple, indices)) == rows
 
 
 def check_memory_kind(device: Any, kind: str) -> None:

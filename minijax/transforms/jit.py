@@ -351,23 +351,30 @@ class PjitFunction(Generic[_P, _R]):
             return self._bind(context, args, kwargs)
         try:
             first = type(args[0]) if args else None
+            leaves = args
             if first is ArrayImpl and not kwargs:
-                leaves = args
-                entry = self._fast[(context.key, *[a.signature for a in args])]
+                if len(args) == 1:
+                    (x,) = args
+                    entry = self._fast[(context.key, x.signature)]
+                    operands = [x._buffer]
+                else:
+                    entry = self._fast[(context.key, *[a.signature for a in args])]
+                    operands = [a._buffer for a in args]
             elif first is np.ndarray:
-                leaves, entry = self._found(context, args, kwargs)
+                leaves, operands, entry = self._found(context, args, kwargs)
             else:
                 leaves, tree = tree_util.flatten((args, kwargs))
                 entry = self._fast[(context.key, tree, *[a.signature for a in leaves])]
+                operands = [a._buffer for a in leaves]
         except AttributeError:
-            leaves, entry = self._found(context, args, kwargs)
+            leaves, operands, entry = self._found(context, args, kwargs)
         except (KeyError, TypeError):
             entry = None
         if entry is None:  # outside of the handler: errors from here on have no other as context
             return self._call(context, args, kwargs)
         execute, handlers, signatures, out_tree = entry
         try:
-            results = execute([a._buffer for a in leaves]).consume_with_handlers(handlers)
+            results = execute(operands).consume_with_handlers(handlers)
         except Exception as error:
             check_executed(leaves, error)
             raise
@@ -375,18 +382,19 @@ class PjitFunction(Generic[_P, _R]):
             return ArrayImpl(results[0], signatures[0])
         return out_tree.unflatten(map(ArrayImpl, results, signatures))
 
-    def _found(self, context, args, kwargs) -> tuple[Sequence, tuple | None]:
-        """The leaves as arrays, and the program that was met for such, where numbers or arrays of the
-        host are among the arguments.
+    def _found(self, context, args, kwargs) -> tuple[Sequence, list, tuple | None]:
+        """The leaves as arrays, their buffers, and the program that was met for such, where numbers
+        or arrays of the host are among the arguments.
         """
         if not self._fast or context.numbers_key is not context.key:  # transfers are guarded
-            return (), None
+            return (), [], None
         try:
             leaves, tree = tree_util.flatten((args, kwargs))
             leaves = [a if type(a) is ArrayImpl else as_array(a) for a in leaves]
-            return leaves, self._fast.get((context.key, tree, *[a.signature for a in leaves]))
+            entry = self._fast.get((context.key, tree, *[a.signature for a in leaves]))
+            return leaves, [a._buffer for a in leaves], entry
         except Exception:  # `_call` says what is wrong
-            return (), None
+            return (), [], None
 
     @boundary
     def _call(self, context, args, kwargs):

@@ -45,8 +45,8 @@ def waiting(call):
     return wait
 
 
-def rows(table, processes=5):
-    """Each row as the process measured it whose ratio is the median: they differ by 5 %."""
+def rows(table, processes=9):
+    """Each row as the process measured it whose ratio is the median: they differ by 10 %."""
     found = {}
     for _ in range(processes):
         run = subprocess.run(

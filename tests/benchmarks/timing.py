@@ -39,7 +39,7 @@ def compare(ours, theirs, rounds=3, seconds=0.06):
     return min(times[0]), min(times[1])
 
 
-def compare_typical(ours, theirs, blocks=400, calls=10):
+def compare_typical(ours, theirs, blocks=250, calls=10):
     """The medians of two functions' times over short blocks of calls in turn, in seconds.
 
     For what many threads do together: how they wake makes calls fast or slow by turns, so that the

@@ -1,7 +1,7 @@
 """How results are split over explicit mesh axes, as part of their types.
 
-May import the ground floor, `core.avals` and `core.sums`. The *parts* of an array are what splits each of its
-dimensions: None, a mesh axis, or several. A sharding rule gives the parts of a result from the types
+May import the ground floor, `core.avals` and `core.sums`. The *parts* of an array are what splits
+each of its dimensions: None, a mesh axis, or several. A sharding rule gives the parts of a result from the types
 of the operands; most primitives share one of the rules here. What would need communication that the
 program did not ask for is a ShardingTypeError, which says how to ask.
 """

@@ -15,8 +15,8 @@ from typing import Any
 from minijax.errors import ShardingTypeError
 
 __all__ = [
-    "NO_SUMS", "added", "alike", "any_sums", "apart", "first", "first_reduced", "multiplied", "on_elements",
-    "over_axes", "refused", "sums_of",
+    "NO_SUMS", "added", "alike", "any_sums", "apart", "first", "first_reduced", "multiplied",
+    "on_elements", "over_axes", "refused", "sums_of",
 ]  # fmt: skip
 
 Sums = tuple[frozenset, frozenset]
@@ -99,10 +99,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
 def _split_over(aval: Any) -> frozenset:
     """The mesh axes that split a dimension of a value of this type."""
     explicit = getattr(aval, "explicit", None)
-    parts = () if explicit is None else explicit.spec.partitions
-    return frozenset(
-        name for part in parts if part for name in (part if isinstance(part, tuple) else (part,))
-    )
+    return _NONE if explicit is None else explicit.spec.split_axes
 
 
 def added(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
@@ -148,13 +145,7 @@ def _asked(own: Sums, asked: Any) -> Sums:
     if asked is None:
         return own
     unreduced, reduced = own[0] | asked.spec.unreduced, own[1] | asked.spec.reduced
-    named = {
-        name
-        for part in asked.spec.partitions
-        if part
-        for name in (part if isinstance(part, tuple) else (part,))
-    }
-    return unreduced, reduced - named - unreduced
+    return unreduced, reduced - asked.spec.split_axes - unreduced
 
 
 def first(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:

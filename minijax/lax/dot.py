@@ -30,7 +30,8 @@ from minijax.lax.precision import (
     precision_config,
 )
 from minijax.lowering.types import element_type
-from minijax.runtime.named import axes_of, out_sharding_of
+from minijax.runtime.mesh import axes_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import add_tangents, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 

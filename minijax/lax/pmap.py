@@ -68,7 +68,8 @@ class _Pmapped:
         except TypeError:
             raise ValueError(
                 "Non-hashable static arguments are not supported, as this can lead to unexpected "
-                f"cache-misses: a pmapped function got {[value for _, value in fixed]}. Pass tuples for lists, or do not name them in "
+                f"cache-misses: a pmapped function got {[value for _, value in fixed]}. Pass "
+                "tuples for lists, or do not name them in "
                 "static_broadcasted_argnums."
             ) from None
         if call is None:

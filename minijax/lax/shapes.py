@@ -25,7 +25,8 @@ from minijax.errors import ShardingTypeError
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
-from minijax.runtime.named import axes_of, out_sharding_of
+from minijax.runtime.mesh import axes_of
+from minijax.runtime.named import out_sharding_of
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,

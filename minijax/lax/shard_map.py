@@ -35,7 +35,6 @@ from minijax.lax.specs import (
     check_given_sums,
     check_sums,
     check_types,
-    named,
     summands,
     typed_spec,
 )
@@ -46,10 +45,11 @@ from minijax.runtime.mesh import (
     AxisType,
     Mesh,
     PartitionSpec,
+    axes_of,
     get_abstract_mesh,
     get_mesh,
 )
-from minijax.runtime.named import NamedSharding, axes_of
+from minijax.runtime.named import NamedSharding
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.constraints import with_types
@@ -80,7 +80,7 @@ def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
 def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool) -> Any:
     """The type of the part of an array that a device holds."""
     shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    vma = aval.vma | named(spec) if check else aval.vma
+    vma = aval.vma | spec.split_axes if check else aval.vma
     rest = None
     if aval.explicit is not None:  # over the axes that are not manual
         own = aval.explicit.spec.partitions
@@ -327,11 +327,11 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
     sizes = mesh.shape
 
     def unnamed(spec):
-        return tuple(name for name in mesh.axis_names if name in manual - named(spec))
+        return tuple(name for name in mesh.axis_names if name in manual - spec.split_axes)
 
     def before(ct, spec, aval):
         if check:
-            repeated = tuple(name for name in mesh.axis_names if name in named(spec) - aval.vma)
+            repeated = tuple(name for name in mesh.axis_names if name in spec.split_axes - aval.vma)
             return psum_p.bind(ct, axes=repeated, axis_index_groups=None) if repeated else ct
         share = int(np.prod([sizes[name] for name in unnamed(spec)]))
         return ct if share == 1 else div(ct, np.asarray(share, get_aval(ct).dtype)[()])
@@ -351,7 +351,7 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
     if check:
         specs = _where(outs, flags)
         avals[kept:] = [
-            aval.update(vma=aval.vma | named(spec))
+            aval.update(vma=aval.vma | spec.split_axes)
             for aval, spec in zip(avals[kept:], specs, strict=True)
         ]
     return trace_to_jaxpr(fun, avals)
@@ -488,7 +488,7 @@ def shard_map(
 def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
     for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
         NamedSharding(mesh, spec)  # its axes exist, each at most once
-        outside = named(spec) - manual
+        outside = spec.split_axes - manual
         if outside:
             raise ValueError(
                 f"shard_map in_specs has {spec}, whose axes {sorted(map(str, outside))} are not "
@@ -558,7 +558,7 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
                 f"shard_map applied to the function {fun_name(f)} was given out_specs {spec}, too "
                 f"long for a result of rank {aval.ndim} (the shape of the part is {aval.shape})."
             )
-        unsaid = (aval.vma & manual) - named(spec)
+        unsaid = (aval.vma & manual) - spec.split_axes
         if not check:
             continue
         unreduced, reduced = sums_of(aval)

@@ -13,20 +13,15 @@ from minijax.core.splits import parts_of
 from minijax.core.sums import NO_SUMS, sums_of
 from minijax.lax.casts import cast, vary, vary_unreduced_p
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import NamedSharding, axes_of
+from minijax.runtime.named import NamedSharding
 
-__all__ = ["check_given_sums", "check_sums", "check_types", "named", "summands", "typed_spec"]
+__all__ = ["check_given_sums", "check_sums", "check_types", "summands", "typed_spec"]
 
 
 def typed_spec(aval: Any) -> PartitionSpec:
     """The spec that a type gives an argument."""
     unreduced, reduced = sums_of(aval)
     return PartitionSpec(*parts_of(aval), unreduced=unreduced, reduced=reduced)
-
-
-def named(spec: PartitionSpec) -> frozenset:
-    """The mesh axes that a spec names."""
-    return frozenset(name for part in spec.partitions for name in axes_of(part))
 
 
 def check_types(mesh: Any, manual: frozenset, specs: Sequence[Any], avals: Sequence[Any]) -> None:
@@ -92,6 +87,6 @@ def summands(outs: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
                 f" for out_specs {spec}: what is the same everywhere is no sum over {set(missing)}."
             )
         if sums_of(aval) != NO_SUMS:
-            vary(x, named(spec) - aval.vma)  # an error if it cannot be split
+            vary(x, spec.split_axes - aval.vma)  # an error if it cannot be split
         found.append(cast(vary_unreduced_p, x, missing) if missing else x)
     return found

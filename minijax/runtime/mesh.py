@@ -19,7 +19,7 @@ from minijax.runtime import platforms
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "DuplicateSpecError", "Mesh", "PartitionSpec",
-    "UNCONSTRAINED", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh",
+    "UNCONSTRAINED", "axes_of", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ class PartitionSpec:
             self._check_sums()
 
     def _check_sums(self) -> None:
-        used = {name for part in self._partitions for name in _names(part)}
+        used = self.split_axes
         for kind in ("unreduced", "reduced"):
             axes = getattr(self, kind)
             if not isinstance(axes, (set, frozenset)):
@@ -101,6 +101,11 @@ class PartitionSpec:
     @property
     def partitions(self) -> tuple:
         return self._partitions
+
+    @property
+    def split_axes(self) -> frozenset:
+        """The mesh axes that some dimension is split over."""
+        return frozenset(name for part in self._partitions for name in axes_of(part))
 
     @property
     def sums(self) -> bool:
@@ -201,8 +206,11 @@ def _canonical(part: Any) -> Any:
     return part
 
 
-def _names(part: Any) -> tuple:
-    return part if isinstance(part, tuple) else () if part is None else (part,)
+def axes_of(part: Any) -> tuple:
+    """The mesh axes that one entry of a PartitionSpec names, the major one first."""
+    if part is None or part is UNCONSTRAINED:
+        return ()
+    return part if isinstance(part, tuple) else (part,)
 
 
 def _shown_set(axes: frozenset) -> str:

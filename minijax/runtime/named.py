@@ -21,6 +21,7 @@ from minijax.runtime.mesh import (
     DuplicateSpecError,
     Mesh,
     PartitionSpec,
+    axes_of,
     get_abstract_mesh,
     get_mesh,
 )
@@ -29,7 +30,6 @@ from minijax.runtime.versions import HloSharding, xla_client
 
 __all__ = [
     "NamedSharding",
-    "axes_of",
     "named_of_hlo",
     "out_sharding_of",
     "replicated",
@@ -246,13 +246,6 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         memory = f", memory_kind={self._memory_kind}" if self._memory_kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
-
-
-def axes_of(part: Any) -> tuple:
-    """The mesh axes that one entry of a PartitionSpec names, the major one first."""
-    if part is None or part is UNCONSTRAINED:
-        return ()
-    return part if isinstance(part, tuple) else (part,)
 
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:

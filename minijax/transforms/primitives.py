@@ -19,7 +19,7 @@ from minijax.core.splits import batched_sharding, kept_axes, parts_of
 from minijax.core.sums import NO_SUMS, added, first, sums_of
 from minijax.errors import ShardingTypeError
 from minijax.lowering.module import i64_array
-from minijax.runtime.named import axes_of
+from minijax.runtime.mesh import axes_of
 from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
 
 __all__ = [

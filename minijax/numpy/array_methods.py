@@ -6,7 +6,9 @@ of the core to the functions of this floor.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -119,15 +121,13 @@ _METHODS = (
 
 
 def _method(function: Callable) -> Callable:
-    """A function as a method: itself, since the array is its first argument."""
-
-    def method(self, *args, **kwargs):
-        return function(self, *args, **kwargs)
-
-    method.__name__ = function.__name__
-    method.__doc__ = function.__doc__
-    method.__wrapped__ = function  # for its signature
-    return method
+    """A function as a method: a second one of the same code, since the array is its first argument."""
+    method = FunctionType(
+        function.__code__, function.__globals__, closure=function.__closure__,
+        argdefs=function.__defaults__,
+    )  # fmt: skip
+    method.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(method, function)
 
 
 # -- methods that are not a function of the same arguments ------------------------------------

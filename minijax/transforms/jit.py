@@ -379,7 +379,10 @@ class PjitFunction(Generic[_P, _R]):
             check_executed(leaves, error)
             raise
         if out_tree is None:
-            return ArrayImpl(results[0], signatures[0])
+            out = _new(ArrayImpl)  # as ArrayImpl(...), in fewer steps
+            (out._buffer,) = results
+            (out.signature,) = signatures
+            return out
         return out_tree.unflatten(map(ArrayImpl, results, signatures))
 
     def _found(self, context, args, kwargs) -> tuple[Sequence, list, tuple | None]:
@@ -653,6 +656,7 @@ def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
 
 
 _LEAF = tree_util.tree_structure(0)
+_new = object.__new__
 
 
 def _with_constants(program: Program, traced: _Traced) -> Callable:

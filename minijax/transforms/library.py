@@ -27,10 +27,11 @@ from minijax.transforms.explicit import split_as
 __all__ = ["library", "program_table"]
 
 _NUMBERS = dtypes.python_scalar_dtypes
-_PLAIN = frozenset((ArrayImpl, *_NUMBERS))  # what is one operand, and no container of them
+_PLAIN = frozenset((ArrayImpl, np.ndarray, *_NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _LEAF = tree_util.tree_structure(0)
+_new = object.__new__
 _registered: list[dict] = []
 
 
@@ -43,7 +44,10 @@ class _Pytree:
         self.tree, self.count = tree, count
 
 
+_ABSENT = object()  # the first argument of a call that gives it by name, or none
 _ARRAY = object()  # the place of an argument that is an array
+# What looking for the program of a call may raise that is to take the general way.
+_UNMET = (KeyError, AttributeError, TypeError, ValueError, OverflowError)
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -66,74 +70,157 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
     if "out_sharding" in static:
         fun = _splitting(fun)
     general = _Calls(fun, static)
-    plain, mixed = general.plain, bool(general.static_places)
+    parameters = inspect.signature(fun).parameters.values()
+    only_positions = all(p.kind is p.POSITIONAL_ONLY and p.default is p.empty for p in parameters)
+    make = _BY_COUNT.get(len(parameters), _of_any) if only_positions else _of_any
+    wrapper = make(fun, general)
+    functools.update_wrapper(wrapper, fun)
+    return wrapper
 
-    def wrapper(*args, **kwargs):
+
+# The three that follow do the same, the first two in fewer steps: what stands in them is most of
+# what an eager call costs beside the execution. `_new` and what follows is `ArrayImpl(...)`.
+
+
+def _of_one(fun: Callable, general: _Calls) -> Callable:
+    """The wrapper of a function of one positional array."""
+    plain = general.plain
+
+    def wrapper(x, /):
         context = local.context
         if context.trace is not eval_trace:
-            return fun(*args, **kwargs)
+            return fun(x)
         try:
-            if kwargs:
-                values = kwargs.values()
-                key = (
-                    context.key,
-                    *[a.signature for a in args],
-                    *kwargs,
-                    *values,
-                    *map(type, values),
-                )
-                execute, handlers, signature, tree = plain[key]
-                operands = [a._buffer for a in args]
-            elif len(args) == 1:
-                (x,) = args
-                execute, handlers, signature, tree = plain[(context.key, x.signature)]
-                operands = [x._buffer]
-            elif mixed:
-                key = (
-                    context.key,
-                    *[a.signature if type(a) is ArrayImpl else (type(a), a) for a in args],
-                )
-                execute, handlers, signature, tree = plain[key]
-                operands = [a._buffer for a in args if type(a) is ArrayImpl]
-            elif len(args) == 2:
-                x, y = args
-                if type(y) in _NUMBERS:
-                    y = scalar_array(y)
-                key = (context.key, x.signature, y.signature)
-                execute, handlers, signature, tree = plain[key]
-                operands = [x._buffer, y._buffer]
+            if type(x) is not ArrayImpl:
+                x = _operand(x, context)
+            execute, handlers, signature, tree = plain[context.key][x.signature]
+        except _UNMET:
+            pass
+        else:
+            try:
+                results = execute([x._buffer]).consume_with_handlers(handlers)
+            except Exception as error:
+                check_executed((x,), error)
+                raise
+            if tree is None:
+                out = _new(ArrayImpl)
+                (out._buffer,) = results
+                out.signature = signature
+                return out
+            return tree.unflatten(map(ArrayImpl, results, signature))
+        return general.met(context, (x,), {})
+
+    return wrapper
+
+
+def _of_two(fun: Callable, general: _Calls) -> Callable:
+    """The wrapper of a function of two positional arrays."""
+    plain = general.plain
+
+    def wrapper(x, y, /):
+        context = local.context
+        if context.trace is not eval_trace:
+            return fun(x, y)
+        try:
+            if type(x) is not ArrayImpl:
+                x = _operand(x, context)
+            if type(y) is not ArrayImpl:
+                y = _operand(y, context)
+            execute, handlers, signature, tree = plain[context.key][(x.signature, y.signature)]
+        except _UNMET:
+            pass
+        else:
+            try:
+                results = execute([x._buffer, y._buffer]).consume_with_handlers(handlers)
+            except Exception as error:
+                check_executed((x, y), error)
+                raise
+            if tree is None:
+                out = _new(ArrayImpl)
+                (out._buffer,) = results
+                out.signature = signature
+                return out
+            return tree.unflatten(map(ArrayImpl, results, signature))
+        return general.met(context, (x, y), {})
+
+    return wrapper
+
+
+def _of_any(fun: Callable, general: _Calls) -> Callable:
+    """The wrapper of any other function."""
+    plain, statics = general.plain, general.static_places
+
+    def wrapper(x=_ABSENT, /, *others, **named):
+        context = local.context
+        if x is _ABSENT:
+            traced = context.trace is not eval_trace
+            return fun(**named) if traced else general.met(context, (), named)
+        if context.trace is not eval_trace:
+            return fun(x, *others, **named)
+        try:
+            values = named.values()
+            if type(x) is ArrayImpl and not others:
+                key, operands = x.signature, [x._buffer]
+                if named:
+                    key = (key, *named, *values, *map(type, values))
             else:
-                arrays = [scalar_array(a) if type(a) in _NUMBERS else a for a in args]
-                key = (context.key, *[a.signature for a in arrays])
-                execute, handlers, signature, tree = plain[key]
-                operands = [a._buffer for a in arrays]
-        except (KeyError, AttributeError, TypeError):
+                key, operands = [], []
+                for place, a in enumerate((x, *others)):
+                    kind = type(a)
+                    if kind is not ArrayImpl:
+                        if place in statics or a is None:
+                            key += (kind, a)
+                            continue
+                        if kind is list:
+                            leaves, tree = tree_util.flatten(a)
+                            key += (tree, *[leaf.signature for leaf in leaves])
+                            operands += [leaf._buffer for leaf in leaves]
+                            continue
+                        a = _operand(a, context)
+                    key.append(a.signature)
+                    operands.append(a._buffer)
+                key = (*key, *named, *values, *map(type, values)) if named else tuple(key)
+            execute, handlers, signature, tree = plain[context.key][key]
+        except _UNMET:
             pass
         else:
             try:
                 results = execute(operands).consume_with_handlers(handlers)
             except Exception as error:
-                check_executed(args, error)
+                check_executed((x, *others), error)
                 raise
             if tree is None:
-                return ArrayImpl(results[0], signature)
+                out = _new(ArrayImpl)
+                (out._buffer,) = results
+                out.signature = signature
+                return out
             return tree.unflatten(map(ArrayImpl, results, signature))
-        if context.settings.disable_jit:
-            return fun(*args, **kwargs)
-        try:
-            return general(context, args, kwargs)
-        except Exception as error:
-            hide_frames(error)
-            raise
+        return general.met(context, (x, *others), named)
 
-    functools.update_wrapper(wrapper, fun)
     return wrapper
+
+
+_BY_COUNT = {1: _of_one, 2: _of_two}
+
+
+def _operand(x: Any, context: Any) -> ArrayImpl:
+    """A number, or an array of the host, on the device. TypeError for anything else."""
+    kind = type(x)
+    if kind in _NUMBERS:
+        return scalar_array(x)
+    if context.numbers_key is context.key:  # no transfer is guarded
+        if kind is np.ndarray:
+            return small_array(x)
+        if isinstance(x, np.generic):
+            return as_array(x)
+    raise TypeError
 
 
 class _Calls:
     """The programs of one function, by their arguments.
 
-    `plain` has those that the least work finds: of calls with arrays, and static keywords.
+    `plain` has those that the least work finds, by the context's key and then by the signatures: of
+    calls with arrays, and static keywords.
     """
 
     __slots__ = ("fun", "plain", "programs", "static_names", "static_places")
@@ -149,10 +236,20 @@ class _Calls:
         positional = names[: code.co_argcount]
         self.static_places = frozenset(i for i, name in enumerate(positional) if name in static)
         self.programs: dict[tuple, tuple] = {}
-        self.plain: dict[tuple, tuple] = {}
+        self.plain: dict[Any, dict] = {}
         _registered.extend((self.programs, self.plain))
 
-    def __call__(self, context: Any, args: tuple, kwargs: dict) -> Any:
+    def met(self, context: Any, args: tuple, kwargs: dict) -> Any:
+        """A call outside of any trace that `plain` does not have."""
+        if context.settings.disable_jit:
+            return self.fun(*args, **kwargs)
+        try:
+            return self._run(context, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    def _run(self, context: Any, args: tuple, kwargs: dict) -> Any:
         arrays: list[ArrayImpl] = []
         key: list[Any] = [context.key]
         try:
@@ -191,40 +288,38 @@ class _Calls:
             return None
         self.programs[full] = entry
         program, out_tree = entry
-        key = self._plain_key(context, args, kwargs, arrays)
+        key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
             signatures = program.out_signatures
             signature = signatures[0] if out_tree is None else signatures
-            self.plain[key] = program.execute, program.handlers, signature, out_tree
+            found = program.execute, program.handlers, signature, out_tree
+            self.plain.setdefault(context.key, {})[key] = found
         return entry
 
-    def _plain_key(self, context, args, kwargs, arrays) -> tuple | None:
-        """The key by which `wrapper` looks for a call like this; None if it does not."""
+    def _plain_key(self, args, kwargs, arrays) -> Any:
+        """The key by which a wrapper looks for a call like this; None if it does not."""
         kinds = [type(x) for x in kwargs.values()]
         if not _SIGNED.isdisjoint(kinds):
             return None
         if any(x is not None and name not in self.static_names for name, x in kwargs.items()):
             return None
-        if len(arrays) == len(args) and all(type(x) in _PLAIN for x in args):
-            if kwargs or len(args) == 1 or not self.static_places or not _numbers_in(args):
-                signatures = [a.signature for a in arrays]
-                return (context.key, *signatures, *kwargs, *kwargs.values(), *kinds)
-            return None
-        if kwargs or not all(
-            type(x) is ArrayImpl
-            or x is None
-            or (place in self.static_places and type(x) not in _SIGNED)
-            for place, x in enumerate(args)
-        ):
-            return None
-        return (
-            context.key,
-            *[a.signature if type(a) is ArrayImpl else (type(a), a) for a in args],
-        )
-
-
-def _numbers_in(args: tuple) -> bool:
-    return any(type(x) is not ArrayImpl for x in args)
+        if len(args) == len(arrays) == 1 and not kwargs and type(args[0]) is ArrayImpl:
+            return arrays[0].signature
+        key: list[Any] = []
+        rest = iter(arrays)
+        for place, x in enumerate(args):
+            if type(x) is not ArrayImpl and (place in self.static_places or x is None):
+                if type(x) in _SIGNED:
+                    return None
+                key += (type(x), x)
+            elif type(x) in _PLAIN or isinstance(x, np.generic):
+                key.append(next(rest).signature)
+            elif type(x) is list:
+                leaves, tree = tree_util.flatten(x)
+                key += (tree, *[next(rest).signature for _ in leaves])
+            else:
+                return None
+        return (*key, *kwargs, *kwargs.values(), *kinds)
 
 
 def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:

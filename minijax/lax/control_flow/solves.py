@@ -76,6 +76,13 @@ def _(b, *args, const_lengths, jaxprs):
     return b.closed_jaxpr(jaxprs.solve, *consts.solve, *rhs)
 
 
+@linear_solve_p.impl
+def _(*args, const_lengths, jaxprs):
+    # Its functions are traced anew at every call, while their operations are mostly compiled already.
+    consts, rhs = _split(args, const_lengths)
+    return eval_jaxpr(jaxprs.solve.jaxpr, jaxprs.solve.consts, *consts.solve, *rhs)
+
+
 @linear_solve_p.jvp
 def _(primals, tangents, *, const_lengths, jaxprs):
     # A x = b, so A dx = db - dA x: the same solver with another right-hand side.

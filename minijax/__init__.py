@@ -137,7 +137,7 @@ def __getattr__(name):
         return _importlib.import_module(f"minijax.{name}")
     if name in _FUNCTIONS:
         return getattr(_importlib.import_module(_FUNCTIONS[name]), name)
-    raise AttributeError(f"module 'minijax' has no attribute {name!r}")
+    return _importlib.import_module("minijax.deprecated").moved("minijax", name)
 
 
 def __dir__():

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "minijax"
 
-GROUND = {"config", "errors", "dtypes", "monitoring", "tree_util", "tree", "version"}
+GROUND = {"config", "deprecated", "errors", "dtypes", "monitoring", "tree_util", "tree", "version"}
 FLOORS = {
     **dict.fromkeys(GROUND, 0),
     "core": 1,

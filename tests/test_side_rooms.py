@@ -1,4 +1,9 @@
-"""Small rooms: dslice, fwd_and_bwd, composite, monitoring, the profiler, the environment."""
+"""Small rooms: dslice, fwd_and_bwd, composite, monitoring, the profiler, the environment,
+deprecated names.
+"""
+
+import importlib
+import warnings
 
 import jax
 import numpy as np
@@ -127,3 +132,65 @@ def test_sharding_of_one_device(name):
     ours, theirs = run(minijax), run(jax)
     assert_same(ours, theirs)
     assert ours.committed == theirs.committed
+
+
+DEPRECATED = [
+    *[f"core.{name}" for name in (
+        "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr", "gensym",
+        "find_top_trace", "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn",
+        "no_effects", "valid_jaxtype", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+        "InconclusiveDimensionOperation", "JaxprTypeError", "concrete_or_error",
+    )],
+    "scipy.special.lpmn",
+    "scipy.special.lpmn_values",
+]  # fmt: skip
+REMOVED = [
+    "core.get_aval", "core.TraceTag", "core.subjaxprs", "core.traverse_jaxpr_params",
+    "device_put_replicated", "scipy.special.sph_harm",
+]  # fmt: skip
+
+
+def _looked_up(library, path):
+    """What a name gives, and the warnings or the words of the error."""
+    *modules, name = path.split(".")
+    module = importlib.import_module(".".join([library.__name__, *modules]))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            value = getattr(module, name)
+        except AttributeError as error:
+            return None, str(error)
+    return value, [(w.category, str(w.message).replace("minijax", "jax")) for w in found]
+
+
+@pytest.mark.parametrize("path", DEPRECATED)
+def test_deprecated_name(path):
+    (ours, said), (theirs, wanted) = (_looked_up(library, path) for library in (minijax, jax))
+    assert said == wanted and wanted
+    assert callable(ours) == callable(theirs)
+
+
+@pytest.mark.parametrize("path", REMOVED)
+def test_removed_name(path):
+    (ours, said), (theirs, wanted) = (_looked_up(library, path) for library in (minijax, jax))
+    assert ours is theirs is None
+    if jax.__version__ == "0.10.2":
+        assert said.replace("minijax", "jax") == wanted
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("degree", [0, 1, 2, 7])
+def test_legendre(degree):
+    z = np.array([-1, -0.5, 0, 0.3, 0.99, 1], np.float32)
+
+    def found(library):
+        special, points = library.scipy.special, library.numpy.asarray(z)
+        return (
+            *special.lpmn(degree, degree, points),
+            special.lpmn_values(degree, degree, points, True),
+            library.jvp(
+                lambda z: special.lpmn_values(degree, degree, z, True), *[(points[1:5],)] * 2
+            ),
+        )
+
+    assert_same(found(minijax), found(jax), rtol=3e-5, atol=1e-4)

@@ -7,6 +7,8 @@ May import the ground floor. The rooms are this package's modules; the names tha
 from importlib import import_module as _import_module
 from typing import Any
 
+from minijax.deprecated import moved as _moved
+
 _ROOMS = {
     "avals": ("AbstractValue", "ShapedArray", "max_dim", "min_dim", "pytype_aval_mappings"),
     "jaxpr": ("Atom", "ParamDict", "Value", "eval_jaxpr"),
@@ -20,7 +22,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name: str) -> Any:
     room = _PLACES.get(name)
     if room is None:
-        raise AttributeError(f"module 'minijax.core' has no attribute {name!r}")
+        return _moved(__name__, name)
     value = globals()[name] = getattr(_import_module(f"minijax.core.{room}"), name)
     return value
 

@@ -77,6 +77,22 @@ class Array:
         )
 
 
+def _of_concrete(name: str) -> property:
+    def declared(self) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    return property(declared, doc="Concrete arrays have it.")
+
+
+# Declared here for what asks the class which members arrays have.
+for _name in (
+    "__copy__", "__deepcopy__", "addressable_data", "addressable_shards", "committed",
+    "copy_to_host_async", "device", "global_shards", "is_fully_addressable",
+    "is_fully_replicated", "item", "sharding",
+):  # fmt: skip
+    setattr(Array, _name, _of_concrete(_name))
+
+
 def attach(members: dict[str, Callable | property]) -> None:
     """Give `Array` its operators and methods; called once by `minijax.numpy`."""
     for name, member in members.items():

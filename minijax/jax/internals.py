@@ -23,8 +23,8 @@ __all__ = [
     "check_and_canonicalize_user_dtype", "coerce_to_array", "const", "convert",
     "default_complex_dtype", "default_float_dtype", "default_int_dtype", "default_uint_dtype",
     "ensure_arraylike", "is_concrete", "is_weakly_typed",
-    "promote_args", "promote_args_inexact", "promote_dtypes", "promote_dtypes_inexact",
-    "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast", "short_dtype_name",
+    "promote_args", "promote_args_inexact", "promote_dtypes",
+    "promote_dtypes_complex", "promote_dtypes_inexact", "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast", "short_dtype_name",
     "thread_resources", "weak_types",
 ]  # fmt: skip
 
@@ -112,6 +112,14 @@ promote_args_inexact = _arrays(promote_inexact)
 promote_dtypes = _arrays(promotion.promote_dtypes)
 promote_dtypes_inexact = _arrays(promotion.promote_dtypes_inexact)
 promote_dtypes_numeric = _arrays(promotion.promote_dtypes_numeric)
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """The arguments as arrays of the complex dtype that they promote to."""
+    arrays = promote_dtypes_inexact(*args)
+    wanted = dtypes.to_complex_dtype(arrays[0].dtype)
+    weak = all(map(is_weakly_typed, args))
+    return [convert(x, wanted, weak_type=weak) for x in arrays]
 
 
 def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:

@@ -109,6 +109,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "promote_args": f"{_INTERNALS}:promote_args",
         "promote_args_inexact": f"{_INTERNALS}:promote_args_inexact",
         "promote_dtypes": f"{_INTERNALS}:promote_dtypes",
+        "promote_dtypes_complex": f"{_INTERNALS}:promote_dtypes_complex",
         "promote_dtypes_inexact": f"{_INTERNALS}:promote_dtypes_inexact",
         "promote_dtypes_numeric": f"{_INTERNALS}:promote_dtypes_numeric",
     },

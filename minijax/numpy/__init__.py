@@ -12,6 +12,7 @@ from typing import Any
 import numpy as _np
 
 from minijax.core.array import Array as ndarray
+from minijax.deprecated import moved as _moved
 from minijax.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
@@ -523,7 +524,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     place = _LAZY.get(name)
     if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _moved(__name__, name)
     module = importlib.import_module(place)
     found = module if place.endswith("." + name) else getattr(module, name)
     globals()[name] = found

@@ -19,7 +19,7 @@ from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
     "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
-    "check_callable", "debug_info", "fun_name", "named_after", "path_of", "signature_of",
+    "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after", "path_of", "signature_of",
 ]  # fmt: skip
 
 
@@ -131,6 +131,16 @@ def resolve_static(
                 f"{len(positional)} positional arguments: {number} is no position in a call of "
                 f"{fun_name(fun)}."
             )
+    return infer_argnums_and_argnames(signature, argnums, argnames)
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: Any, argnames: Any
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of some arguments; where only one of the two is given, it tells the other."""
+    numbers, names = as_ints("argnums", argnums), as_names("argnames", argnames)
+    parameters = sig.parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if argnums is None:
         numbers = tuple(i for i, p in enumerate(positional) if p.name in names)
     elif argnames is None and not any(n < 0 for n in numbers):

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["elements", "is_spec", "register_vmappable", "unregister_vmappable", "wholes"]
+__all__ = [
+    "elements",
+    "is_spec",
+    "is_vmappable",
+    "register_vmappable",
+    "unregister_vmappable",
+    "wholes",
+]
 
 
 class Vmappable(NamedTuple):
@@ -42,6 +49,11 @@ def register_vmappable(
 def unregister_vmappable(data_type: type) -> None:
     """Forget a type; nothing if it is not known."""
     registered.pop(data_type, None)
+
+
+def is_vmappable(x: Any) -> bool:
+    """Whether it is an object of a registered type."""
+    return type(x) in registered
 
 
 def is_spec(x: Any) -> bool:

@@ -5,7 +5,7 @@ Floor 6: may import the floors below. Most of it is `minijax.core`, named as ups
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from minijax.lax.ordering import Token
 from minijax.transforms.batching import BatchTrace
 
 __all__ = [
-    "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect",
+    "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects",
     "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
     "OpaqueTraceState", "Primitive", "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
     "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun",
@@ -49,6 +49,8 @@ __all__ = [
     "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
+
+Effects = Set[Effect]
 
 # The types of values that primitives take.
 array_types = {kind for kind in aval_makers if kind not in (bool, int, float, complex)}

@@ -1,5 +1,8 @@
 """`minijax.scipy.special`: special functions, as in `jax.scipy.special`. Only re-exports."""
 
+from typing import Any
+
+from minijax.deprecated import moved as _moved
 from minijax.nn import logsumexp
 from minijax.scipy.special.entropies import (
     boxcox,
@@ -64,3 +67,7 @@ __all__ = [
     "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py",
     "xlogy", "zeta",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return _moved(__name__, name)

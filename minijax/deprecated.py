@@ -1,0 +1,112 @@
+"""Names that upstream has given up or is about to: where their objects are, and what to use instead.
+
+Ground floor: imports the standard library only; a place is imported when its name is asked for. A
+module with such names ends in a `__getattr__` that asks `moved`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+__all__ = ["moved"]
+
+_SAME_IN_EXTEND = (
+    "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr",
+    "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxprs_in_params",
+    "new_jaxpr_eqn", "no_effects", "primal_dtype_to_tangent_dtype", "valid_jaxtype",
+)  # fmt: skip
+_WITHOUT_ADVICE = (
+    "nonempty_axis_env_DO_NOT_USE", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
+)  # fmt: skip
+
+# By module: of each name that still works, the module that has it and what the warning says.
+_DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
+    "minijax.core": {
+        **{
+            name: (
+                "minijax.extend.core",
+                f"minijax.core.{name} is deprecated. Use minijax.extend.core.{name}.",
+            )
+            for name in _SAME_IN_EXTEND
+        },
+        **{
+            name: ("minijax.extend.core", f"minijax.core.{name} is deprecated.")
+            for name in _WITHOUT_ADVICE
+        },
+        **{
+            name: (
+                "minijax.errors",
+                f"minijax.core.{name} is deprecated. Use minijax.errors.{name}.",
+            )
+            for name in ("InconclusiveDimensionOperation", "JaxprTypeError")
+        },
+    },
+    "minijax.scipy.special": {
+        name: (
+            "minijax.scipy.special.legendre",
+            f"minijax.scipy.special.{name} is deprecated; no replacement is planned.",
+        )
+        for name in ("lpmn", "lpmn_values")
+    },
+}
+
+# By module: of each name that is gone, why.
+_REMOVED: dict[str, dict[str, str]] = {
+    "minijax": {
+        name: (
+            f"minijax.{name} is deprecated; use minijax.device_put instead. See "
+            "https://docs.jax.dev/en/latest/migrate_pmap.html#drop-in-replacements for a drop-in "
+            "replacement."
+        )
+        for name in ("device_put_replicated", "device_put_sharded")
+    },
+    "minijax.core": {
+        "get_aval": (
+            "minijax.core.get_aval was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
+            "minijax.typeof instead."
+        ),
+        "traverse_jaxpr_params": (
+            "minijax.core.traverse_jaxpr_params was deprecated in JAX v0.8.2 and removed in JAX "
+            "v0.10.0."
+        ),
+        **{
+            name: (
+                f"minijax.core.{name} was deprecated in JAX v0.8.2 and removed in JAX v0.10.0. Use "
+                f"minijax.extend.core.{name}."
+            )
+            for name in (
+                "AbstractToken", "TraceTag", "call_impl", "mapped_aval", "set_current_trace",
+                "subjaxprs", "take_current_trace", "unmapped_aval",
+            )
+        },
+    },
+    "minijax.numpy": {
+        "fix": (
+            "minijax.numpy.fix was deprecated in JAX v0.9.0, and will be removed in JAX v0.10.0. "
+            "Use minijax.numpy.trunc instead."
+        ),
+    },
+    "minijax.scipy.special": {
+        "sph_harm": (
+            "minijax.scipy.special.sph_harm was deprecated in v0.7.0 and removed in v0.10.0. Use "
+            "minijax.scipy.special.sph_harm_y instead."
+        ),
+    },
+}  # fmt: skip
+
+
+def moved(module: str, name: str) -> Any:
+    """The object that the name of a module stands for, with a DeprecationWarning to its user.
+
+    AttributeError if there is none, which says why if there was one.
+    """
+    found = _DEPRECATED.get(module, {}).get(name)
+    if found is None:
+        gone = _REMOVED.get(module, {}).get(name)
+        raise AttributeError(gone or f"module {module!r} has no attribute {name!r}")
+    place, message = found
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return getattr(importlib.import_module(place), name)

@@ -271,3 +271,14 @@ print(total(jax.numpy.arange(8.0)))
 
 def test_parts_of_shardings():
     assert installed(PARTS) == run("-c", PARTS)
+
+
+def test_modules_that_are_only_there():
+    """Libraries import them at their head, for devices that there may be."""
+    out = installed(
+        "from jax.experimental import pallas as pl\n"
+        "from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel\n"
+        "import jax\nassert jax.experimental.pallas is pl\n"
+        "try:\n    pl.BlockSpec\nexcept AttributeError as error:\n    print(error)\n"
+    )
+    assert "no 'jax.experimental.pallas.BlockSpec'" in out

@@ -126,7 +126,11 @@ class Finder:
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname == "jax":
             return ModuleSpec("jax", Loader, origin=minijax.__file__, is_package=True)
-        if not fullname.startswith("jax."):
+        if (
+            fullname.removeprefix("mini") in names.EMPTY
+        ):  # `from jax.X import Y` asks for minijax.X.Y
+            fullname = fullname.removeprefix("mini")
+        elif not fullname.startswith("jax."):
             return None
         if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)

@@ -20,7 +20,21 @@ FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
 # Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
 
+# Modules that libraries import at their head for what they do on some device or when asked to, and
+# of which minijax has nothing: kernels in Pallas. They can be imported; none of their names is there.
+_PALLAS = "jax.experimental.pallas"
+EMPTY = frozenset(
+    (
+        _PALLAS, f"{_PALLAS}.gpu", f"{_PALLAS}.mosaic_gpu", f"{_PALLAS}.tpu", f"{_PALLAS}.triton",
+        f"{_PALLAS}.ops", f"{_PALLAS}.ops.gpu", f"{_PALLAS}.ops.tpu",
+        f"{_PALLAS}.ops.tpu.splash_attention",
+        f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_kernel",
+        f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_mask",
+    )
+)  # fmt: skip
+
 BORROWED: dict[str, dict[str, str]] = {
+    **{name: {} for name in EMPTY},
     "jax.version": {
         "__version__": f"{_HERE}:API_VERSION",
         "__version_info__": f"{_HERE}:API_VERSION_INFO",

@@ -228,8 +228,3 @@ def test_sparse_arrays_of_scipy():
     for make in (scipy_sparse.csr_matrix, scipy_sparse.coo_matrix, scipy_sparse.csc_matrix):
         ours, theirs = [B.from_scipy_sparse(make(DENSE)) for B in (sparse.BCOO, their_sparse.BCOO)]
         assert_same((parts(ours), flags(ours)), (parts(theirs), flags(theirs)))
-
-
-def test_sparse_arrays_say_what_they_are_not():
-    with pytest.raises(NotImplementedError, match="vmap"):
-        sparse.BCOO.fromdense(DENSE, n_batch=1)

@@ -86,7 +86,7 @@ class _Call:
                 f"{len(args)=}"
             )
         self.fun, self.out_axes = fun, out_axes
-        leaves, self.in_tree = tree_util.flatten((args, kwargs))
+        leaves, self.in_tree = vmappable.flatten((args, kwargs))
         dims = flat_axes("vmap in_axes", self.in_tree, (in_axes, 0))
         self.elements, shown = vmappable.elements(leaves, dims), self.in_tree
         if self.elements is not None:
@@ -109,7 +109,7 @@ class _Call:
         if self.elements is not None:
             values = self.elements.made(values[:-1], lambda: values[-1])
         given, named = self.in_tree.unflatten(values)
-        outs, self.out_tree = tree_util.flatten(self.fun(*given, **named))
+        outs, self.out_tree = vmappable.flatten(self.fun(*given, **named))
         self.wholes = vmappable.wholes(outs, self._out_axes, self.size)
         if self.wholes is None:
             _check_results(outs)

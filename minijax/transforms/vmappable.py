@@ -1,10 +1,11 @@
-"""Types of data that `vmap` takes apart by functions of their own. May import NumPy.
+"""Types of data that `vmap` takes apart by functions of their own. May import NumPy, `tree_util`.
 
-An object of such a type is a leaf for trees; an axis specification of its own type stands for it in
-`in_axes` and `out_axes`. Going in, `to_elt(handler, get_index, x, spec)` makes the element that the
-function sees, calling `handler(part, axis)` for each array in it; coming out,
-`from_elt(handler, size, element, spec)` makes the whole, by `handler(size, part, axis)`. Both run
-twice, to find the arrays and to put others in their places.
+An object of such a type is a leaf, for `vmap` even one that is a pytree elsewhere; an axis
+specification of its own type stands for it in `in_axes` and `out_axes`. Going in,
+`to_elt(handler, get_index, x, spec)` makes the element that the function sees, calling
+`handler(part, axis)` for each array in it; coming out, `from_elt(handler, size, element, spec)`
+makes the whole, by `handler(size, part, axis)`. Both run twice, to find the arrays and to put
+others in their places.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax import tree_util
+
 __all__ = [
     "elements",
+    "flatten",
     "is_spec",
     "is_vmappable",
     "register_vmappable",
@@ -54,6 +58,13 @@ def unregister_vmappable(data_type: type) -> None:
 def is_vmappable(x: Any) -> bool:
     """Whether it is an object of a registered type."""
     return type(x) in registered
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves and the structure of a tree, with objects of registered types as leaves."""
+    if not registered:
+        return tree_util.flatten(tree)
+    return tree_util.tree_flatten(tree, is_leaf=is_vmappable)
 
 
 def is_spec(x: Any) -> bool:

@@ -1,0 +1,86 @@
+"""`bcsr_dot_general`: the product of a BCSR array and a dense one.
+
+May import the floors below, `lax`, and the primitives of BCOO and BCSR. Its program, and the
+transposes, are those of BCOO, with the rows counted from where they start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lax.dot import dot_general_p
+from minijax.lax.sparse.bcoo_dot import bcoo_dot_general_p
+from minijax.lax.sparse.bcsr import bcsr_to_bcoo, check_bcsr
+from minijax.lowering.module import lower_by
+from minijax.transforms.batching import to_front
+from minijax.transforms.primitives import add_tangents
+from minijax.transforms.tangents import Zero, zero_tangent
+
+__all__ = ["bcsr_dot_general_p"]
+
+bcsr_dot_general_p = Primitive("bcsr_dot_general")
+
+
+@bcsr_dot_general_p.shape_rule
+def _(data, indices, indptr, rhs, *, dimension_numbers, preferred_element_type, lhs_spinfo):
+    n_batch, _, _ = check_bcsr(data, indices, indptr, lhs_spinfo.shape)
+    out = dot_general_p.rule_shape(
+        ShapedArray(lhs_spinfo.shape, data.dtype), ShapedArray(rhs.shape, rhs.dtype),
+        dimension_numbers=dimension_numbers, precision=None,
+        preferred_element_type=preferred_element_type, out_sharding=None,
+    )  # fmt: skip
+    (contract, _), (batch, _) = dimension_numbers
+    if any(d >= n_batch for d in batch):
+        raise NotImplementedError(
+            "bcsr_dot_general: batch dimensions of the product must be among the batch dimensions "
+            f"in the sparse lhs: got {dimension_numbers=} with {n_batch=}."
+        )
+    if any(d >= n_batch + 2 for d in contract):
+        raise NotImplementedError("bcsr_dot_general: contracting over dense dimensions.")
+    vma = data.vma | indices.vma | indptr.vma | rhs.vma
+    return ShapedArray(out.shape, out.dtype, vma=vma)
+
+
+@bcsr_dot_general_p.lower
+@lower_by
+def _(data, indices, indptr, rhs, **params):
+    return bcoo_dot_general_p.bind(data, bcsr_to_bcoo(indices, indptr), rhs, **params)
+
+
+@bcsr_dot_general_p.jvp
+def _(primals, tangents, **params):
+    data, indices, indptr, rhs = primals
+    t_data, _, _, t_rhs = tangents
+    out = bcsr_dot_general_p.bind(*primals, **params)
+    total: Any = zero_tangent(get_aval(out))
+    if type(t_data) is not Zero:
+        total = bcsr_dot_general_p.bind(t_data, indices, indptr, rhs, **params)
+    if type(t_rhs) is not Zero:
+        part = bcsr_dot_general_p.bind(data, indices, indptr, t_rhs, **params)
+        total = add_tangents(total, part)
+    return out, total
+
+
+@bcsr_dot_general_p.transpose
+def _(ct, data, indices, indptr, rhs, **params):
+    places = bcsr_to_bcoo(indices, indptr)
+    of_data, _, of_rhs = bcoo_dot_general_p.rule_transpose(ct, data, places, rhs, **params)
+    return [of_data, None, None, of_rhs]
+
+
+@bcsr_dot_general_p.batch
+def _(args, dims, *, dimension_numbers, lhs_spinfo, **params):
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    (contracts, batches) = dimension_numbers
+    contracts = tuple(tuple(d + 1 for d in side) for side in contracts)
+    batches = tuple((0, *[d + 1 for d in side]) for side in batches)
+    out = bcsr_dot_general_p.bind(
+        *args,
+        dimension_numbers=(contracts, batches),
+        lhs_spinfo=lhs_spinfo._replace(shape=(size, *lhs_spinfo.shape)),
+        **params,
+    )
+    return out, 0

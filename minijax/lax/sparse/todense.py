@@ -1,0 +1,57 @@
+"""`todense`: the dense array of a sparse one of any format, as one equation.
+
+May import the floors below and `lax`. The parameter `tree` makes the sparse array of its buffers;
+what is dense already stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive
+from minijax.lowering.module import lower_by
+from minijax.transforms.grad import linear_transpose
+from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.vmap import vmap
+
+__all__ = ["todense_p"]
+
+todense_p = Primitive("todense")
+
+
+def _dense(*bufs: Any, tree: Any) -> Any:
+    made = tree.unflatten(bufs)
+    return made.todense() if hasattr(made, "todense") else made
+
+
+@todense_p.shape_rule
+def _(*bufs, tree):
+    made = tree.unflatten(bufs)
+    vma = frozenset().union(*[x.vma for x in bufs])
+    weak = len(bufs) == 1 and bufs[0].weak_type
+    return ShapedArray(made.shape, made.dtype, weak, vma=vma)
+
+
+todense_p.lower(lower_by(_dense))
+
+
+@todense_p.jvp
+def _(primals, tangents, *, tree):
+    out = todense_p.bind(*primals, tree=tree)
+    t, *_ = tangents
+    if type(t) is Zero:
+        return out, zero_tangent(get_aval(out))
+    return out, todense_p.bind(t, *primals[1:], tree=tree)
+
+
+@todense_p.transpose
+def _(ct, data, *places, tree):
+    assert is_undefined(data)
+    back = linear_transpose(lambda x: _dense(x, *places, tree=tree), data.aval)
+    return [*back(ct), *[None] * len(places)]
+
+
+@todense_p.batch
+def _(args, dims, *, tree):
+    return vmap(lambda *bufs: _dense(*bufs, tree=tree), in_axes=tuple(dims))(*args), 0

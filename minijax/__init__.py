@@ -120,7 +120,7 @@ checking_leaks = _setting_context("check_tracer_leaks", True)
 
 _LIBRARIES = frozenset(
     ("ad", "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
-     "errors", "experimental", "extend", "ffi", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
+     "errors", "experimental", "export", "extend", "ffi", "flatten_util", "interpreters", "lax", "memory", "ops", "ref", "sharding", "stages",
      "test_util", "typing",
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip

@@ -336,6 +336,8 @@ def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
         return python_scalar_dtypes[x], x is not bool
     if x is None:
         return float64, False
+    if not hasattr(x, "dtype") and hasattr(x, "__jax_array__"):
+        return dtype_and_weak_type(x.__jax_array__())
     weak = not isinstance(x, bool) and is_python_scalar(x)
     return _raw_dtype(x), weak
 

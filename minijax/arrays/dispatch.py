@@ -26,7 +26,9 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eva
 from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
+from minijax.lowering.dynamic import DynamicBuilder, is_symbolic
 from minijax.lowering.module import Module, write_function
+from minijax.lowering.portable import refined
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables
@@ -45,7 +47,7 @@ class Lowered:
 
     __slots__ = (
         "callbacks", "devices", "donated", "effects", "hidden", "keepalives", "kept",
-        "name", "options", "out_avals", "place", "text",
+        "name", "options", "out_avals", "place", "takes_platform", "text",
     )  # fmt: skip
 
 
@@ -55,15 +57,19 @@ def lower_program(
     signatures: Sequence[Signature],
     *,
     donated: Sequence[bool] | None = None,
-    keep_unused: bool = False,
+    keep_unused: bool | Sequence[bool] = False,
     options: dict[str, Any] | None = None,
     device: Any = None,
     in_shardings: Sequence[Any] | None = None,
     out_shardings: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     platform: str | None = None,
+    exported: Sequence[str] = (),
 ) -> Lowered:
-    """Write the module of a jaxpr for arguments of these signatures."""
+    """Write the module of a jaxpr for arguments of these signatures.
+
+    One that is `exported`, for this platform among these, has all constants in it and takes tokens.
+    """
     began = time.time()
     _log_compiling(name, signatures, in_shardings)
     lowered = Lowered()
@@ -79,17 +85,23 @@ def lower_program(
     )
     lowered.devices = where.devices
     lowered.out_avals = closed.out_avals
-    small, lowered.hidden = _constants(jaxpr, closed.consts)
+    small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
     module.name = module.unique(module.name)
+    module.platforms = tuple(exported) or module.platforms
+    if exported and any(map(is_symbolic, closed.in_avals)):
+        module.builder = DynamicBuilder
     arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
     text = write_function(
-        module, "main", small, public=True,
+        module, "main", small, public=True, threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
     )  # fmt: skip
     module.functions.append(text)
     lowered.text = module.text()
+    if module.refines and not exported:
+        lowered.text = refined(lowered.text)
+    lowered.takes_platform = module.takes_platform
     lowered.keepalives = [*module.keepalives, *module.host_callbacks]
     lowered.callbacks = module.host_callbacks
     lowered.effects = observable(jaxpr.effects)
@@ -110,12 +122,17 @@ def _log_compiling(name: str, signatures: Sequence[Signature], in_shardings: Any
         )  # fmt: skip
 
 
-def _constants(jaxpr: Jaxpr, values: Sequence[Any]) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
-    """The jaxpr with its small constants, and the large ones, which are its first arguments now."""
+def _constants(
+    jaxpr: Jaxpr, values: Sequence[Any], within: bool
+) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
+    """The jaxpr with its small constants, and the large ones, which are its first arguments now.
+
+    All of them are small ones if they are to stand `within` the program.
+    """
     small: dict[Var, Any] = {}
     large: dict[Var, ArrayImpl] = {}
     for var, value in zip(jaxpr.constvars, values, strict=True):
-        if is_large_constant(value):
+        if not within and is_large_constant(value):
             large[var] = as_array(value)
         else:
             small[var] = value

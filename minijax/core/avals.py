@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
+from minijax.core.dims import dim_max, dim_min, is_dim
 from minijax.core.memory import MemorySpace
 
 __all__ = [
@@ -259,7 +260,7 @@ _interned: dict[tuple, ShapedArray] = {}
 
 def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
-    shape = tuple(int(size) if not isinstance(size, int) else size for size in shape)
+    shape = tuple(size if isinstance(size, int) or is_dim(size) else int(size) for size in shape)
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
     explicit = None if sharding is None else sharding.explicit_part(len(shape))
@@ -335,8 +336,8 @@ def is_array_type(x: Any) -> bool:
 typeof = shaped_abstractify = get_aval
 pytype_aval_mappings = aval_makers  # upstream's name of it
 
-# Sizes are integers here, and these exist for programs that compute with symbolic ones elsewhere.
-max_dim, min_dim = max, min
+# Of sizes that may be symbolic, which the built-in functions cannot always compare.
+max_dim, min_dim = dim_max, dim_min
 
 
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:

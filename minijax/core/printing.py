@@ -164,7 +164,7 @@ class _Printer:
                 value = value.item()
             elif dtypes.issubdtype(kind, np.integer):
                 value = int(value)
-            else:
+            elif kind != dtypes.float0:
                 value = float(value)
         if not self.options.print_shapes:
             return str(value)

@@ -1,6 +1,6 @@
 """The arguments of convolutions: dimension numbers, padding, and the shapes that they give.
 
-May import the standard library and NumPy.
+May import the standard library, NumPy and `core.dims`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from enum import Enum
 from operator import index
 from typing import Any, NamedTuple
+
+from minijax.core.dims import is_dim
 
 __all__ = [
     "ConvDimensionNumbers", "conv_dimension_numbers",
@@ -229,7 +231,8 @@ def conv_shape_tuple(
         window_count(size, index(window), index(stride))
         for size, window, stride in zip(padded, windows, strides, strict=True)
     ]
-    return (index(lhs_shape[0]) // batch_group_count, index(rhs_shape[0]), *counts)
+    batch = lhs_shape[0] if is_dim(lhs_shape[0]) else index(lhs_shape[0])
+    return (batch // batch_group_count, index(rhs_shape[0]), *counts)
 
 
 def _laid_out(shape: Sequence[int], permutation: Sequence[int]) -> Ints:

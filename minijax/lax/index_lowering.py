@@ -11,6 +11,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
+from minijax.core.dims import is_dim
 from minijax.lax.index_numbers import GatherScatterMode, window_sizes
 from minijax.lax.shapes import trailing
 from minijax.lowering.module import Value, i64_array
@@ -32,9 +33,12 @@ def _wide(b, indices):
 def _bounds(b, operand, indices, axes: Sequence[int], sizes: Sequence[int]):
     """The greatest index of a window that is within the operand, for each index vector entry."""
     most = int(dtypes.iinfo(indices.dtype).max)
-    limits = [min(operand.shape[d] - sizes[d], most) for d in axes]
-    aval = ShapedArray((len(limits),), indices.dtype)
-    row = b.constant(np.asarray(limits, indices.dtype), aval)
+    limits = [operand.shape[d] - sizes[d] for d in axes]
+    if any(map(is_dim, limits)):
+        row = b.convert(b.vector(limits), indices.dtype)
+    else:
+        aval = ShapedArray((len(limits),), indices.dtype)
+        row = b.constant(np.asarray([min(x, most) for x in limits], indices.dtype), aval)
     return b.broadcast(row, indices.shape, (len(indices.shape) - 1,))
 
 

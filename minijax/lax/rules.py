@@ -6,6 +6,7 @@ a primitive with all of its rules.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -280,7 +281,12 @@ def add_any_broadcast(x: Any, y: Any) -> Any:
         return add_tangents(x, y)
     if ShapedArray.split_seen:
         x, y = reduced_as(x, y), reduced_as(y, x)
-    shape = np.broadcast_shapes(shape_of(x), shape_of(y))
+    shapes = shape_of(x), shape_of(y)
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except TypeError:  # NumPy knows no symbolic sizes
+        pairs = itertools.zip_longest(*map(reversed, shapes), fillvalue=1)
+        shape = tuple([b if a == 1 else a for a, b in pairs][::-1])
     return add_tangents(expand_to(x, shape), expand_to(y, shape))
 
 

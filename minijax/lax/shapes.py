@@ -6,7 +6,7 @@ May import the floors below and `lax.rules`, and nothing else of `lax`. `pad`, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from operator import index
@@ -18,6 +18,7 @@ from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
+from minijax.core.dims import is_dim
 from minijax.core.primitive import Primitive
 from minijax.core.splits import batched_sharding, kept_axes, parts_of
 from minijax.core.sums import first, refused
@@ -44,6 +45,11 @@ __all__ = [
 # -- what functions on shapes share -----------------------------------------------------------
 
 
+def size_of(x: Any) -> Any:
+    """A size as a Python integer, or as the expression of dimension variables that it is."""
+    return x if is_dim(x) else index(x)
+
+
 def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers; one integer stands for one dimension."""
     try:
@@ -51,7 +57,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     except TypeError:
         pass
     try:
-        return (index(shape),)
+        return (size_of(shape),) if not isinstance(shape, Iterable) else tuple(map(size_of, shape))
     except TypeError:
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. "

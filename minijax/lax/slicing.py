@@ -15,13 +15,14 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import dim_max, is_dim, is_negative
 from minijax.core.primitive import Primitive
 from minijax.core.splits import as_operand
 from minijax.core.sums import first
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear
-from minijax.lax.shapes import canonical_axis, resized, squeeze_p, trailing
+from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import (
@@ -66,7 +67,7 @@ def _(x, *, start_indices, limit_indices, strides):
                 f"slice {wanted}, got limit_indices {tuple(limit_indices)} for operand shape "
                 f"{x.shape}, start_indices {tuple(start_indices)} and strides {strides}."
             )
-        shape.append(-((start - limit) // step))
+        shape.append((limit - start + step - 1) // step)
     return resized(x, tuple(shape))
 
 
@@ -75,7 +76,10 @@ def _slice_transpose(ct, aval, *, start_indices, limit_indices, strides):
         ends = limit_indices
         gaps = (0,) * aval.ndim
     else:
-        gaps = [step - 1 if size > 1 else 0 for step, size in zip(strides, ct.shape, strict=True)]
+        gaps = [
+            step - 1 if is_dim(size) or size > 1 else 0
+            for step, size in zip(strides, ct.shape, strict=True)
+        ]
         ends = [
             start + (1 + (size - 1) * (gap + 1) if size else 0)
             for start, size, gap in zip(start_indices, ct.shape, gaps, strict=True)
@@ -205,10 +209,10 @@ def _(x, value, *, padding_config):
             f"pad: interior padding must be nonnegative, got padding_config {padding_config}."
         )
     shape = tuple([
-        low + high + size + interior * max(size - 1, 0)
+        low + high + size + (interior and interior * dim_max(size - 1, 0))
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True)
     ])  # fmt: skip
-    if any(size < 0 for size in shape):
+    if any(map(is_negative, shape)):
         raise ValueError(
             f"pad: dimension size after padding is not at least 0, got result shape {shape}, for "
             f"padding_config {padding_config} and operand shape {x.shape}."
@@ -286,6 +290,6 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     ValueError if the sizes do not work out. StableHLO: `pad`.
     """
     config = tuple(
-        [(index(low), index(high), index(between)) for low, high, between in padding_config]
+        [(size_of(low), size_of(high), size_of(gap)) for low, high, gap in padding_config]
     )
     return pad_p.bind(operand, padding_value, padding_config=config)

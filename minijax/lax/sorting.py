@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import certain
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.splits import along
 from minijax.lax.filling import iota_p
@@ -169,7 +170,7 @@ _I64 = np.dtype(np.int64)
 @sort_p.lower
 def _(b, *operands, dimension, is_stable, num_keys):
     x = operands[0]
-    if b.platform == "cpu" and num_keys == 1 and x.aval.size >= _MANY:
+    if b.platform == "cpu" and num_keys == 1 and certain(lambda: x.aval.size >= _MANY):
         keys = to_ordered_bits(b, x) if len(operands) == 1 else _narrow_keys(b, x)
         if keys is not None and len(operands) == 1:
             keys = _lower_sort(b, [keys], dimension, is_stable, 1)[0]

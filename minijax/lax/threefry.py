@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import certain, is_dim
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import bitwise_or, bitwise_xor, shift_left, shift_right_logical
@@ -242,13 +243,14 @@ def _ciphers_of_places(key: Any, shape: tuple[int, ...]) -> Any:
     Every element is computed from its own place alone, so that the parts of an array that is spread
     over devices are made where they lie.
     """
-    wide = prod(shape) > 2**32
+    wide = certain(lambda: prod(shape) > 2**32)
     dtype = _PAIR if wide else _WORD
     place, stride = None, 1
     for axis in reversed(range(len(shape))):
         if shape[axis] != 1:
             part = broadcasted_iota(dtype, shape, axis)
-            part = part if stride == 1 else mul(part, dtype.type(stride))
+            by = stride.__jax_array__().astype(dtype) if is_dim(stride) else dtype.type(stride)
+            part = part if stride == 1 else mul(part, by)
             place = part if place is None else add(place, part)
         stride *= shape[axis]
     if place is None:

@@ -28,7 +28,7 @@ from minijax.lowering.types import dense, element_type, physical
 __all__ = [
     "BoundRule", "LoweringParameters", "LoweringRuleContext", "ModuleContext", "ShapePolyLoweringState",
     "ShardingContext", "TokenSet", "aval_to_ir_types", "constant", "dtype_to_ir_type", "insert",
-    "merge_mlir_modules",
+    "make_private", "merge_mlir_modules", "rename",
 ]  # fmt: skip
 
 # -- what a rule is told -----------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def _symbols(module: ir.Module) -> list[Any]:
     return [op for op in module.body.operations if "sym_name" in op.attributes]
 
 
-def _make_private(function: Any) -> None:
+def make_private(function: Any) -> None:
     function.attributes["sym_visibility"] = ir.StringAttr.get("private")
 
 
@@ -251,7 +251,7 @@ def _name_of(op: Any) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 
-def _rename(module: ir.Module, choose: Callable[[str], str]) -> dict[str, str]:
+def rename(module: ir.Module, choose: Callable[[str], str]) -> dict[str, str]:
     """Give each function of a module another name, everywhere; from the old to the new."""
     found = _symbols(module)
     names: dict[str, str] = {}
@@ -289,10 +289,10 @@ def merge_mlir_modules(
         taken.add(wanted)
         return wanted
 
-    names = _rename(src_module, choose)
+    names = rename(src_module, choose)
     for op in list(src_module.body.operations):
         if isinstance(op, func.FuncOp):
-            _make_private(op)
+            make_private(op)
         op.operation.detach_from_parent()
         dst_module.body.append(op)
         if dst_symtab is not None:
@@ -408,10 +408,10 @@ class BoundRule:
                 after = ctx.tokens_out or given
                 func.ReturnOp([*(after.get(effect) for effect in effects), *found])
             self._check(found, wanted[len(effects) :])
-            _make_private(function)
+            make_private(function)
             part.module.operation.verify()
             base = self.primitive.name
-            names = _rename(part.module, lambda old: text.unique(base if old == "main" else old))
+            names = rename(part.module, lambda old: text.unique(base if old == "main" else old))
             text.functions.extend(
                 op.operation.get_asm(large_elements_limit=None)
                 for op in part.module.body.operations

@@ -59,9 +59,14 @@ def layouts_text(orders: Sequence[Sequence[int]]) -> str:
 class Module:
     """A module in the making: its functions by name, and what they were made from."""
 
+    builder: Callable  # of functions; another one where sizes are symbolic
+
     def __init__(self, name: str, platform: str, *, devices: tuple = (None,)):
         self.name = name
         self.platform = platform
+        self.platforms = (platform,)  # for all of which it is exported, each written in turn
+        self.refines = False  # whether a part of it has sizes that are not written yet
+        self.takes_platform = False  # whether a part of it does, which is an exported program
         self.devices = devices  # one a partition
         self.meshes: dict[Any, str] = {}
         self.own_meshes: dict[int | None, str] = {}  # of one partition; of all of them, None
@@ -188,6 +193,9 @@ class Builder:
         else:
             self.prologue, self._memo = outer.prologue, outer._memo
 
+    def begin(self, args: Sequence[Value]) -> None:
+        """Told the arguments of the function before its operations."""
+
     @property
     def platform(self) -> str:
         return self.module.platform
@@ -279,7 +287,7 @@ class Builder:
 
         An isolated region refers to nothing outside of it, as reducers must not.
         """
-        inner = Builder(self.module, self, isolated=isolated)
+        inner = type(self)(self.module, self, isolated=isolated)
         args = [Value(f"%r{inner._name()[1:]}", aval) for aval in in_avals]
         results = body(inner, *args)
         header = ", ".join([f"{a.name}: {a.type}" for a in args])
@@ -534,28 +542,33 @@ def write_function(
     closed: ClosedJaxpr,
     *,
     public: bool = False,
+    threaded: bool | None = None,
     arg_attributes: Sequence[str] | None = None,
     out_attributes: Sequence[str] | None = None,
 ) -> str:
     """The text of a function that computes a closed jaxpr.
 
-    A private one takes and gives a token for each ordered effect before all else.
+    A private one takes and gives a token for each ordered effect before all else; a public one only
+    if `threaded`.
     """
-    builder = Builder(module)
+    threaded = not public if threaded is None else threaded
+    builder = module.builder(module)
     args = [Value(f"%arg{i}", aval) for i, aval in enumerate(closed.in_avals)]
+    builder.begin(args)
     effects = ordered(closed.jaxpr.effects)
-    if effects and public:
+    if effects and not threaded:
         for effect in effects:
             builder.tokens[effect] = builder.op("stablehlo.create_token", (), abstract_token)
     elif effects:
         tokens = [Value(f"%token{i}", abstract_token) for i in range(len(effects))]
         builder.tokens.update(zip(effects, tokens, strict=True))
     results = builder.closed_jaxpr(closed, *args)
-    if effects and not public:
-        args = [*tokens, *args]
-        results = [*(builder.tokens[e] for e in effects), *results]
     attributes = arg_attributes or [""] * len(args)
     outs = out_attributes or [""] * len(results)
+    if effects and threaded:
+        args = [*tokens, *args]
+        results = [*(builder.tokens[e] for e in effects), *results]
+        attributes, outs = [*[""] * len(effects), *attributes], [*[""] * len(effects), *outs]
     signature = ", ".join([f"{a.name}: {a.type}{t}" for a, t in zip(args, attributes, strict=True)])
     types = ", ".join([f"{r.type}{t}" for r, t in zip(results, outs, strict=True)])
     if results:
@@ -568,6 +581,8 @@ def write_function(
     head = f"func.func {visibility} @{name}({signature}) -> ({types}) {{"
     return "\n".join([head, *builder.prologue, *builder.lines, end, "}"])
 
+
+Module.builder = Builder
 
 _by_traced: dict[tuple, ClosedJaxpr] = {}
 

@@ -9,7 +9,15 @@ from jaxlib._jax.mlir import (
     serialize_portable_artifact,
 )
 
+from minijax.lowering.text import parse
+
 __all__ = [
-    "deserialize_portable_artifact", "hlo_to_stablehlo", "refine_polymorphic_shapes",
+    "deserialize_portable_artifact", "hlo_to_stablehlo", "refine_polymorphic_shapes", "refined",
     "serialize_portable_artifact",
 ]  # fmt: skip
+
+
+def refined(text: str) -> str:
+    """A module in which all sizes are written, as they follow from the arguments of `main`."""
+    made = refine_polymorphic_shapes(text.encode(), True, True, "sdy.mesh" in text)
+    return parse(made).operation.get_asm(large_elements_limit=None)

@@ -15,6 +15,7 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.dims import is_dim
 from minijax.errors import ConcretizationTypeError
 from minijax.numpy.promotion import (
     axes_of,
@@ -176,6 +177,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
 
 
 def _class_count(num_classes: Any) -> int:
+    if is_dim(num_classes):
+        return num_classes
     try:
         return known_index(num_classes, "num_classes")
     except ConcretizationTypeError:

@@ -16,7 +16,9 @@ from minijax import dtypes
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import dim_max, dim_min, is_dim
 from minijax.core.staging import JaxprTrace
+from minijax.errors import InconclusiveDimensionOperation
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
@@ -56,7 +58,10 @@ class Options(NamedTuple):
 
 def _index_dtype(shape: Sequence[int]) -> np.dtype:
     """The dtype of index vectors: 32 bits, unless an axis needs more."""
-    return np.dtype(np.int64 if max(shape, default=0) >= 2**31 else np.int32)
+    try:
+        return np.dtype(np.int64 if max(shape, default=0) >= 2**31 else np.int32)
+    except InconclusiveDimensionOperation:
+        return np.dtype(np.int32)
 
 
 def _converted(x: Any, dtype: np.dtype) -> Any:
@@ -71,6 +76,9 @@ def wrapped(place: Any, size: int) -> Any:
     dtype = get_aval(place).dtype
     if not dtypes.issubdtype(dtype, np.signedinteger):
         return place
+    if is_dim(size):
+        size = _converted(size.__jax_array__(), dtype)
+        return select_n_p.bind(lt_p.bind(place, dtype.type(0)), place, add_p.bind(place, size))
     if size > dtypes.iinfo(dtype).max:
         dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
         place = _converted(place, dtype)
@@ -96,10 +104,17 @@ def read(x: Any, index: Terms, options: Options) -> Any:
         or (options.mode is not None and GatherScatterMode.from_any(options.mode) is _FILL)
     ):
         return _read_by_gather(x, index, options)
-    if all(
-        type(term[1]) is int and (term[0] is SLICE or 0 <= term[1] < size)
-        for term, size in zip(places, index.shape, strict=True)
-    ):
+    try:
+        within = all(
+            type(term[1]) is int and (term[0] is SLICE or 0 <= term[1] < size)
+            for term, size in zip(places, index.shape, strict=True)
+        )
+    except InconclusiveDimensionOperation:
+        within = False
+    if within:
+        return _read_by_slice(x, index.terms, places)
+    if any(map(is_dim, index.shape)) and not any(isinstance(term[1], Array) for term in places):
+        places = [_clamped(term, size) for term, size in zip(places, index.shape, strict=True)]
         return _read_by_slice(x, index.terms, places)
     if all(term[0] is INT or abs(term[3]) == 1 for term in places):
         return _read_by_dynamic_slice(x, index, places, options.wrap)
@@ -124,6 +139,13 @@ def _read_by_slice(x: Any, terms: list[tuple], places: list[tuple]) -> Any:
             strides=strides if gaps else None,
         )
     return _finished(x, terms, places)
+
+
+def _clamped(term: tuple, size: Any) -> tuple:
+    """An integer on an axis whose size is symbolic: the last place, where it is beyond that."""
+    if term[0] is SLICE:
+        return term
+    return (INT, dim_max(dim_min(term[1], size - 1), 0), *term[2:])
 
 
 def _counts(places: list[tuple]) -> list[int]:

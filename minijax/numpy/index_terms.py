@@ -26,6 +26,7 @@ import numpy as np
 from minijax import dtypes, errors
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
+from minijax.core.dims import dim_max, dim_min, is_dim
 from minijax.core.trace import Tracer
 from minijax.lax.joining import stack
 from minijax.numpy.dynamic_slices import Slice
@@ -216,7 +217,12 @@ def _slice(item: slice, size: int, position: int) -> tuple:
                 f"the traced {part!r}. To slice at a place that is computed, use "
                 "minijax.lax.dynamic_slice_in_dim, whose size is static."
             )
-    start, stop, step = item.indices(size)
+    try:
+        start, stop, step = item.indices(size)
+    except TypeError:
+        if any(map(is_dim, (size, first, last, by))):
+            return _symbolic_slice(item, size)
+        raise
     count = stop - start if step == 1 else len(range(start, stop, step))
     if count <= 0:
         start = min(max(start, 0), size)
@@ -224,6 +230,29 @@ def _slice(item: slice, size: int, position: int) -> tuple:
     if step < 0:
         return SLICE, start + (count - 1) * step, count, step, start + 1
     return SLICE, start, count, step, stop
+
+
+def _symbolic_slice(item: slice, size: Any) -> tuple:
+    """A slice of an axis whose size, or between places that, depend on dimension variables."""
+    step = 1 if item.step is None else as_index(item.step)
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def place(given: Any, default: Any) -> Any:
+        if given is None:
+            return default
+        return dim_max(given + size, low) if given < 0 else dim_min(given, high)
+
+    start, stop = (
+        place(item.start, low if step > 0 else high),
+        place(item.stop, high if step > 0 else low),
+    )
+    if step == 1:
+        count = dim_max(stop - start, 0)
+    else:
+        count = dim_max((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+    if step < 0:
+        return SLICE, start + (count - 1) * step, count, step, start + 1
+    return SLICE, start, count, step, start + count if step == 1 else stop
 
 
 def _computed_slice(item: Slice, size: int, position: int) -> tuple:

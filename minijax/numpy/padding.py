@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.core.array import Array
+from minijax.core.dims import is_dim, is_negative
 from minijax.errors import TracerArrayConversionError
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
@@ -87,11 +88,13 @@ def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         for one in tree_util.tree_leaves(pad_width):
             known_index(one, "pad_width")
         raise
-    if not (width.dtype.kind in "iu" or (width.size == 0 and rank == 0)):
+    symbolic = width.dtype.kind == "O" and any(map(is_dim, width.flat))
+    if not (width.dtype.kind in "iu" or symbolic or (width.size == 0 and rank == 0)):
         raise TypeError(f"`pad_width` must be of integral type; got {pad_width!r}.")
     pairs = _pairs(pad_width, rank, "pad_width")
-    out = tuple([(int(before), int(after)) for before, after in pairs])
-    if any(n < 0 for pair in out for n in pair):
+    size = lambda n: n if is_dim(n) else int(n)
+    out = tuple([(size(before), size(after)) for before, after in pairs])
+    if any(is_negative(n) for pair in out for n in pair):
         raise ValueError(f"index can't contain negative values: pad_width is {pad_width}.")
     return out
 

@@ -18,6 +18,7 @@ from minijax.arrays.array import as_array, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.dims import is_dim
 from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
@@ -420,6 +421,8 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         return tuple([operator.index(size) for size in shape])
     except TypeError:
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
+        if any(map(is_dim, shown)):
+            return tuple([size if is_dim(size) else operator.index(size) for size in shown])
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {name}="
             f"{tuple(shown)}. If a size depends on a traced value, mark that argument static."

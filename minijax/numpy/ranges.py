@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.array import Array
+from minijax.core.dims import dim_max, is_dim
 from minijax.core.trace import eval_trace, unknown_value
 from minijax.errors import ConcretizationTypeError
 from minijax.lax import arithmetic, compare, filling
@@ -68,6 +69,8 @@ def arange(
         if out_sharding is None and context.trace is eval_trace and context.mesh is None:
             return array_from_numpy(np.arange(start, dtype=dtypes.int_()), explicit=None)
     dtype = as_dtype(dtype, "arange")
+    if is_dim(start) or is_dim(stop) or is_dim(step):
+        return spread(_symbolic_range(start, stop, step, dtype), device, out_sharding)
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
         raise ValueError(
             "Passing complex start/stop/step to jnp.arange is no longer supported; got "
@@ -102,6 +105,15 @@ def _known(x: Any, name: str) -> Any:
         )
     check_arraylike("arange", x)
     return x.item() if isinstance(x, np.ndarray) else x
+
+
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
+    """A range of integers whose length depends on dimension variables."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    by = 1 if step is None else step
+    length = dim_max((stop - start + by - (1 if by > 0 else -1)) // by, 0)
+    kind = dtypes.int_() if dtype is None else dtype
+    return _iota_range(None if isinstance(start, int) and start == 0 else start, step, length, kind)
 
 
 def _range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
@@ -274,6 +286,8 @@ def _geomspace(start, stop, num, endpoint, dtype, axis):
 
 
 def _size(x: Any, name: str) -> int:
+    if is_dim(x):
+        return x
     try:
         size = operator.index(x)
     except TypeError:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core.array import Array
+from minijax.core.dims import is_dim
+from minijax.errors import InconclusiveDimensionOperation
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import reshape_p, rev_p, squeeze_p, tile_p
@@ -103,6 +105,11 @@ def resolved_shape(wanted: Any, found: tuple[int, ...]) -> tuple[int, ...]:
             )
         return sizes
     if known == 0 or total % known:
+        if is_dim(total):
+            raise InconclusiveDimensionOperation(
+                f"Cannot divide evenly the sizes of shapes {found} and {sizes}. The remainder "
+                f"{total % -known} should be 0."
+            )
         raise TypeError(
             f"cannot reshape array of shape {found} (size {total}) into shape {sizes} because the "
             f"product of specified axis sizes ({known}) does not evenly divide {total}."

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray
+from minijax.core.dims import certain, is_dim
 from minijax.core.sums import sums_of
 from minijax.lax.control_flow.flow import ordered_effects, split_list
 from minijax.lowering.module import Builder, Value, i64_array
@@ -61,12 +62,12 @@ def while_op(
 
 def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
     outs = b.outs
-    unroll = max(unroll, 1)
+    unroll = 1 if is_dim(length) else max(unroll, 1)
     consts, carry, xs = split_list(args, num_consts, num_carry)
     effects = ordered_effects(jaxpr.jaxpr)
     # Written once and called, a body that stands in the text many times stays one function.
     apart = min(unroll, length) > 1 and not effects
-    unrolled = length < 2 * unroll  # a loop of one iteration is none
+    unrolled = certain(lambda: length < 2 * unroll)  # a loop of one iteration is none
 
     def apply(r, carry, slices):
         operands = (*consts, *carry, *slices)
@@ -78,8 +79,12 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
 
     if unrolled:
         return _unrolled(b, apply, carry, xs, length, reverse, outs[num_carry:])
-    index_aval = ShapedArray((), np.dtype(np.int32 if length < 2**31 else np.int64))
-    index = lambda r, i: r.constant(np.asarray(i, index_aval.dtype), index_aval)
+    index_aval = ShapedArray(
+        (), np.dtype(np.int32 if is_dim(length) or length < 2**31 else np.int64)
+    )
+
+    def index(r, i):
+        return r.size(i) if is_dim(i) else r.constant(np.asarray(i, index_aval.dtype), index_aval)
 
     def at(r, i):
         """The place in the arrays of the step number `i`."""
@@ -103,7 +108,8 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
             carry, buffers = one(r, this, carry, buffers)
         return [r.op("stablehlo.add", (i, index(r, unroll)), index_aval), *carry, *buffers]
 
-    whole = length - length % unroll
+    rest = 0 if is_dim(length) else length % unroll
+    whole = length - rest
     state = [
         index(b, 0),
         *carry,
@@ -112,8 +118,8 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
     proceed = lambda r, i, *_: r.compare(i, index(r, whole), "LT", "SIGNED")
     _, *state = while_op(b, state, proceed, step, effects)
     carry, buffers = split_list(state, num_carry)
-    for i in range(whole, length):
-        carry, buffers = one(b, index(b, i), carry, buffers)
+    for i in range(rest):
+        carry, buffers = one(b, index(b, whole + i), carry, buffers)
     return [*carry, *buffers]
 
 

@@ -44,6 +44,25 @@ _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
             for name in ("InconclusiveDimensionOperation", "JaxprTypeError")
         },
     },
+    "minijax.interpreters.pxla": {
+        **{
+            name: (
+                "minijax.jax.op_shardings",
+                f"minijax.interpreters.pxla.{name} is deprecated as of JAX v0.8.2.",
+            )
+            for name in (
+                "are_hlo_shardings_equal",
+                "is_hlo_sharding_replicated",
+                "op_sharding_to_indices",
+            )
+        },
+        "thread_resources": (
+            "minijax.jax.internals",
+            "minijax.interpreters.pxla.thread_resources is deprecated as of JAX v0.8.2. Please "
+            "switch to using `with minijax.set_mesh(mesh)` instead of `with mesh:` and then use "
+            "`minijax.sharding.get_abstract_mesh()` to get the current mesh.",
+        ),
+    },
     "minijax.scipy.special": {
         name: (
             "minijax.scipy.special.legendre",

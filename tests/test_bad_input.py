@@ -116,6 +116,8 @@ table({
     "sin of None": (["NoneType", "position 0", "asarray"], lambda m: m.numpy.sin(None)),
     "array of strings": (["'a'", "numeric"], lambda m: m.numpy.array(["a", "b"])),
     "array of objects": (["object", "numeric"], lambda m: m.numpy.array([object()])),
+    "long double": (["float128", "numeric"], lambda m: m.numpy.sin(np.longdouble(2))),
+    "long doubles": (["float128", "numeric"], lambda m: m.device_put(np.ones(2, np.longdouble))),
     "bad dtype": (["no_such_dtype", "jnp.float32"], lambda m: m.numpy.zeros(3, "no_such_dtype")),
     "negative size": (["(-1,)", "shape", "nonnegative"], lambda m: m.numpy.zeros(-1)),
     "lax sin of integers": (["int32"], lambda m: m.lax.sin(np.arange(3, dtype=np.int32))),

@@ -141,6 +141,10 @@ DEPRECATED = [
         "no_effects", "valid_jaxtype", "unsafe_am_i_under_a_jit_DO_NOT_USE",
         "InconclusiveDimensionOperation", "JaxprTypeError", "concrete_or_error",
     )],
+    *[f"interpreters.pxla.{name}" for name in (
+        "are_hlo_shardings_equal", "is_hlo_sharding_replicated", "op_sharding_to_indices",
+        "thread_resources",
+    )],
     "scipy.special.lpmn",
     "scipy.special.lpmn_values",
 ]  # fmt: skip

@@ -474,6 +474,9 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
 canonicalizers: dict[type, Callable[[Any], Any]] = {}
 
 
+_scalar_types: set[type] = set()  # NumPy's, of which values were seen to be valid
+
+
 def as_array(x: Any) -> ArrayImpl:
     """Any value that a primitive may take, as a concrete array."""
     kind = type(x)
@@ -483,8 +486,11 @@ def as_array(x: Any) -> ArrayImpl:
         return scalar_array(x)
     if kind is np.ndarray:
         return _host_array(x)
+    if kind in _scalar_types:
+        return scalar_array(x)
     if isinstance(x, np.generic) and kind is not np.void:
         get_aval(x)
+        _scalar_types.add(kind)
         return scalar_array(x)
     if isinstance(x, (np.ndarray, np.generic)):
         if isinstance(x, np.ma.MaskedArray):

@@ -342,7 +342,8 @@ max_dim, min_dim = dim_max, dim_min
 
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
-    if dtype.kind in "OSUMm" or (dtype.kind == "V" and not dtypes.is_supported(dtype)):
+    wide = dtype.char in "gG"  # longdouble, which no device has
+    if wide or dtype.kind in "OSUMm" or (dtype.kind == "V" and not dtypes.is_supported(dtype)):
         raise _invalid(
             f"A NumPy array of dtype {dtype} is not a valid JAX type: "
             "convert it to a boolean or numeric dtype.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.deprecated import moved
 from minijax.runtime import executables
 
 __all__ = ["create_compile_options"]
@@ -35,3 +36,7 @@ def create_compile_options(
     build.allow_spmd_sharding_propagation_to_parameters = list(allow_prop_to_inputs)
     build.allow_spmd_sharding_propagation_to_output = list(allow_prop_to_outputs)
     return options
+
+
+def __getattr__(name: str) -> Any:
+    return moved(__name__, name)

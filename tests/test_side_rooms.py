@@ -198,3 +198,32 @@ def test_legendre(degree):
         )
 
     assert_same(found(minijax), found(jax), rtol=3e-5, atol=1e-4)
+
+
+LAYOUTS = {
+    "reduced": lambda m, w, one, x: w(x * 2, one(1, 0)).sum(0),
+    "gradient": lambda m, w, one, x: m.grad(lambda x: (w(x, one(1, 0)) ** 2).sum())(x),
+    "tangent": lambda m, w, one, x: m.jvp(lambda x: w(x, one(1, 0)), (x,), (x,)),
+    "mapped": lambda m, w, one, x: m.vmap(lambda x: w(x, one(0)), in_axes=1)(x),
+    "a tree": lambda m, w, one, x: w({"a": x, "b": (x[0],)}, {"a": one(1, 0), "b": one(0)}),
+    "a number": lambda m, w, one, x: w(x[0, 1], one()),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layout_constraint(name):
+    def result(library):
+        room = importlib.import_module(f"{library.__name__}.experimental.layout")
+        given = room.with_layout_constraint, lambda *order: room.Layout(order)
+        return library.jit(lambda x: LAYOUTS[name](library, *given, x))(X)
+
+    assert_same(result(minijax), result(jax))
+
+
+@pytest.mark.parametrize("order", [(0,), (0, 0), None])
+def test_layout_constraint_refuses(order):
+    for library in (minijax, jax):
+        room = importlib.import_module(f"{library.__name__}.experimental.layout")
+        layout = None if order is None else room.Layout(order)
+        with pytest.raises(ValueError, match=r"layout"):
+            library.jit(lambda x: room.with_layout_constraint(x, layout))(X)

@@ -108,7 +108,11 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
                 out.signature = signature
                 return out
             return tree.unflatten(map(ArrayImpl, results, signature))
-        return general.met(context, (x,), {})
+        try:
+            return general.met(context, (x,), {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return wrapper
 
@@ -141,7 +145,11 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
                 out.signature = signature
                 return out
             return tree.unflatten(map(ArrayImpl, results, signature))
-        return general.met(context, (x, y), {})
+        try:
+            return general.met(context, (x, y), {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return wrapper
 
@@ -152,11 +160,8 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
 
     def wrapper(x=_ABSENT, /, *others, **named):
         context = local.context
-        if x is _ABSENT:
-            traced = context.trace is not eval_trace
-            return fun(**named) if traced else general.met(context, (), named)
         if context.trace is not eval_trace:
-            return fun(x, *others, **named)
+            return fun(**named) if x is _ABSENT else fun(x, *others, **named)
         try:
             values = named.values()
             if type(x) is ArrayImpl and not others:
@@ -195,7 +200,11 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                 out.signature = signature
                 return out
             return tree.unflatten(map(ArrayImpl, results, signature))
-        return general.met(context, (x, *others), named)
+        try:
+            return general.met(context, () if x is _ABSENT else (x, *others), named)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return wrapper
 
@@ -243,13 +252,6 @@ class _Calls:
         """A call outside of any trace that `plain` does not have."""
         if context.settings.disable_jit:
             return self.fun(*args, **kwargs)
-        try:
-            return self._run(context, args, kwargs)
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    def _run(self, context: Any, args: tuple, kwargs: dict) -> Any:
         arrays: list[ArrayImpl] = []
         key: list[Any] = [context.key]
         try:

@@ -340,10 +340,16 @@ pytype_aval_mappings = aval_makers  # upstream's name of it
 max_dim, min_dim = dim_max, dim_min
 
 
+_LONG = frozenset((np.longdouble, np.clongdouble))  # which no device has
+
+
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
-    wide = dtype.char in "gG"  # longdouble, which no device has
-    if wide or dtype.kind in "OSUMm" or (dtype.kind == "V" and not dtypes.is_supported(dtype)):
+    if (
+        dtype.type in _LONG
+        or dtype.kind in "OSUMm"
+        or (dtype.kind == "V" and not dtypes.is_supported(dtype))
+    ):
         raise _invalid(
             f"A NumPy array of dtype {dtype} is not a valid JAX type: "
             "convert it to a boolean or numeric dtype.",

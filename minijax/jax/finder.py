@@ -126,9 +126,8 @@ class Finder:
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname == "jax":
             return ModuleSpec("jax", Loader, origin=minijax.__file__, is_package=True)
-        if (
-            fullname.removeprefix("mini") in names.EMPTY
-        ):  # `from jax.X import Y` asks for minijax.X.Y
+        # `from jax.X import Y` asks for minijax.X.Y, by the name of the module object.
+        if fullname.removeprefix("mini") in names.EMPTY:
             fullname = fullname.removeprefix("mini")
         elif not fullname.startswith("jax."):
             return None

@@ -23,8 +23,9 @@ __all__ = [
     "check_and_canonicalize_user_dtype", "coerce_to_array", "const", "convert",
     "default_complex_dtype", "default_float_dtype", "default_int_dtype", "default_uint_dtype",
     "ensure_arraylike", "is_concrete", "is_weakly_typed",
-    "promote_args", "promote_args_inexact", "promote_dtypes",
-    "promote_dtypes_complex", "promote_dtypes_inexact", "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast", "short_dtype_name",
+    "promote_args", "promote_args_inexact", "promote_dtypes", "promote_dtypes_complex",
+    "promote_dtypes_inexact", "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast",
+    "short_dtype_name",
     "thread_resources", "weak_types",
 ]  # fmt: skip
 

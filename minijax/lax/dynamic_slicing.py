@@ -31,7 +31,7 @@ from minijax.lax.index_numbers import (
 )
 from minijax.lax.indexing import gather_p, scatter_p
 from minijax.lax.joining import stack_p
-from minijax.lax.rules import same_dtypes
+from minijax.lax.rules import linear_in, same_dtypes
 from minijax.lax.shapes import (
     canonical_axis,
     canonical_shape,
@@ -97,13 +97,7 @@ def _(x, *starts, slice_sizes):
     return resized(x, slice_sizes)
 
 
-@dynamic_slice_p.jvp
-def _(primals, tangents, *, slice_sizes):
-    x, *starts = primals
-    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
-    if type(tangents[0]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
+linear_in(dynamic_slice_p, 0)
 
 
 @dynamic_slice_p.transpose

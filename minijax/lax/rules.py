@@ -27,8 +27,8 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 __all__ = [
     "BITS", "FLOAT", "INEXACT", "INTEGER", "NUMBER", "ORDERED", "REAL", "add_any_broadcast",
     "broadcasting_batch", "broadcasting_lower", "check_dtype", "collapse_like", "defjvp",
-    "elementwise", "expand_to", "linear", "merged", "nary_shape", "ndim_of", "same_dtypes",
-    "scalar_like", "shape_of", "widened",
+    "elementwise", "expand_to", "linear", "linear_in", "merged", "nary_shape", "ndim_of",
+    "same_dtypes", "scalar_like", "shape_of", "widened",
 ]  # fmt: skip
 
 # Groups of dtypes that operations accept, by the scalar categories of `dtypes.issubdtype`.
@@ -313,16 +313,26 @@ def collapse_like(ct: Any, aval: ShapedArray) -> Any:
     )
 
 
-def linear(p: Primitive, transpose: Callable) -> None:
-    """Rules of a primitive that is linear in its only operand: it is its own derivative."""
+def linear_in(p: Primitive, *places: int) -> None:
+    """The derivative of a primitive that is linear in each of the operands at these places, and not
+    differentiable by the others: it is applied to each tangent, and the results are added.
+    """
 
     @p.jvp
     def _(primals, tangents, **params):
-        (x,), (t,) = primals, tangents
-        out = p.bind(x, **params)
-        if type(t) is Zero:
-            return out, zero_tangent(get_aval(out))
-        return out, p.bind(t, **params)
+        out = p.bind(*primals, **params)
+        total = None
+        for place in places:
+            if type(tangents[place]) is not Zero:
+                given = list(primals)
+                given[place] = tangents[place]
+                total = add_tangents(total, p.bind(*given, **params))
+        return out, zero_tangent(get_aval(out)) if total is None else total
+
+
+def linear(p: Primitive, transpose: Callable) -> None:
+    """Rules of a primitive that is linear in its only operand: it is its own derivative."""
+    linear_in(p, 0)
 
     @p.transpose
     def _(ct, x, **params):

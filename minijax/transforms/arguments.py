@@ -19,7 +19,8 @@ from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
     "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
-    "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after", "path_of", "signature_of",
+    "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after",
+    "path_of", "signature_of",
 ]  # fmt: skip
 
 

@@ -44,25 +44,14 @@ def compare_quick(ours, theirs, turns=60, block=3e-4):
 
     For calls of microseconds: a block is short beside the spells in which a machine is slow.
     """
-    times = ([], [])
-    turn = []
-    for function, found in zip((ours, theirs), times, strict=True):
-        once = best_of(function, 0)
-        turn.append((function, found, max(1, int(block / once))))
+    calls = [max(1, int(block / best_of(function, 0))) for function in (ours, theirs)]
     enabled = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(turns):
-            turn.reverse()
-            for function, found, calls in turn:
-                start = time.perf_counter()
-                for _ in range(calls):
-                    function()
-                found.append((time.perf_counter() - start) / calls)
+        return tuple(map(min, _in_turn((ours, theirs), calls, turns)))
     finally:
         if enabled:
             gc.enable()
-    return min(times[0]), min(times[1])
 
 
 def compare_typical(ours, theirs, blocks=250, calls=10):
@@ -71,18 +60,23 @@ def compare_typical(ours, theirs, blocks=250, calls=10):
     For what many threads do together: how they wake makes calls fast or slow by turns, so that the
     best of them says little.
     """
-    times = ([], [])
     for function in (ours, theirs):
         function()
-    turn = list(zip((ours, theirs), times, strict=True))
-    for _ in range(blocks):
+    return tuple(map(statistics.median, _in_turn((ours, theirs), (calls, calls), blocks)))
+
+
+def _in_turn(functions, calls, turns):
+    """The times of one call of each function, in blocks of so many calls, now one, now the other."""
+    times = tuple([] for _ in functions)
+    turn = list(zip(functions, calls, times, strict=True))
+    for _ in range(turns):
         turn.reverse()
-        for function, found in turn:
+        for function, count, found in turn:
             start = time.perf_counter()
-            for _ in range(calls):
+            for _ in range(count):
                 function()
-            found.append((time.perf_counter() - start) / calls)
-    return statistics.median(times[0]), statistics.median(times[1])
+            found.append((time.perf_counter() - start) / count)
+    return times
 
 
 def geometric_mean(ratios):

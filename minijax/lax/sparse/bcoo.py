@@ -26,6 +26,7 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_or
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import broadcast_in_dim, expand_dims, reshape, transpose
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sparse.bcoo_axes import (
@@ -78,13 +79,7 @@ def _(data, indices, *, spinfo):
     return add_at(values, places, dims[n_batch : n_batch + n_sparse], dims, spinfo.shape)
 
 
-@bcoo_todense_p.jvp
-def _(primals, tangents, *, spinfo):
-    data, indices = primals
-    out = bcoo_todense_p.bind(data, indices, spinfo=spinfo)
-    if type(tangents[0]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, bcoo_todense_p.bind(tangents[0], indices, spinfo=spinfo)
+linear_in(bcoo_todense_p, 0)
 
 
 @bcoo_todense_p.transpose
@@ -137,13 +132,7 @@ def _of_first(indices: Any, arr: Any, *, assume_unique: bool) -> Any:
 bcoo_extract_p.lower(lower_by(_of_first))
 
 
-@bcoo_extract_p.jvp
-def _(primals, tangents, *, assume_unique):
-    indices, arr = primals
-    out = bcoo_extract_p.bind(indices, arr, assume_unique=assume_unique)
-    if type(tangents[1]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, bcoo_extract_p.bind(indices, tangents[1], assume_unique=assume_unique)
+linear_in(bcoo_extract_p, 1)
 
 
 @bcoo_extract_p.transpose

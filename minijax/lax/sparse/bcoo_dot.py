@@ -25,6 +25,7 @@ from minijax.lax.filling import broadcasted_iota, full
 from minijax.lax.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter_add
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_max
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sparse.bcoo import bcoo_extract_p
@@ -157,18 +158,7 @@ def _(data, indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spin
     return convert_element_type(out, dtype)
 
 
-@bcoo_dot_general_p.jvp
-def _(primals, tangents, **params):
-    data, indices, rhs = primals
-    out = bcoo_dot_general_p.bind(data, indices, rhs, **params)
-    terms = []
-    if type(tangents[0]) is not Zero:
-        terms.append(bcoo_dot_general_p.bind(tangents[0], indices, rhs, **params))
-    if type(tangents[2]) is not Zero:
-        terms.append(bcoo_dot_general_p.bind(data, indices, tangents[2], **params))
-    if not terms:
-        return out, zero_tangent(get_aval(out))
-    return out, terms[0] if len(terms) == 1 else add_tangents(*terms)
+linear_in(bcoo_dot_general_p, 0, 2)
 
 
 @bcoo_dot_general_p.transpose
@@ -302,18 +292,7 @@ def _sampled(lhs, rhs, indices, *, dimension_numbers):
 bcoo_dot_general_sampled_p.lower(lower_by(_sampled))
 
 
-@bcoo_dot_general_sampled_p.jvp
-def _(primals, tangents, **params):
-    lhs, rhs, indices = primals
-    out = bcoo_dot_general_sampled_p.bind(lhs, rhs, indices, **params)
-    terms = []
-    if type(tangents[0]) is not Zero:
-        terms.append(bcoo_dot_general_sampled_p.bind(tangents[0], rhs, indices, **params))
-    if type(tangents[1]) is not Zero:
-        terms.append(bcoo_dot_general_sampled_p.bind(lhs, tangents[1], indices, **params))
-    if not terms:
-        return out, zero_tangent(get_aval(out))
-    return out, terms[0] if len(terms) == 1 else add_tangents(*terms)
+linear_in(bcoo_dot_general_sampled_p, 0, 1)
 
 
 @bcoo_dot_general_sampled_p.transpose

@@ -18,6 +18,7 @@ from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.convert import convert_element_type
 from minijax.lax.joining import concatenate
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import expand_dims, squeeze
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sparse.bcoo import (
@@ -181,13 +182,7 @@ def _(data, indices, indptr, *, spinfo):
     return bcoo_todense_p.bind(data, bcsr_to_bcoo(indices, indptr), spinfo=spinfo)
 
 
-@bcsr_todense_p.jvp
-def _(primals, tangents, *, spinfo):
-    data, *places = primals
-    out = bcsr_todense_p.bind(data, *places, spinfo=spinfo)
-    if type(tangents[0]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, bcsr_todense_p.bind(tangents[0], *places, spinfo=spinfo)
+linear_in(bcsr_todense_p, 0)
 
 
 @bcsr_todense_p.transpose
@@ -218,13 +213,7 @@ def _(indices, indptr, mat):
     return bcoo_extract_p.bind(bcsr_to_bcoo(indices, indptr), mat, assume_unique=True)
 
 
-@bcsr_extract_p.jvp
-def _(primals, tangents):
-    indices, indptr, mat = primals
-    out = bcsr_extract_p.bind(indices, indptr, mat)
-    if type(tangents[2]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, bcsr_extract_p.bind(indices, indptr, tangents[2])
+linear_in(bcsr_extract_p, 2)
 
 
 @bcsr_extract_p.transpose

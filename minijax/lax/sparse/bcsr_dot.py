@@ -6,17 +6,14 @@ transposes, are those of BCOO, with the rows counted from where they start.
 
 from __future__ import annotations
 
-from typing import Any
-
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.lax.dot import dot_general_p
+from minijax.lax.rules import linear_in
 from minijax.lax.sparse.bcoo_dot import bcoo_dot_general_p
 from minijax.lax.sparse.bcsr import bcsr_to_bcoo, check_bcsr
 from minijax.lowering.module import lower_by
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import add_tangents
-from minijax.transforms.tangents import Zero, zero_tangent
 
 __all__ = ["bcsr_dot_general_p"]
 
@@ -49,18 +46,7 @@ def _(data, indices, indptr, rhs, **params):
     return bcoo_dot_general_p.bind(data, bcsr_to_bcoo(indices, indptr), rhs, **params)
 
 
-@bcsr_dot_general_p.jvp
-def _(primals, tangents, **params):
-    data, indices, indptr, rhs = primals
-    t_data, _, _, t_rhs = tangents
-    out = bcsr_dot_general_p.bind(*primals, **params)
-    total: Any = zero_tangent(get_aval(out))
-    if type(t_data) is not Zero:
-        total = bcsr_dot_general_p.bind(t_data, indices, indptr, rhs, **params)
-    if type(t_rhs) is not Zero:
-        part = bcsr_dot_general_p.bind(data, indices, indptr, t_rhs, **params)
-        total = add_tangents(total, part)
-    return out, total
+linear_in(bcsr_dot_general_p, 0, 3)
 
 
 @bcsr_dot_general_p.transpose

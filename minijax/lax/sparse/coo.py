@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.convert import convert_element_type
+from minijax.lax.rules import linear_in
 from minijax.lax.sparse.places import (
     add_at,
     bilinear,
@@ -85,14 +86,7 @@ def _(data, row, column, *, spinfo):
     return add_at(spinfo.shape, (row, column), data)
 
 
-@coo_todense_p.jvp
-def _(primals, tangents, **params):
-    _, *places = primals
-    out = coo_todense_p.bind(*primals, **params)
-    t = tangents[0]
-    if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, coo_todense_p.bind(t, *places, **params)
+linear_in(coo_todense_p, 0)
 
 
 @coo_todense_p.transpose

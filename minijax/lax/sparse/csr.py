@@ -13,6 +13,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import select_n
 from minijax.lax.convert import convert_element_type
 from minijax.lax.filling import full
+from minijax.lax.rules import linear_in
 from minijax.lax.sparse.coo import check_product, no_batch
 from minijax.lax.sparse.places import (
     add_at,
@@ -87,14 +88,7 @@ def _(data, indices, indptr, *, shape):
     return add_at(shape, (csr_rows(indices, indptr), indices), data)
 
 
-@csr_todense_p.jvp
-def _(primals, tangents, **params):
-    _, *places = primals
-    out = csr_todense_p.bind(*primals, **params)
-    t = tangents[0]
-    if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, csr_todense_p.bind(t, *places, **params)
+linear_in(csr_todense_p, 0)
 
 
 @csr_todense_p.transpose

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import add, div, mul, sub
 from minijax.lax.compare import lt, ne, select_n
@@ -29,9 +28,9 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_sum
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import broadcast_in_dim, reshape
-from minijax.transforms.primitives import add_tangents
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import is_undefined
 
 __all__ = [
     "add_at", "bilinear", "extract", "nonzero_places", "pointers", "product", "row_numbers",
@@ -165,17 +164,7 @@ def bilinear(p: Primitive, of_data: Any) -> None:
     `of_data(ct, *places, other, **params)` gives the cotangent of `data`.
     """
 
-    @p.jvp
-    def _(primals, tangents, **params):
-        data, *places, other = primals
-        t_data, *_, t_other = tangents
-        out = p.bind(*primals, **params)
-        total = zero_tangent(get_aval(out))
-        if type(t_data) is not Zero:
-            total = p.bind(t_data, *places, other, **params)
-        if type(t_other) is not Zero:
-            total = add_tangents(total, p.bind(data, *places, t_other, **params))
-        return out, total
+    linear_in(p, 0, 3)
 
     @p.transpose
     def _(ct, data, *others, transpose, **params):

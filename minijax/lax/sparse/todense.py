@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.lax.rules import linear_in
 from minijax.lowering.module import lower_by
 from minijax.transforms.grad import linear_transpose
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import is_undefined
 from minijax.transforms.vmap import vmap
 
 __all__ = ["todense_p"]
@@ -36,13 +37,7 @@ def _(*bufs, tree):
 todense_p.lower(lower_by(_dense))
 
 
-@todense_p.jvp
-def _(primals, tangents, *, tree):
-    out = todense_p.bind(*primals, tree=tree)
-    t, *_ = tangents
-    if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, todense_p.bind(t, *primals[1:], tree=tree)
+linear_in(todense_p, 0)
 
 
 @todense_p.transpose

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.splits import as_operand
 from minijax.core.sums import first_reduced
-from minijax.core.trace import eval_trace
 from minijax.lax.arithmetic import conj_p, mul_p
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.rules import linear, scalar_like
@@ -126,6 +125,8 @@ def _(b, x, *, fft_type, fft_lengths):
     return b.op("stablehlo.fft", (x,), b.out, attributes)
 
 
+@library(static=("fft_type", "fft_lengths"))
+@partial(jit, static_argnums=(1, 2))
 def fft(x: Array, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform of `x` over its last axes, of the sizes `fft_lengths`.
 
@@ -137,12 +138,6 @@ def fft(x: Array, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     transform, sizes that do not fit, more than three axes, or complex input of `RFFT`.
     StableHLO: `fft`.
     """
-    if local.context.trace is eval_trace:
-        return _eager(x, fft_type, fft_lengths)
-    return _traced(x, fft_type, fft_lengths)
-
-
-def _fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
     kind = _fft_type(fft_type)
     lengths = tuple(fft_lengths)
     dtype = get_aval(x).dtype
@@ -172,8 +167,3 @@ def _fft_type(kind: Any) -> FftType:
     if isinstance(kind, str):
         raise ValueError(f"Unknown FFT type '{kind}': give FFT, IFFT, RFFT or IRFFT.")
     raise TypeError(f"Unknown FFT type value '{kind}': give a lax.FftType, or its name.")
-
-
-_fft.__name__ = _fft.__qualname__ = "fft"
-_traced = jit(_fft, static_argnums=(1, 2))
-_eager = library(_fft, static=("fft_type", "fft_lengths"))

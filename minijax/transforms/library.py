@@ -31,6 +31,7 @@ _PLAIN = frozenset((ArrayImpl, np.ndarray, *_NUMBERS))  # what is one operand, n
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 _LEAF = tree_util.tree_structure(0)
+_PAIR = tree_util.tree_structure((0, 0))
 _new = object.__new__
 _registered: list[dict] = []
 
@@ -93,7 +94,7 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
         try:
             if type(x) is not ArrayImpl:
                 x = _operand(x, context)
-            execute, handlers, signature, tree = plain[context.key][x.signature]
+            execute, handlers, signature, many = plain[context.key][x.signature]
         except _UNMET:
             pass
         else:
@@ -102,12 +103,12 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
             except Exception as error:
                 check_executed((x,), error)
                 raise
-            if tree is None:
-                out = _new(ArrayImpl)
-                (out._buffer,) = results
-                out.signature = signature
-                return out
-            return tree.unflatten(map(ArrayImpl, results, signature))
+            if many is not None:
+                return many(results)
+            out = _new(ArrayImpl)
+            (out._buffer,) = results
+            out.signature = signature
+            return out
         try:
             return general.met(context, (x,), {})
         except Exception as error:
@@ -130,7 +131,7 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
                 x = _operand(x, context)
             if type(y) is not ArrayImpl:
                 y = _operand(y, context)
-            execute, handlers, signature, tree = plain[context.key][(x.signature, y.signature)]
+            execute, handlers, signature, many = plain[context.key][(x.signature, y.signature)]
         except _UNMET:
             pass
         else:
@@ -139,12 +140,12 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
             except Exception as error:
                 check_executed((x, y), error)
                 raise
-            if tree is None:
-                out = _new(ArrayImpl)
-                (out._buffer,) = results
-                out.signature = signature
-                return out
-            return tree.unflatten(map(ArrayImpl, results, signature))
+            if many is not None:
+                return many(results)
+            out = _new(ArrayImpl)
+            (out._buffer,) = results
+            out.signature = signature
+            return out
         try:
             return general.met(context, (x, y), {})
         except Exception as error:
@@ -156,18 +157,17 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
 
 def _of_any(fun: Callable, general: _Calls) -> Callable:
     """The wrapper of any other function."""
-    plain, statics = general.plain, general.static_places
+    plain, statics, alone = general.plain, general.static_places, general.alone
 
     def wrapper(x=_ABSENT, /, *others, **named):
         context = local.context
         if context.trace is not eval_trace:
             return fun(**named) if x is _ABSENT else fun(x, *others, **named)
         try:
-            values = named.values()
-            if type(x) is ArrayImpl and not others:
+            if type(x) is ArrayImpl and (alone or not others):
                 key, operands = x.signature, [x._buffer]
-                if named:
-                    key = (key, *named, *values, *map(type, values))
+                if others:
+                    key = (key, others, *map(type, others))
             else:
                 key, operands = [], []
                 for place, a in enumerate((x, *others)):
@@ -184,8 +184,15 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                         a = _operand(a, context)
                     key.append(a.signature)
                     operands.append(a._buffer)
-                key = (*key, *named, *values, *map(type, values)) if named else tuple(key)
-            execute, handlers, signature, tree = plain[context.key][key]
+                key = tuple(key)
+            if named:
+                if len(named) == 1:
+                    ((name, value),) = named.items()
+                    key = (key, name, value, type(value))
+                else:
+                    values = named.values()
+                    key = (key, *named, *values, *map(type, values))
+            execute, handlers, signature, many = plain[context.key][key]
         except _UNMET:
             pass
         else:
@@ -194,12 +201,12 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
             except Exception as error:
                 check_executed((x, *others), error)
                 raise
-            if tree is None:
-                out = _new(ArrayImpl)
-                (out._buffer,) = results
-                out.signature = signature
-                return out
-            return tree.unflatten(map(ArrayImpl, results, signature))
+            if many is not None:
+                return many(results)
+            out = _new(ArrayImpl)
+            (out._buffer,) = results
+            out.signature = signature
+            return out
         try:
             return general.met(context, () if x is _ABSENT else (x, *others), named)
         except Exception as error:
@@ -229,10 +236,11 @@ class _Calls:
     """The programs of one function, by their arguments.
 
     `plain` has those that the least work finds, by the context's key and then by the signatures: of
-    calls with arrays, and static keywords.
+    calls with arrays, and static keywords. `alone` says that only the first positional argument can be
+    an array.
     """
 
-    __slots__ = ("fun", "plain", "programs", "static_names", "static_places")
+    __slots__ = ("alone", "fun", "plain", "programs", "static_names", "static_places")
 
     def __init__(self, fun: Callable, static: Sequence[str]):
         code = inspect.unwrap(fun).__code__
@@ -244,6 +252,8 @@ class _Calls:
         self.static_names = frozenset(static)
         positional = names[: code.co_argcount]
         self.static_places = frozenset(i for i, name in enumerate(positional) if name in static)
+        varies = bool(code.co_flags & inspect.CO_VARARGS)
+        self.alone = not varies and self.static_places == frozenset(range(1, len(positional)))
         self.programs: dict[tuple, tuple] = {}
         self.plain: dict[Any, dict] = {}
         _registered.extend((self.programs, self.plain))
@@ -293,8 +303,8 @@ class _Calls:
         key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
             signatures = program.out_signatures
-            signature = signatures[0] if out_tree is None else signatures
-            found = program.execute, program.handlers, signature, out_tree
+            many = None if out_tree is None else _made(out_tree, signatures)
+            found = program.execute, program.handlers, signatures[0] if signatures else None, many
             self.plain.setdefault(context.key, {})[key] = found
         return entry
 
@@ -305,8 +315,19 @@ class _Calls:
             return None
         if any(x is not None and name not in self.static_names for name, x in kwargs.items()):
             return None
-        if len(args) == len(arrays) == 1 and not kwargs and type(args[0]) is ArrayImpl:
-            return arrays[0].signature
+        key = self._plain_positions(args, arrays)
+        if key is None or not kwargs:
+            return key
+        return (key, *kwargs, *kwargs.values(), *kinds)
+
+    def _plain_positions(self, args, arrays) -> Any:
+        """That of the positional arguments."""
+        if args and type(args[0]) is ArrayImpl and (self.alone or len(args) == 1):
+            others = args[1:]
+            kinds = [type(x) for x in others]
+            if not _SIGNED.isdisjoint(kinds):
+                return None
+            return (arrays[0].signature, others, *kinds) if others else arrays[0].signature
         key: list[Any] = []
         rest = iter(arrays)
         for place, x in enumerate(args):
@@ -321,7 +342,22 @@ class _Calls:
                 key += (tree, *[next(rest).signature for _ in leaves])
             else:
                 return None
-        return (*key, *kwargs, *kwargs.values(), *kinds)
+        return tuple(key)
+
+
+def _made(tree: Any, signatures: tuple) -> Callable:
+    """What makes the results of a call, a pytree, of the buffers of its program."""
+    if tree != _PAIR:
+        return lambda results: tree.unflatten(map(ArrayImpl, results, signatures))
+    one, other = signatures
+
+    def pair(results):
+        a, b = _new(ArrayImpl), _new(ArrayImpl)
+        a._buffer, b._buffer = results
+        a.signature, b.signature = one, other
+        return a, b
+
+    return pair
 
 
 def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:

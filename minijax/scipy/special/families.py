@@ -285,20 +285,21 @@ def sph_harm_y(
         raise NotImplementedError(
             "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported: leave it out."
         )
-    if np.ndim(theta) == 0 and np.ndim(phi) == 0:
-        raise TypeError("sph_harm_y takes vectors: len() of unsized object; give theta[None].")
+    if n_max is None:
+        n_max = int(np.max(np.asarray(n)))
+    return _sph_harm_y(n, m, theta, phi, operator.index(n_max))
+
+
+@library(static=("n_max",))
+def _sph_harm_y(n, m, theta, phi, n_max):
     n, m, theta, phi = (jnp.asarray(x) for x in (n, m, theta, phi))
+    if not any(x.ndim for x in (n, m, theta, phi)):
+        raise TypeError("sph_harm_y takes vectors: len() of unsized object; give theta[None].")
     for label, x in (("n", n), ("m", m)):
         if not dtypes.issubdtype(x.dtype, np.integer):
             raise TypeError(
                 f"sph_harm_y: {label} must have integer or boolean type, got dtype {x.dtype.name}."
             )
-    n_max = int(np.max(np.asarray(n))) if n_max is None else operator.index(n_max)
-    return _sph_harm_y(n, m, theta, phi, n_max)
-
-
-@library(static=("n_max",))
-def _sph_harm_y(n, m, theta, phi, n_max):
     theta, phi = promote_inexact("sph_harm_y", theta, phi)
     if theta.dtype not in (np.float32, np.float64):
         raise TypeError(f"sph_harm_y takes float32 and float64; got dtype {theta.dtype.name}.")

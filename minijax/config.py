@@ -127,15 +127,16 @@ _keys: dict[tuple, _Key] = {}
 
 class Context:
     """What holds in one thread: its settings, its current trace, named axes and mesh, name stack,
-    and `varying`: the manual mesh axes for which the types of values say whether they vary.
+    `varying`: the manual mesh axes for which the types of values say whether they vary, and `marks`:
+    the scope that programs begin in, "" or one with attributes for the compiled program.
 
     The layers above own the meaning of `trace`, `axes` and `mesh`; they stand here so that one
     thread-local read gives everything a hot path needs.
     """
 
     __slots__ = (
-        "__weakref__", "axes", "key", "mesh", "numbers_key", "overrides", "scope", "settings",
-        "source", "trace", "varying",
+        "__weakref__", "axes", "key", "marks", "mesh", "numbers_key", "overrides", "scope",
+        "settings", "source", "trace", "varying",
     )  # fmt: skip
 
     def __init__(self):
@@ -145,6 +146,7 @@ class Context:
         self.mesh: Any = None
         self.varying: frozenset = frozenset()
         self.scope: str = ""
+        self.marks: str = ""
         self.source: Any = None
         self.refresh()
 
@@ -158,7 +160,9 @@ class Context:
 
     def refresh_key(self) -> None:
         settings = self.settings
-        parts = (*[getattr(settings, name) for name in _TRACED], self.axes, self.mesh, self.varying)
+        marks = tuple(self.marks.marks.items()) if self.marks else ()
+        traced = [getattr(settings, name) for name in _TRACED]
+        parts = (*traced, self.axes, self.mesh, self.varying, marks)
         self.key = _keys.get(parts) or _keys.setdefault(parts, _Key(parts))
         # Numbers that are on a device already are not to be found where their transfer is guarded.
         guard = settings.transfer_guard_host_to_device or settings.transfer_guard
@@ -167,7 +171,7 @@ class Context:
 
 def traced_differences(key: _Key, other: _Key) -> list[tuple[str, Any, Any]]:
     """In what two keys of a context differ: names, and the values of each."""
-    names = [*[f"jax_{name}" for name in _TRACED], "named axes", "mesh", "manual axes"]
+    names = [*[f"jax_{name}" for name in _TRACED], "named axes", "mesh", "manual axes", "marks"]
     pairs = zip(names, key.parts, other.parts, strict=True)
     return [(name, new, old) for name, new, old in pairs if new != old]
 

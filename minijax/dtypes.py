@@ -53,15 +53,51 @@ class prng_key(extended):
 class ExtendedDType:
     """A dtype whose elements are themselves arrays of a base dtype, such as a random key.
 
-    Abstract: a subclass gives the attributes below, equality and hash.
+    Abstract: a subclass gives the attributes below, equality and hash. Libraries define some of their
+    own, by rules: functions of the dtype that say what its elements are stored as
+    (`physical_element_aval`), which dtypes they are converted from and to (`convert_to(other, dtype)`,
+    `convert_from(dtype, other)`), and, if they have tangents, of which dtype (`tangent_dtype`) and
+    how these are added and what is zero (`add(dtype, x, y)`, `zero(dtype)`).
     """
 
     __slots__ = ()
 
     name: str  # as printed
     type: type  # its scalar category, `extended` or below
-    itemsize: int  # bytes of one element
+    kind = "K"  # NumPy has no such letter: it belongs to no category of numbers
+    has_tangents = False  # whether any that has tangents was met
     _rules: Any  # what the array rooms ask of it
+
+    @property
+    def physical_element_aval(self) -> Any:
+        """The type of what one element is stored as."""
+        return self._rules.physical_element_aval(self)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        stored = self.physical_element_aval
+        return stored.size * stored.dtype.itemsize
+
+    def rule(self, name: str) -> Any:
+        """One of the rules that a library gave it; None if it has none of that name."""
+        return getattr(getattr(self, "_rules", None), name, None)
+
+
+def stored_dtype(dtype: Any) -> Any:
+    """The dtype of what is in memory."""
+    return dtype.physical_element_aval.dtype if isinstance(dtype, ExtendedDType) else dtype
+
+
+def is_convertible(old: Any, new: Any) -> bool:
+    """Whether the rules of an extended dtype, which one of the two is, let values be converted."""
+    if isinstance(old, ExtendedDType) and old != new:
+        rule = old.rule("convert_from")
+        return rule is not None and bool(rule(old, new))
+    if isinstance(new, ExtendedDType) and old != new:
+        rule = new.rule("convert_to")
+        return rule is not None and bool(rule(old, new))
+    return True
 
 
 DType = np.dtype | ExtendedDType

@@ -26,6 +26,7 @@ import minijax
 import minijax.experimental
 import minijax.sharding
 from tests.explicit import EXPLICIT, Split, types
+from tests.hi_types import make, upstream_has_them
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
 W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -74,8 +75,25 @@ for _name in ("zeros_like", "ones_like", "empty_like"):
 PROGRAMS["full_like"] = lambda t: t.m.numpy.full_like(t.put("x"), 2, dtype="int32")
 PROGRAMS["full_like of rows"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(4))
 PROGRAMS["full_like of too many"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(8))
+PROGRAMS["zeros_like of what says where it lies"] = lambda t: t.m.numpy.zeros_like(
+    t.m.ShapeDtypeStruct((8, 8), np.float32, sharding=t.put("x").sharding)
+)
 PROGRAMS["zeros_like of a shape"] = lambda t: t.m.numpy.zeros_like(t.put("x"), shape=(4,))
 PROGRAMS["lax.full_like"] = lambda t: t.m.lax.full_like(t.put("x", "y"), 1)
+
+
+def _library_types(t):
+    """Values of a type that a library defined, split over devices and joined again."""
+    L = make(t.m.__name__)
+    over = L.QPspec(t.m.P("x"))
+    split = t.mapped(L.quantize, t.m.P("x"), over)
+    joined = t.mapped(lambda q, x: L.dequantize(q) + x, (over, t.m.P("x")), t.m.P("x"))
+    q = t.m.jit(split)(X + 1)
+    return q.qvalue, q.scale, t.m.jit(joined)(q, X)
+
+
+if upstream_has_them:
+    PROGRAMS["types of libraries"] = _library_types
 # Arguments that nothing reads have no say in where a program runs.
 _UNREAD = {
     "zeros": lambda t, a, b: t.jnp.zeros(3),

@@ -718,18 +718,3 @@ def test_single_needs(name):
 
 
 # -- flax's experimental types ---------------------------------------------------------------------
-
-
-def test_types_of_libraries():
-    from minijax.experimental import hijax
-
-    class Twice(hijax.HiPrimitive):
-        def to_lojax(self, x, *, by):
-            return x * by
-
-    twice = Twice("needs_twice")
-    out = minijax.jit(minijax.grad(lambda x: twice.bind(x, by=2.0)))(3.0)
-    assert float(out) == 2.0
-    hijax.register_hitype(Twice, lambda x: hijax.HiType())
-    with pytest.raises(TypeError):
-        minijax.jit(lambda x: x)(twice)

@@ -73,6 +73,17 @@ def test_pytest_plugin(tmp_path):
     run("-m", "pytest", "-p", "minijax.jax", "-p", "no:cacheprovider", ".", cwd=tmp_path)
 
 
+def test_flags_of_absl(tmp_path):
+    pytest.importorskip("absl")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import jax, absl.flags\njax.config.parse_flags_with_absl()\n"
+        "print(jax.config.jax_enable_x64, absl.flags.FLAGS.is_parsed())\n"
+    )
+    out = run("-m", "minijax.jax", str(script), "--jax_enable_x64=true", "--other", "-x")
+    assert out.split() == ["True", "True"]
+
+
 def test_notebook():
     pytest.importorskip("IPython")
     run(
@@ -278,7 +289,12 @@ def test_modules_that_are_only_there():
     out = installed(
         "from jax.experimental import pallas as pl\n"
         "from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel\n"
+        "from jax.experimental.pallas import mosaic_gpu, tpu as pltpu, triton\n"
+        "import jax.experimental.pallas.ops.gpu\n"
         "import jax\nassert jax.experimental.pallas is pl\n"
-        "try:\n    pl.BlockSpec\nexcept AttributeError as error:\n    print(error)\n"
+        "spec = pl.BlockSpec((8,), lambda i: (i,), memory_space=pltpu.VMEM)\n"
+        "try:\n    mosaic_gpu.kernel\nexcept AttributeError as error:\n    print(error)\n"
+        "try:\n    pl.delay\nexcept AttributeError as error:\n    print(error)\n"
     )
-    assert "no 'jax.experimental.pallas.BlockSpec'" in out
+    assert "no 'jax.experimental.pallas.mosaic_gpu.kernel'" in out
+    assert "no 'experimental.pallas.delay'" in out

@@ -23,6 +23,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import observable, ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
+from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
@@ -477,6 +478,9 @@ def run_primitive(
 
     A primitive with an `impl` rule is run by that, unless `use_impl` is false.
     """
+    if Primitive.high_seen and primitive._avals is None and not primitive.high:
+        if is_high_call(primitive, args, params):
+            return lower_call(primitive, args, params, trace)
     if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]

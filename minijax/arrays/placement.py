@@ -87,9 +87,9 @@ class Placement:
     def _by_name(self, hlo: Any, ndim: int) -> Any:
         """What the user would call a layout that XLA chose: as an argument that has it, if one."""
         for where, rank in dict.fromkeys(zip(self.args, self.ranks, strict=True)):
-            if isinstance(where, NamedSharding) and rank == ndim and where.spec:
-                if where._to_xla_hlo_sharding(ndim) == hlo:
-                    return where
+            known = where.spec if isinstance(where, NamedSharding) else hasattr(where, "named")
+            if known and rank == ndim and where._to_xla_hlo_sharding(ndim) == hlo:
+                return where
         return named_of_hlo(hlo, self.mesh, ndim) or self.default
 
 
@@ -201,8 +201,9 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
                 "minijax.device_put(x, device)."
             )
     for _, another in wants:
-        if isinstance(another, NamedSharding) and isinstance(another.mesh, meshes.Mesh):
-            return Placement(replicated(another.mesh), True, another.mesh)
+        named = getattr(another, "named", another)
+        if isinstance(named, NamedSharding) and isinstance(named.mesh, meshes.Mesh):
+            return Placement(replicated(named.mesh), True, named.mesh)
     return Placement(where, True, None)
 
 

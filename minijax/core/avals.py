@@ -38,9 +38,24 @@ class AbstractValue:
     """The base class of all avals."""
 
     __slots__ = ()
+    is_high = False  # whether it is a type that a library defined (`core.hitypes`)
+    has_qdd = False
 
     def strip_weak_type(self) -> AbstractValue:
         return self
+
+    # A type of the core's is made of itself, where one that a library defined is made of several.
+    def lo_ty(self) -> list[AbstractValue]:
+        return [self]
+
+    def lower_val(self, value: Any) -> list[Any]:
+        return [value]
+
+    def raise_val(self, value: Any) -> Any:
+        return value
+
+    def normalize(self) -> AbstractValue:
+        return self.strip_weak_type()
 
     def update(self, **changes) -> AbstractValue:
         raise NotImplementedError(f"{type(self).__name__} has nothing to update")
@@ -97,7 +112,7 @@ class ManualAxisType(_Axes):
 
 def is_ref(aval: Any) -> bool:
     """Whether it is the type of a reference (`core.refs`), and not of a value."""
-    return hasattr(aval, "inner_aval")
+    return getattr(aval, "inner_aval", None) is not None
 
 
 class ShapedArray(AbstractValue):
@@ -186,11 +201,15 @@ class ShapedArray(AbstractValue):
         """The type of a tangent to a value of this type: float0 where the dtype has none."""
         tangent = self.__dict__.get("tangent")
         if tangent is None:
-            tangent = self.__dict__["tangent"] = (
-                self
-                if dtypes.issubdtype(self.dtype, np.inexact)
-                else ShapedArray(self.shape, dtypes.float0)
-            )
+            rule = self.dtype.rule("tangent_dtype") if dtypes.is_extended(self.dtype) else None
+            if rule is not None:
+                dtypes.ExtendedDType.has_tangents = True
+                tangent = self.update(dtype=rule(self.dtype))
+            elif dtypes.issubdtype(self.dtype, np.inexact):
+                tangent = self
+            else:
+                tangent = ShapedArray(self.shape, dtypes.float0)
+            self.__dict__["tangent"] = tangent
         return tangent
 
     at_least_vspace = to_tangent_aval
@@ -285,10 +304,15 @@ def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> Shaped
 
 # From the type of a value to the function that gives its aval; the layers above add their own.
 aval_makers: dict[type, Callable[[Any], AbstractValue]] = {}
+hi_makers: dict[type, Callable[[Any], AbstractValue]] = {}  # of classes that libraries registered
 
 
 def get_aval(x: Any) -> AbstractValue:
     """The aval of a value that a primitive may take. TypeError for anything else."""
+    if hi_makers:
+        maker = hi_makers.get(type(x))
+        if maker is not None:
+            return maker(x)
     try:
         return x.aval
     except AttributeError:
@@ -330,7 +354,9 @@ def _shortened(x: Any) -> str:
 
 def is_array_type(x: Any) -> bool:
     """Whether `x` is a value that a primitive may take."""
-    return hasattr(x, "aval") or any(kind in aval_makers for kind in type(x).__mro__)
+    if hasattr(x, "aval") or type(x) in hi_makers:
+        return True
+    return any(kind in aval_makers for kind in type(x).__mro__)
 
 
 typeof = shaped_abstractify = get_aval

@@ -128,6 +128,8 @@ class Primitive:
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
     sums = _setter("rule_sums")
+    high = False  # whether a library defined it, by a class of its own (`core.lowered`)
+    high_seen = False  # whether there are such primitives at all
     takes_refs = False  # whether operands may be references, and not only values
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
     vary: Callable | None = None  # makes a value vary over more axes; set by what defines it

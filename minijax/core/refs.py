@@ -9,20 +9,21 @@ with cells, in `RefTrace`, is to make it pure (`without_refs`); so it is done be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minijax import errors
 from minijax.config import local
-from minijax.core.avals import AbstractValue, ShapedArray, is_ref
+from minijax.core.avals import AbstractValue, ShapedArray, hi_makers, is_ref
+from minijax.core.hitypes import AvalQDD, cell_types, check_same_state, is_mutable, with_state
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import JaxprTrace, StagedTracer, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, eval_trace
 
 __all__ = [
-    "AbstractRef", "CallPrimitive", "Ref", "RefTrace", "apart", "keep", "on_values", "pure", "resolved", "values",
-    "without_refs",
+    "AbstractRef", "CallPrimitive", "Ref", "RefTrace", "apart", "check_settled", "is_cell", "keep", "on_values",
+    "pure", "resolved", "values", "within", "without_refs",
 ]  # fmt: skip
 
 
@@ -55,6 +56,9 @@ class AbstractRef(AbstractValue):
         inner = changes.pop("inner_aval", self.inner_aval)
         return AbstractRef(inner.update(**changes) if changes else inner, space)
 
+    def lo_ty(self) -> list[AbstractValue]:
+        return [self.inner_aval]
+
     def to_tangent_aval(self) -> ShapedArray:
         """A reference is not differentiated; the values that pass through it are."""
         from_integers = ShapedArray(self.shape, bool)
@@ -63,7 +67,8 @@ class AbstractRef(AbstractValue):
     to_cotangent_aval = to_ct_aval = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __repr__(self) -> str:
         return self.str_short()
@@ -141,13 +146,42 @@ def _encloses(outer: Trace, inner: Trace | None) -> bool:
     return inner is outer
 
 
+class _Object:
+    """An object of a library's type that changes in place, as a cell."""
+
+    __slots__ = ("aval", "object")
+
+    def __init__(self, x: Any, aval: AvalQDD):
+        self.object, self.aval = x, aval
+
+
+cell_types.add(Ref)
+
+
+def is_cell(x: Any) -> bool:
+    """Whether it is a reference, or another object that changes in place; and no tracer."""
+    return type(x) is Ref or (type(x) in hi_makers and is_mutable(x))
+
+
+def within(x: Any) -> Any:
+    """An object of a library's type as the current trace is to see it; see `resolved`."""
+    if type(x) not in hi_makers:
+        return x
+    trace = local.context.trace
+    while trace is not None and not isinstance(trace, RefTrace):
+        if type(trace) is JaxprTrace:
+            return StagedTracer(trace, trace.lift(x))
+        trace = trace.parent
+    return x
+
+
 def resolved(x: Any) -> Any:
     """A reference as the current trace is to see it: a cell, or the variable of a recorded program.
 
     A cell of outside becomes a constant of the innermost program that is being recorded.
     """
     if type(x) is not Ref:
-        return x
+        return within(x) if is_cell(x) else x
     trace = local.context.trace
     while trace is not None and trace is not x._trace:
         if type(trace) is JaxprTrace:
@@ -180,9 +214,9 @@ class CallPrimitive(Primitive):
         return rule
 
     def bind(self, *args, **params):
-        if Ref in map(type, args):
+        if not cell_types.isdisjoint(map(type, args)):
             args = tuple(map(resolved, args))
-            if Ref in map(type, args):
+            if any(map(is_cell, args)):
                 if self.rule_discharge is None:
                     raise NotImplementedError(
                         f"{self.name} takes no references: read them before, as in ref[...]."
@@ -195,32 +229,66 @@ class RefTrace(Trace):
     """Makes cells of the references that a program makes, and leaves the rest to its parent."""
 
     __slots__ = ()
-    process = Trace.pass_to_parent
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        if primitive.high and not hi_makers.keys().isdisjoint(map(type, args)):
+            return primitive.rule_impl(*args, **params)
+        return self.pass_to_parent(primitive, args, params)
 
 
-def apart(args: Sequence[Any]) -> tuple[list[Any], list[Ref], tuple[int | None, ...]]:
+def apart(args: Sequence[Any]) -> tuple[list[Any], list[Any], tuple[int | None, ...]]:
     """The operands that are values, the different cells, and which cell each operand is."""
     plain, cells, which = [], [], []
+    objects: list[Any] = []
     for x in args:
-        if type(x) is not Ref:
+        if not is_cell(x):
             plain.append(x)
             which.append(None)
             continue
-        number = next((n for n, cell in enumerate(cells) if cell is x), len(cells))
-        cells += [x] if number == len(cells) else []
+        number = next((n for n, known in enumerate(objects) if known is x), len(objects))
+        if number == len(objects):
+            objects.append(x)
+            cells.append(x if type(x) is Ref else _Object(x, with_state(x)))
         which.append(number)
     return plain, cells, tuple(which)
 
 
-def values(cells: Sequence[Ref]) -> list[Any]:
-    return [cell._value for cell in cells]
+def values(cells: Sequence[Any]) -> list[Any]:
+    """The values in the cells: one in a reference, any number in another object."""
+    found: list[Any] = []
+    for cell in cells:
+        found += [cell._value] if type(cell) is Ref else cell.aval.read_loval(cell.object)
+    return found
 
 
-def keep(cells: Sequence[Ref], outs: Sequence[Any], count: int) -> Sequence[Any]:
-    """Give the cells the values that follow `count` results; gives those results."""
-    for cell, value in zip(cells, outs[count:], strict=True):
-        cell.replace(value)
+def keep(cells: Sequence[Any], outs: Sequence[Any], count: int, made: Any = None) -> Sequence[Any]:
+    """Give the cells the values that follow `count` results; gives those results.
+
+    `made` is the program that gave them, as `without_refs` makes it: it tells the cells' last states.
+    """
+    states = [cell.aval for cell in cells] if made is None else made.memo.get("states", ())
+    rest = iter(outs[count:])
+    for cell, last in zip(cells, states or [cell.aval for cell in cells], strict=True):
+        if type(cell) is Ref:
+            cell.replace(next(rest))
+        else:
+            given = [next(rest) for _ in last.lo_ty()]
+            cell.aval.aval.update_from_loval(last.qdd, cell.object, *given)
     return outs[:count]
+
+
+def check_settled(name: str, made: ClosedJaxpr, cells: Sequence[Any]) -> None:
+    """TypeError if the body of a loop, as `without_refs` makes it, changes the state of a cell."""
+    for cell, last in zip(cells, made.memo["states"], strict=True):
+        if type(last) is AvalQDD:
+            check_same_state(name, cell.aval, last)
+
+
+def _cell(aval: Any, given: Iterator[Any], trace: Trace) -> Any:
+    """A cell of this type, with values from `given`."""
+    if type(aval) is AbstractRef:
+        return Ref(next(given), trace, aval)
+    return aval.new_from_loval(*[next(given) for _ in aval.lo_ty()])
 
 
 def without_refs(
@@ -233,25 +301,30 @@ def without_refs(
     """
     which, avals = tuple(which), tuple(avals)
     others = [a for a, n in zip(closed.in_avals, which, strict=True) if n is None]
+    last: list[Any] = []
 
     def fun(*args):
         context = local.context
         trace = RefTrace(context.trace)
         rest = iter(args)
         plain = [next(rest) for _ in others]
-        cells = [Ref(x, trace, aval) for x, aval in zip(rest, avals, strict=True)]
+        cells = [_cell(aval, rest, trace) for aval in avals]
         given = iter(plain)
         context.trace = trace
         try:
             ins = [next(given) if n is None else cells[n] for n in which]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
+            cells = apart(cells)[1]
+            last[:] = [cell.aval for cell in cells]
+            return [*outs, *values(cells)]
         finally:
             context.trace = trace.parent
-        return [*outs, *values(cells)]
 
     def make():
-        inner = [aval.inner_aval for aval in avals]
-        return trace_to_jaxpr(fun, [*others, *inner], closed.jaxpr.debug_info)
+        inner = [low for aval in avals for low in aval.lo_ty()]
+        made = trace_to_jaxpr(fun, [*others, *inner], closed.jaxpr.debug_info)
+        made.memo["states"] = last
+        return made
 
     return closed.derive(("without refs", which, avals, local.context.key), make)
 

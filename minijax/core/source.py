@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from minijax.config import local
 
 __all__ = [
-    "NameStack", "Source", "SourceInfo", "capture", "is_internal", "joined", "named_scope",
-    "register_exclusion", "relative", "summarize", "transposed",
+    "MarkedScope", "NameStack", "Source", "SourceInfo", "capture", "is_internal", "joined", "marked",
+    "named_scope", "register_exclusion", "relative", "summarize", "transposed",
 ]  # fmt: skip
 
 _is_internal: dict[CodeType, bool] = {}
@@ -61,7 +61,7 @@ class NameStack(NamedTuple):
 
     @classmethod
     def of(cls, scope: str) -> NameStack:
-        return cls(tuple(scope.split("/")) if scope else ())
+        return cls(tuple(scope.split("/")) if len(scope) else ())
 
     def extend(self, name: str) -> NameStack:
         return NameStack((*self.stack, name))
@@ -75,6 +75,8 @@ class SourceInfo(NamedTuple):
 
     where: Any
     name_stack: NameStack
+
+    traceback = property(lambda self: self.where)  # upstream's name
 
 
 def register_exclusion(path: str) -> None:
@@ -139,6 +141,9 @@ def named_scope(name: str):
 
 def joined(outer: str, inner: str) -> str:
     """The scope `inner` within the scope `outer`."""
+    if type(outer) is not str or type(inner) is not str:
+        marks = {**marks_of(outer), **marks_of(inner)}
+        return MarkedScope(joined(str(outer), str(inner)), marks)
     if not outer or not inner:
         return outer or inner
     head, is_open, tail = outer.rpartition("()")
@@ -150,6 +155,8 @@ def joined(outer: str, inner: str) -> str:
 
 def relative(outer: str, scope: str) -> str:
     """The `inner` that `joined` to `outer` gives `scope`."""
+    if type(scope) is not str:
+        return MarkedScope(relative(str(outer), str(scope)), scope.marks)
     head, is_open, tail = outer.rpartition("()")
     if not is_open or tail.strip(")"):
         return scope.removeprefix(outer).removeprefix("/")
@@ -159,5 +166,54 @@ def relative(outer: str, scope: str) -> str:
 
 def transposed(scope: str) -> str:
     """The scope of the transpose of an operation."""
+    if type(scope) is not str:
+        return MarkedScope(transposed(str(scope)) if len(scope) else "", scope.marks)
     first, slash, rest = scope.partition("/")
     return f"transpose({first}){slash}{rest}"
+
+
+class MarkedScope(str):
+    """A scope whose operations carry attributes, by name, into the compiled program.
+
+    One with the value None is left out, as if no outer scope had it. Such a scope is true even where
+    it has no name.
+    """
+
+    __slots__ = ("marks",)
+
+    def __new__(cls, names: str, marks: dict[str, str | None]):
+        scope = super().__new__(cls, names)
+        scope.marks = marks
+        return scope
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return self[:]
+
+    def __reduce__(self):
+        return MarkedScope, (self[:], self.marks)
+
+
+def marks_of(scope: str) -> dict[str, str | None]:
+    """The attributes that operations of a scope carry."""
+    return {} if type(scope) is str else scope.marks
+
+
+@contextmanager
+def marked(marks: dict[str, str | None]):
+    """Have all operations carry these attributes, those of programs that are traced within too."""
+    if not marks:
+        yield
+        return
+    context = local.context
+    saved = context.scope, context.marks
+    context.scope = joined(saved[0], MarkedScope("", marks))
+    context.marks = joined(saved[1], MarkedScope("", marks))
+    context.refresh_key()
+    try:
+        yield
+    finally:
+        context.scope, context.marks = saved
+        context.refresh_key()

@@ -14,7 +14,10 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.avals import AbstractValue, get_aval, hi_makers
+from minijax.core.histates import follow_states
+from minijax.core.hitracers import HiTracer
+from minijax.core.hitypes import AvalQDD, bare, state_of, with_state
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -37,8 +40,10 @@ class StagedTracer(Tracer):
 
     def __init__(self, trace: JaxprTrace, var: Var | Literal):
         self._trace = trace
-        self.aval = var.aval
+        self.aval = aval = var.aval
         self._var = var
+        if aval.is_high:
+            self.aval, self.__class__ = bare(aval), HiStagedTracer
 
     def __repr__(self) -> str:
         values = self._trace.values
@@ -54,6 +59,12 @@ class StagedTracer(Tracer):
 
     def origin(self) -> str:
         return self._trace.describe(self._var)
+
+
+class HiStagedTracer(HiTracer, StagedTracer):
+    """Stands for a variable of a type that a library defined."""
+
+    __slots__ = ()
 
 
 _LITERAL_TYPES = (bool, int, float, complex)
@@ -107,6 +118,8 @@ class JaxprTrace(Trace):
         self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope))
         if effects:
             self.effects |= effects
+        if hi_makers and primitive._avals is None:
+            follow_states(primitive.name, atoms, outvars, params)
         return result
 
     def _with_varying(self, primitive, atoms, params) -> tuple[list[Any], Any]:
@@ -149,19 +162,25 @@ class JaxprTrace(Trace):
             return Literal(np.asarray(x, aval.dtype)[()], aval)
         entry = self.constants.get(id(x))
         if entry is None:
+            if kind in hi_makers:
+                entry = self.constants[id(x)] = (Var(with_state(x)), x)
+                return entry[0]
             if hasattr(x, "__jax_array__") and not hasattr(x, "aval"):
                 x = x.__jax_array__()
                 return self.lift(x)
-            entry = self.constants[id(x)] = (Var(get_aval(x)), x)
+            aval = get_aval(x)
+            if aval.has_qdd:
+                aval = AvalQDD(aval, state_of(x._var).cur_val)
+            entry = self.constants[id(x)] = (Var(aval), x)
         return entry[0]
 
     def atom(self, x: Any) -> Var | Literal:
         """The atom of any value, of this trace or not."""
-        return x._var if type(x) is StagedTracer and x._trace is self else self.lift(x)
+        return x._var if isinstance(x, StagedTracer) and x._trace is self else self.lift(x)
 
     def tracer_of(self, x: Any) -> StagedTracer:
         """A tracer of this trace for any value."""
-        if type(x) is StagedTracer and x._trace is self:
+        if isinstance(x, StagedTracer) and x._trace is self:
             return x
         atom = self.lift(x)
         if type(atom) is Literal:
@@ -256,7 +275,7 @@ class PartialTrace(JaxprTrace):
 
     def process(self, primitive, args, params):
         for a in args:
-            if type(a) is StagedTracer and a._trace is self:
+            if isinstance(a, StagedTracer) and a._trace is self:
                 break
         else:
             return self.pass_to_parent(primitive, args, params)
@@ -265,7 +284,7 @@ class PartialTrace(JaxprTrace):
         return self.record(primitive, args, params)
 
     def is_unknown(self, x: Any) -> bool:
-        return type(x) is StagedTracer and x._trace is self
+        return isinstance(x, StagedTracer) and x._trace is self
 
 
 def recording_trace() -> JaxprTrace | None:
@@ -300,7 +319,7 @@ def trace_to_jaxpr(
     saved, saved_source, saved_scope = context.trace, context.source, context.scope
     trace = JaxprTrace(saved, debug_info)
     trace.values = values
-    context.trace, context.source, context.scope = trace, None, ""
+    context.trace, context.source, context.scope = trace, None, context.marks
     try:
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         closed = trace.closed(outs)

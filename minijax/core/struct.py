@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from minijax import dtypes
-from minijax.core.avals import ShapedArray, aval_makers, get_aval
+from minijax.core.avals import ShapedArray, aval_makers, get_aval, hi_makers
+from minijax.core.hitypes import bare
 from minijax.core.trace import Tracer
 
 __all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
@@ -100,6 +101,8 @@ aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(
 
 def abstract(x: Any) -> ShapedArray:
     """The aval of an array, a number, or anything with a shape and a dtype."""
+    if type(x) in hi_makers:
+        return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
         where = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
@@ -107,7 +110,10 @@ def abstract(x: Any) -> ShapedArray:
     return get_aval(x)
 
 
-def shape_struct(aval: ShapedArray) -> ShapeDtypeStruct:
+def shape_struct(aval: Any) -> Any:
+    """The struct of a type; a type that a library defined stands for itself."""
+    if aval.is_high:
+        return bare(aval)
     return ShapeDtypeStruct(
         aval.shape, aval.dtype, sharding=aval.explicit, weak_type=aval.weak_type
     )

@@ -291,14 +291,15 @@ def _mapped_site(eqn: JaxprEqn, nested: _Checks) -> _Site:
     return _Site(sites[0].category, message, avals, sites)
 
 
-# These hand on the elements that they are given: a NaN in their results was there before.
+# These hand on the elements that they are given: a NaN in their results was there before. (Kernels
+# leave NaN where they write nothing.)
 _MOVES = frozenset((
     "abs", "all_gather", "all_to_all", "argmax", "argmin", "broadcast_in_dim", "clamp", "complex",
     "concatenate", "conj", "convert_element_type", "copy", "device_put", "dynamic_slice",
     "dynamic_update_slice", "gather", "imag", "iota", "max", "min", "name", "neg",
-    "optimization_barrier", "ppermute", "real", "reduce_max", "reduce_min", "reduce_precision",
-    "reshape", "rev", "scatter", "select_n", "sign", "slice", "sort", "split", "squeeze", "stack",
-    "stop_gradient", "tile", "top_k", "transpose", "unstack",
+    "optimization_barrier", "pallas_call", "ppermute", "real", "reduce_max", "reduce_min",
+    "reduce_precision", "reshape", "rev", "scatter", "select_n", "sign", "slice", "sort", "split",
+    "squeeze", "stack", "stop_gradient", "tile", "top_k", "transpose", "unstack",
 ))  # fmt: skip
 
 

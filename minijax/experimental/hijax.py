@@ -1,74 +1,39 @@
-"""`minijax.experimental.hijax`: names for libraries that define types and primitives of their own.
+"""`minijax.experimental.hijax`: types and primitives that libraries define.
 
-May import the floors below. A `HiPrimitive` on arrays is what its `to_lojax` computes, written in
-place. Types may be declared, but values of them are not traced: a transformation refuses them as it
-refuses any object that is no array.
+May import the floors below. A type is a subclass of `HiType` (of `MutableHiType`, if its values
+change in place), and `register_hitype` says which objects are its values; a primitive is a subclass
+of `VJPHiPrimitive`, with a rule for each transform it is to go through, or of `HiPrimitive`. In a
+jaxpr such values are single variables; in a compiled program they are the arrays they are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from minijax.core.avals import AbstractValue, ShapedArray
-from minijax.core.primitive import Primitive
+from minijax.core.hitypes import (
+    AvalMutableQDD,
+    AvalQDD,
+    HiPspec,
+    HiType,
+    MappingSpec,
+    MutableHiType,
+    aval_method,
+    aval_property,
+    register_hitype,
+)
+from minijax.core.lowered import HiPrimitive
+from minijax.core.refs import AbstractRef
 from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
+from minijax.lax.ref_views import RefView as TransformedRef
+from minijax.transforms.hi_primitives import VJPHiPrimitive
 
 __all__ = [
-    "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-    "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
-    "instantiate_zeros", "is_undefined_primal", "register_hitype",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType",
+    "MappingSpec", "MutableHiType", "ShapedArray", "TransformedRef", "VJPHiPrimitive", "Zero", "aval_method",
+    "aval_property", "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
+    "register_hitype",
 ]  # fmt: skip
-
-
-class HiType(AbstractValue):
-    """The base class of a library's types."""
-
-    __slots__ = ()
-
-
-class MutableHiType(AbstractValue):
-    """The base class of a library's types of values that change."""
-
-    __slots__ = ()
-
-
-class AvalQDD(NamedTuple):
-    """A type, and what is known of the state of a value that changes."""
-
-    aval: AbstractValue
-    qdd: Any
-
-
-class AvalMutableQDD(NamedTuple):
-    """A type, and where what is known of the state is kept."""
-
-    aval: AbstractValue
-    mutable_qdd: Any
-
-
-class aval_method(NamedTuple):
-    """A method of a type that tracers of it have too."""
-
-    fun: Callable
-
-
-class aval_property(NamedTuple):
-    """A property of a type that tracers of it have too."""
-
-    fget: Callable
-
-
-class HiPrimitive(Primitive):
-    """A primitive that stands for what its method `to_lojax` computes of its operands."""
-
-    __slots__ = ("__dict__",)
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        return self.to_lojax(*args, **params)
-
-    def to_lojax(self, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must override the method `to_lojax`.")
 
 
 class _EffectTypes:
@@ -85,9 +50,3 @@ class _EffectTypes:
 
 
 control_flow_allowed_effects = _EffectTypes()
-_types: dict[type, Callable] = {}
-
-
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
-    """Declare which type the values of a class have."""
-    _types[val_cls] = typeof_fn

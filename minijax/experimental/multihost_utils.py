@@ -7,6 +7,8 @@ others' beside it; collectives of XLA bring it to all.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from minijax.transforms.assembling import make_array_from_process_local_data
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
+    "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
     "host_local_array_to_global_array", "live_devices", "process_allgather",
     "reached_preemption_sync_point", "sync_global_devices",
 ]  # fmt: skip
@@ -124,12 +126,48 @@ def _specs(pspecs: Any, tree: Any) -> list[PartitionSpec]:
     return [PartitionSpec() if spec is None else spec for spec in found]
 
 
-def live_devices(devices: list[Any]) -> list[Any]:
-    """Those of these devices whose processes are alive."""
-    if state.client is None:
-        return list(devices)
+class ProcessFailureError(RuntimeError):
+    """Processes failed while `live_devices` watched them; `failed_devices` are theirs."""
+
+    def __init__(self, failed_devices: set[Any]):
+        super().__init__(f"Devices failed: {failed_devices}")
+        self.failed_devices = failed_devices
+
+
+def _live(devices: Sequence[Any]) -> list[Any]:
+    """Those of these devices whose processes are alive; all processes that are wait for each other."""
     alive = state.client.get_live_nodes(sorted({device.process_index for device in devices}))
     return [device for device in devices if device.process_index in alive]
+
+
+@contextmanager
+def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
+    """Context manager: those of these devices whose processes are alive, in the processes alike.
+
+    ProcessFailureError at its end if some of them are no more. RuntimeError where
+    `minijax.distributed.initialize` was not called; ValueError without devices, or without one of
+    this process.
+    """
+    if state.client is None:
+        raise RuntimeError(
+            "Distributed JAX not initialized. Call minijax.distributed.initialize()."
+        )
+    if not any(device.process_index == platforms.process_index() for device in devices):
+        raise ValueError(
+            f"live_devices is given devices of this process, too: got {list(devices)} in process "
+            f"{platforms.process_index()}."
+        )
+    before = _live(devices)
+    failed = False
+    try:
+        yield before
+    except Exception:
+        failed = True
+        raise
+    finally:
+        gone = set(before) - set(_live(devices))
+        if gone and not failed:
+            raise ProcessFailureError(gone)
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:

@@ -20,7 +20,7 @@ from minijax.jax.names import API_VERSION
 from minijax.tree_util import is_tree_node
 
 __all__ = [
-    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType", "GlobalAsyncCheckpointManagerBase",
+    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType",
     "api_boundary", "common_devices_indices_map", "cuda_versions", "global_result_handlers",
     "include_frame", "is_persistent_cache_enabled", "node_registry", "supports_inf",
     "trace_state_clean", "wait_for_tokens",
@@ -35,12 +35,6 @@ API_VERSION_INFO = tuple(map(int, API_VERSION.split(".")))
 DType = np.dtype | ExtendedDType
 
 CheckifyOut = TypeVar("CheckifyOut")  # for annotations
-
-
-class GlobalAsyncCheckpointManagerBase:
-    """The base of upstream's writers of arrays, which minijax has none of: nothing is an instance."""
-
-    __slots__ = ()
 
 
 # Upstream looks here for how to show results of a type; minijax has one type of array.

@@ -21,12 +21,13 @@ FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
 
 # Modules that libraries import at their head for what they do on some device or when asked to, and
-# of which minijax has nothing: kernels in Pallas. They can be imported; none of their names is there.
+# of which minijax has nothing: what Pallas has for GPUs, and its kernels for one kind of device. They
+# can be imported; none of their names is there.
 _PALLAS = "jax.experimental.pallas"
 EMPTY = frozenset(
     (
-        _PALLAS, f"{_PALLAS}.gpu", f"{_PALLAS}.mosaic_gpu", f"{_PALLAS}.tpu", f"{_PALLAS}.triton",
-        f"{_PALLAS}.ops", f"{_PALLAS}.ops.gpu", f"{_PALLAS}.ops.tpu",
+        f"{_PALLAS}.gpu", f"{_PALLAS}.mosaic_gpu", f"{_PALLAS}.triton", f"{_PALLAS}.ops",
+        f"{_PALLAS}.ops.gpu", f"{_PALLAS}.ops.tpu",
         f"{_PALLAS}.ops.tpu.splash_attention",
         f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_kernel",
         f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_mask",
@@ -145,10 +146,6 @@ BORROWED: dict[str, dict[str, str]] = {
         "_registry": f"{_HERE}:node_registry",
         "flatten_one_level": "minijax.tree_util:flatten_one_level",
         "prefix_errors": "minijax.tree_util:prefix_errors",
-    },
-    "jax.experimental.array_serialization": {},
-    "jax.experimental.array_serialization.serialization": {
-        "GlobalAsyncCheckpointManagerBase": f"{_HERE}:GlobalAsyncCheckpointManagerBase",
     },
     # Running Python beside devices of other processes, which is for clusters: minijax has none of it,
     # and libraries that can use it import it unasked.

@@ -115,7 +115,7 @@ _MODULES: dict[str, str] = {
     "environment_info": "environment",
     "errors": "errors",
     "flatten_util": "flatten_util",
-    "hijax": "experimental.hijax",
+    "hijax": "experimental.hijax experimental.boxes",
     "indexing": "lax",
     "internal_test_util": "",
     "internal_test_util.lax_test_util": "jax.testing.operations",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +64,20 @@ def _fixed(name: str, value: Any) -> None:
         )
 
 
+def _defined(values: dict[str, Any]) -> Any:
+    """absl's module of flags, with one for each setting; None if absl is not installed."""
+    try:
+        flags = importlib.import_module("absl.flags")
+    except ModuleNotFoundError:
+        return None
+    for name, value in values.items():
+        if name not in flags.FLAGS:
+            kind = {bool: "bool", int: "integer", float: "float"}.get(type(value), "string")
+            shown = value if kind != "string" or isinstance(value, str) else None
+            getattr(flags, f"DEFINE_{kind}")(name, shown, f"The setting {name}.")
+    return flags
+
+
 class _Config:
     """`jax.config`: flags as attributes with their prefix, `update` and `read`."""
 
@@ -106,12 +122,25 @@ class _Config:
                 yield
 
     def parse_flags_with_absl(self) -> None:
-        """Nothing to parse: settings come from the environment and from `update`."""
+        """Take the settings that are given on the command line, if absl is installed."""
+        flags = _defined(self.values)
+        if flags is not None:
+            flags.FLAGS(sys.argv, known_only=True)
+            self.complete_absl_config(flags)
 
-    config_with_absl = parse_flags_with_absl
+    def config_with_absl(self) -> None:
+        """Take them once absl's `app.run` has parsed the command line."""
+        flags = _defined(self.values)
+        if flags is not None:
+            app = importlib.import_module("absl.app")
+            app.call_after_init(lambda: self.complete_absl_config(flags))
 
     def complete_absl_config(self, absl_flags: Any) -> None:
-        """Nothing to take over."""
+        """Take the settings that were given as flags."""
+        flags = absl_flags.FLAGS
+        for name in self.values:
+            if name in flags and flags[name].present:
+                self.update(name, flags[name].value)
 
     def __getattr__(self, name: str) -> Any:
         if name in _FIXED:

@@ -28,7 +28,7 @@ from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
 
 __all__ = [
     "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "map_call", "pure_callback",
-    "pure_callback_p",
+    "pure_callback_p", "rows_layouts",
 ]  # fmt: skip
 
 _log = logging.getLogger("minijax")
@@ -68,7 +68,7 @@ def lower_callback(
         outs,
         config=f"{{index = {index} : ui64}}",
         side_effect=not pure,
-        layouts=(_rows([x.aval for x in operands]), _rows(outs)),
+        layouts=(rows_layouts([x.aval for x in operands]), rows_layouts(outs)),
         partition=_partition(module, sharding),
     )
     if chained:
@@ -84,7 +84,7 @@ def _partition(module: Any, sharding: Any) -> int | None:
     return module.devices.index(device) if device in module.devices else 0
 
 
-def _rows(avals: Sequence[Any]) -> list[range]:
+def rows_layouts(avals: Sequence[Any]) -> list[range]:
     """The layouts in which rows vary slowest, which is how NumPy lays arrays out."""
     return [range(0 if a is abstract_token else physical(a).ndim)[::-1] for a in avals]
 

@@ -21,6 +21,7 @@ from minijax.core.staging import StagedTracer
 from minijax.core.sums import first, refused
 from minijax.core.trace import eval_trace
 from minijax.lax.rules import FLOAT, elementwise, linear
+from minijax.lowering.module import Value
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -52,13 +53,11 @@ convert_element_type_p.printed = lambda params: {
 
 @convert_element_type_p.shape_rule
 def _(x, *, new_dtype, weak_type, sharding=None):
-    if isinstance(x.dtype, dtypes.ExtendedDType) and x.dtype != new_dtype:
+    if not dtypes.is_convertible(x.dtype, new_dtype):
         raise ValueError(
             f"Cannot convert_element_type from {x.dtype.name} to {new_dtype.name}: elements of "
-            "extended dtypes are no numbers."
+            "extended dtypes are no numbers, unless their rules say so."
         )
-    if isinstance(new_dtype, dtypes.ExtendedDType) and x.dtype != new_dtype:
-        raise ValueError(f"Cannot convert_element_type from {x.dtype.name} to {new_dtype.name}.")
     changes = {} if sharding is None else {"sharding": sharding}
     return x.update(dtype=new_dtype, weak_type=bool(weak_type), **changes)
 
@@ -67,9 +66,10 @@ def _(x, *, new_dtype, weak_type, sharding=None):
 def _(primals, tangents, *, new_dtype, **params):
     (x,), (t,) = primals, tangents
     out = convert_element_type_p.bind(x, new_dtype=new_dtype, **params)
-    if type(t) is Zero or not dtypes.issubdtype(new_dtype, np.inexact):
+    wanted = get_aval(out).to_tangent_aval()
+    if type(t) is Zero or wanted.dtype == dtypes.float0:
         return out, zero_tangent(get_aval(out))
-    return out, _as_typed(t, get_aval(out))
+    return out, _as_typed(t, wanted)
 
 
 @convert_element_type_p.transpose
@@ -115,10 +115,10 @@ def _both_numeric(old: Any, params: dict) -> bool:
 
 @convert_element_type_p.lower
 def _(b, x, **params):
-    old, out = x.dtype, b.out
-    new = out.dtype
+    old, out = dtypes.stored_dtype(x.dtype), b.out
+    new = dtypes.stored_dtype(out.dtype)
     if old == new or dtypes.float0 in (old, new):
-        return x
+        return x if x.dtype == out.dtype else Value(x.name, out)
     if dtypes.issubdtype(old, np.complexfloating) and not dtypes.issubdtype(
         new, np.complexfloating
     ):

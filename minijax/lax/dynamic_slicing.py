@@ -17,6 +17,7 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import is_dim
 from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
@@ -40,17 +41,18 @@ from minijax.lax.shapes import (
     squeeze_p,
     trailing,
 )
-from minijax.lax.slicing import slice_p
+from minijax.lax.slicing import slice_p, slice_padded
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
 from minijax.transforms.library import library, program_table
 from minijax.transforms.primitives import (
+    add_tangents,
     broadcast_batch,
     full_like_aval,
     instantiate,
     moveaxis,
 )
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
 
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
@@ -102,8 +104,22 @@ linear_in(dynamic_slice_p, 0)
 
 @dynamic_slice_p.transpose
 def _(ct, x, *starts, slice_sizes):
-    zeros = full_like_aval(0, x.aval)
-    return [dynamic_update_slice_p.bind(zeros, ct, *starts), *[None] * len(starts)]
+    if x.sum is None:
+        found = dynamic_update_slice_p.bind(full_like_aval(0, x.aval), ct, *starts)
+    else:
+        there = dynamic_slice_p.bind(x.sum, *starts, slice_sizes=slice_sizes)
+        total = add_tangents(there, ct)
+        found = Summed(dynamic_update_slice_p.bind(x.sum, total, *starts))
+    return [found, *[None] * len(starts)]
+
+
+@slice_p.transpose
+def _(ct, x, **params):
+    starts = params["start_indices"]
+    if x.sum is None or params["strides"] is not None or any(map(is_dim, starts)):
+        return [slice_padded(ct, x.aval, **params)]
+    total = add_tangents(slice_p.bind(x.sum, **params), ct)
+    return [Summed(dynamic_update_slice_p.bind(x.sum, total, *map(np.int32, starts)))]
 
 
 def _at_zero(starts: Sequence[Any], place: int) -> list[Any]:

@@ -16,12 +16,13 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.trace import eval_trace
+from minijax.core.trace import Tracer, eval_trace
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of, sums_open
+from minijax.runtime.sharding import Sharding
 from minijax.transforms.transfer import device_put
 
 __all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
@@ -132,11 +133,17 @@ def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
 def beside(x: Any) -> Any:
     """The sharding of what is made like `x`: that of an array which has been put somewhere.
 
-    None for others, and under a trace; over Explicit axes types say it.
+    Of what is no array, but has a shape and a dtype, the sharding it says. None for others, and
+    under a trace; over Explicit axes types say it.
     """
-    if type(x) is not ArrayImpl or not x.committed or local.context.trace is not eval_trace:
+    if local.context.trace is not eval_trace or isinstance(x, Tracer):
         return None
-    return x.sharding if x.aval.explicit is None else None
+    if type(x) is ArrayImpl:
+        return x.sharding if x.committed and x.aval.explicit is None else None
+    where = getattr(x, "sharding", None) if hasattr(x, "dtype") else None
+    if not isinstance(where, Sharding) or not getattr(x, "committed", True):
+        return None
+    return None if getattr(getattr(x, "aval", None), "explicit", None) else where
 
 
 def _scalar(value: Any, dtype: Any) -> Any:

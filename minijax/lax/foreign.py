@@ -20,7 +20,7 @@ from minijax.lax.callbacks import VMAP_METHODS, map_call
 from minijax.lowering.types import dense, element_type
 from minijax.runtime.layouts import Layout
 
-__all__ = ["ffi_call", "ffi_call_p"]
+__all__ = ["FfiEffect", "aliases_of", "ffi_call", "ffi_call_p"]
 
 
 class FfiEffect(Effect):
@@ -179,7 +179,7 @@ def _orders(what: str, layouts: Any, avals: Sequence[Any]) -> tuple:
     return tuple([_order(x, getattr(a, "ndim", 0)) for x, a in zip(layouts, avals, strict=True)])
 
 
-def _aliases(given: dict[int, int] | None, ins: tuple, outs: tuple, avals: Any, results: Any):
+def aliases_of(given: dict[int, int] | None, ins: tuple, outs: tuple, avals: Any, results: Any):
     """Pairs of an input and the output that takes its memory; ValueError unless they are alike."""
     pairs = sorted((given or {}).items())
     for index, out in pairs:
@@ -275,7 +275,7 @@ def ffi_call(
             vmap_method=vmap_method,
             input_layouts=ins,
             output_layouts=outs,
-            input_output_aliases=_aliases(input_output_aliases, ins, outs, avals, results),
+            input_output_aliases=aliases_of(input_output_aliases, ins, outs, avals, results),
             custom_call_api_version=custom_call_api_version,
             legacy_backend_config=legacy_backend_config,
             attributes=tuple(_named(name, attributes[name]) for name in sorted(attributes)),

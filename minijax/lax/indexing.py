@@ -39,7 +39,7 @@ from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import canonical_shape, reshape
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import add_tangents, full_like_aval, instantiate, moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather", "gather_p",
@@ -114,8 +114,11 @@ def _(ct, operand, indices, *, dimension_numbers, slice_sizes, fill_value, **par
         operand_batching_dims=dimension_numbers.operand_batching_dims,
         scatter_indices_batching_dims=dimension_numbers.start_indices_batching_dims,
     )
-    zeros = full_like_aval(0, operand.aval)
-    return [_bind_scatter(scatter_add_p, zeros, indices, ct, numbers, **params), None]
+    if operand.sum is None:
+        zeros = full_like_aval(0, operand.aval)
+        return [_bind_scatter(scatter_add_p, zeros, indices, ct, numbers, **params), None]
+    total = _bind_scatter(scatter_add_p, operand.sum, indices, ct, numbers, **params)
+    return [Summed(total), None]
 
 
 @gather_p.batch

@@ -19,11 +19,22 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import RefEffect
 from minijax.core.jaxpr import eval_jaxpr
+from minijax.core.lowered import pure
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import AbstractRef, Ref, pure, resolved
+from minijax.core.refs import AbstractRef, Ref, RefTrace, resolved
+from minijax.core.slices import Slice
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.lax.convert import convert_element_type
+from minijax.lax.ref_blocks import (
+    block_of,
+    check_windows,
+    places_of,
+    read_block,
+    read_places,
+    write_block,
+    write_places,
+)
 from minijax.lowering.module import Builder
 from minijax.transforms.batching import batch_jaxpr
 
@@ -43,6 +54,14 @@ class _Slice(NamedTuple):
     step: int | None
 
 
+class _Window(NamedTuple):
+    """A `Slice`; its start is an operand if it is None."""
+
+    start: int | None
+    size: int
+    stride: int
+
+
 _ARRAY = "array"  # stands in an index where an operand goes
 
 
@@ -55,9 +74,13 @@ def _split(index: Any) -> tuple[tuple, list[Any]]:
             if any(isinstance(x, Array) for x in (entry.start, entry.stop, entry.step)):
                 raise TypeError(
                     f"Slices of references take integers, got {entry}: for a start that is an array "
-                    "read the whole and use lax.dynamic_slice."
+                    "take pl.ds(start, size), or lax.dynamic_slice of the whole."
                 )
             known.append(_Slice(entry.start, entry.stop, entry.step))
+        elif type(entry) is Slice:
+            computed = not isinstance(entry.start, int)
+            known.append(_Window(None if computed else entry.start, entry.size, entry.stride))
+            operands += [entry.start] if computed else []
         elif entry is None or entry is Ellipsis:
             known.append(entry)
         elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
@@ -72,31 +95,73 @@ def _joined(index: tuple, operands: Sequence[Any]) -> tuple:
     rest = iter(operands)
     return tuple(
         [
-            slice(*entry) if type(entry) is _Slice else next(rest) if entry is _ARRAY else entry
+            slice(*entry)
+            if type(entry) is _Slice
+            else Slice(next(rest) if entry.start is None else entry.start, entry.size, entry.stride)
+            if type(entry) is _Window
+            else next(rest)
+            if entry is _ARRAY
+            else entry
             for entry in index
         ]
     )
 
 
-def _check_bounds(aval: AbstractRef, index: tuple) -> None:
-    """ValueError for an integer that names no element."""
-    sizes = list(aval.shape)
-    if Ellipsis in index or None in index:
+def _check_bounds(ref: Ref, index: tuple) -> None:
+    """ValueError for an integer that names no element. Recorded programs take the nearest one."""
+    if type(ref._trace) is RefTrace or Ellipsis in index or None in index:
         return
-    for entry, size in zip(index, sizes, strict=False):
+    for entry, size in zip(index, ref.shape, strict=False):
         if type(entry) is int and not -size <= entry < size:
             raise ValueError(f"Out of bound indexer: idx={entry}, dim={size}.")
 
 
+def _within(shape: tuple[int, ...], index: tuple) -> tuple:
+    """The index with its integers within the bounds."""
+    if Ellipsis in index or None in index:
+        return index
+    entries = list(index)
+    for place, (entry, size) in enumerate(zip(index, shape, strict=False)):
+        if type(entry) is int and not -size <= entry < size and size:
+            entries[place] = 0 if entry < 0 else size - 1
+    return tuple(entries)
+
+
 def _read(value: Any, operands: Sequence[Any], index: tuple) -> Any:
-    return value[_joined(index, operands)] if index else value
+    if not index:
+        return value
+    place = _joined(_within(value.shape, index), operands)
+    check_windows(value.shape, place)
+    block = block_of(value.shape, place) if operands else None
+    if block is not None:
+        return read_block(value, block)
+    places = places_of(value.shape, place) if operands else None
+    return value[place] if places is None else read_places(value, places)
 
 
 def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str) -> Any:
     if not index and how == "set":
         return new
-    place = value.at[_joined(index, operands) if index else ...]
-    return getattr(place, how)(new)
+    joined = _joined(_within(value.shape, index), operands) if index else ...
+    block = block_of(value.shape, joined) if operands else None
+    if block is not None:
+        return write_block(value, block, new, how)
+    places = places_of(value.shape, joined) if operands else None
+    if places is not None:
+        return write_places(value, places, new, how)
+    return getattr(value.at[joined], how)(new)
+
+
+def read(value: Any, index: Any) -> Any:
+    """What an index of references names of a value."""
+    known, operands = _split(index)
+    return _read(value, operands, known)
+
+
+def write(value: Any, index: Any, new: Any) -> Any:
+    """The value with what an index of references names replaced."""
+    known, operands = _split(index)
+    return _write(value, operands, known, new, "set")
 
 
 def _part(ref: Any, operands: Sequence[Any], index: tuple) -> ShapedArray:
@@ -227,12 +292,11 @@ _shared_rules(get_p, "Read")
 
 @get_p.shape_rule
 def _(ref, *operands, index):
-    _check_bounds(ref, index)
     return _part(ref, operands, index)
 
 
 def _get_cell(ref, *operands, index):
-    _check_bounds(ref.aval, index)
+    _check_bounds(ref, index)
     return _read(ref._value, operands, index)
 
 
@@ -269,8 +333,12 @@ def _(ref, value, *operands, index):
 
 def _checked(name: str, ref: AbstractRef, value: Any, operands: Sequence[Any], index: tuple) -> Any:
     """The type that an index reads; ValueError unless the value has it."""
-    _check_bounds(ref, index)
     part = _part(ref, operands, index)
+    _check_value(name, ref, part, value)
+    return part
+
+
+def _check_value(name: str, ref: Any, part: Any, value: Any) -> None:
     if value.shape != part.shape:
         raise ValueError(
             f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {part.shape}. Value "
@@ -281,11 +349,11 @@ def _checked(name: str, ref: AbstractRef, value: Any, operands: Sequence[Any], i
             f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. "
             f"Convert it with .astype({ref.dtype})."
         )
-    return part
 
 
 def _on_cell(primitive: Primitive, how: str):
     def run(ref, value, *operands, index):
+        _check_bounds(ref, index)
         avals = (ref.aval, get_aval(value), *map(get_aval, operands))
         primitive.out_avals(avals, {"index": index})
         old = ref._value
@@ -320,6 +388,8 @@ def _shown_place(name: Any, eqn: Any, operands: Sequence[Any]) -> str:
     entries = [
         _shown_slice(entry)
         if type(entry) is _Slice
+        else _shown_window(entry, name(next(rest)) if entry.start is None else entry.start)
+        if type(entry) is _Window
         else name(next(rest))
         if entry is _ARRAY
         else "..."
@@ -337,6 +407,13 @@ def _shown_place(name: Any, eqn: Any, operands: Sequence[Any]) -> str:
 def _shown_slice(entry: _Slice) -> str:
     start, stop, step = ("" if x is None else str(x) for x in entry)
     return f"{start}:{stop}" + (f":{step}" if step not in ("", "1") else "")
+
+
+def _shown_window(entry: _Window, start: Any) -> str:
+    if entry.stride == 1:
+        stop = start + entry.size if isinstance(start, int) else f"{start}+{entry.size}"
+        return f"{start}:{stop}"
+    return f"{start}:+{entry.size}:{entry.stride}"
 
 
 def _shown_result(printer: Any, eqn: Any) -> str:
@@ -412,11 +489,22 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
 
 
 def _typed(ref: Any, value: Any) -> Any:
-    """A value of weak type in the dtype of the reference."""
+    """A value of weak type in the dtype of the reference. ValueError for a reference."""
+    if isinstance(value, Ref):
+        raise ValueError(
+            "Cannot store a Ref into another Ref. Did you forget to load from it using `[...]`?"
+        )
     aval = get_aval(value)
     if aval.weak_type:
         return convert_element_type(value, ref.dtype)
     return value if isinstance(value, (Array, Tracer)) else as_value(value)
+
+
+def checked_value(name: str, part: ShapedArray, value: Any) -> Any:
+    """A value as it is written to a part of this type; ValueError unless it has that type."""
+    value = _typed(part, value)
+    _check_value(name, part, part, get_aval(value))
+    return value
 
 
 def set(ref: Ref, idx: Any, value: Any) -> None:

@@ -18,9 +18,11 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.hitypes import HiPspec, is_hi_value
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
+from minijax.core.lowered import is_high
 from minijax.core.primitive import Primitive
 from minijax.core.splits import parts_of, with_sums
 from minijax.core.staging import trace_to_jaxpr
@@ -60,7 +62,7 @@ from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.transforms.transpose import transpose_jaxpr
 
-__all__ = ["shard_map", "shard_map_p"]
+__all__ = ["shard_map", "shard_map_p", "within_axes"]
 
 P = PartitionSpec
 
@@ -79,6 +81,8 @@ def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
 
 def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool) -> Any:
     """The type of the part of an array that a device holds."""
+    if aval.is_high:
+        return aval.shard(mesh, manual, check, spec)
     shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
     vma = aval.vma | spec.split_axes if check else aval.vma
     rest = None
@@ -92,7 +96,11 @@ def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, che
     return aval.update(shape=shape, vma=vma, sharding=rest)
 
 
-def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) -> Any:
+def _whole_aval(
+    aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool = True
+) -> Any:
+    if aval.is_high:
+        return aval.unshard(mesh, check, spec)
     shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
     own = [axes_of(part) for part in [*spec.partitions, *[None] * (aval.ndim - len(spec))]]
     rest = [axes_of(part) for part in parts_of(aval)]
@@ -101,8 +109,17 @@ def _whole_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset) ->
     return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, whole))
 
 
+# What types that libraries define ask of those they are made of.
+ShapedArray.shard = lambda self, mesh, manual, check, spec: _part_aval(
+    self, mesh, spec, frozenset(manual), check
+)
+ShapedArray.unshard = lambda self, mesh, check, spec: _whole_aval(
+    self, mesh, spec, frozenset(mesh.axis_names), check
+)
+
+
 @contextmanager
-def _within(mesh: Any, manual: frozenset, check: bool):
+def within_axes(mesh: Any, manual: frozenset, check: bool):
     """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
     context = local.context
     saved = context.axes, context.varying, context.mesh
@@ -121,9 +138,9 @@ def _within(mesh: Any, manual: frozenset, check: bool):
 
 
 @shard_map_p.shape_rule
-def _(*avals, jaxpr, mesh, out_specs, newly_manual_axes, **params):
+def _(*avals, jaxpr, mesh, out_specs, newly_manual_axes, check_vma, **params):
     return [
-        _whole_aval(aval, mesh, spec, newly_manual_axes)
+        _whole_aval(aval, mesh, spec, newly_manual_axes, check_vma)
         for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
 
@@ -204,7 +221,7 @@ def _rebind(args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr, ins: Any, out
 
 
 def _inside(params: dict):
-    return _within(params["mesh"], params["newly_manual_axes"], params["check_vma"])
+    return within_axes(params["mesh"], params["newly_manual_axes"], params["check_vma"])
 
 
 def _where(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -216,9 +233,27 @@ def _spread(given: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any]) -
     return [next(rest) if f else zero_tangent(a) for f, a in zip(flags, avals, strict=True)]
 
 
+def _check_differentiable(jaxpr: ClosedJaxpr, check: bool) -> None:
+    """ValueError where types that a library defined would hide over which axes values vary."""
+    if check and is_high(jaxpr) and _has_high_types(jaxpr.jaxpr):
+        raise ValueError(
+            "shard_map with check_vma=True cannot differentiate a function with values of a type that "
+            "a library defined: it does not say over which mesh axes they vary. Pass check_vma=False."
+        )
+
+
+def _has_high_types(jaxpr: Jaxpr) -> bool:
+    return any(
+        any(var.aval.is_high for var in eqn.outvars)
+        or any(map(_has_high_types, jaxprs_in_params(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
 @shard_map_p.jvp
 def _(primals, tangents, **params):
     jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    _check_differentiable(jaxpr, params["check_vma"])
     flags = [type(t) is not Zero for t in tangents]
     with _inside(params):
         made, out_flags = jvp_jaxpr(jaxpr, flags)
@@ -234,6 +269,7 @@ def _(primals, tangents, **params):
 @shard_map_p.linearize
 def _(trace, primals, tangents, **params):
     jaxpr, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    _check_differentiable(jaxpr, params["check_vma"])
     flags = [type(t) is not Zero for t in tangents]
     with _inside(params):
         split = linearize_jaxpr(jaxpr, flags)
@@ -378,7 +414,7 @@ def _with_dim(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 
 def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
+    return x is None or isinstance(x, (PartitionSpec, HiPspec))
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
@@ -459,13 +495,14 @@ def shard_map(
         else:
             given = in_specs if _is_spec(in_specs) else tuple(in_specs)
             ins = _flat_specs("in_specs", given, in_tree)
-            check_types(where, manual, ins, avals)
-        check_given_sums(where, manual, ins, avals, check_vma)
+            check_types(where, manual, *_of_arrays(ins, avals))
+        check_given_sums(where, manual, *_of_arrays(ins, avals), check_vma)
         _check_parts(f, where, manual, ins, avals, in_tree)
         key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
         found = traces.get(key)
         if found is None:
             given = () if callable(out_specs) else tree_util.flatten(out_specs, _is_spec)[0]
+            given = [spec for spec in given if not isinstance(spec, HiPspec)]
             check_sums("out_specs", where, manual, given)
             values = _device_values(where, manual, ins, leaves, check_vma)
             found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs, values)
@@ -485,8 +522,16 @@ def shard_map(
         return mapped
 
 
+def _of_arrays(specs: Sequence[Any], avals: Sequence[Any]) -> tuple[list, list]:
+    """The specs and types of what is an array, and no value of a library's type."""
+    pairs = [(s, a) for s, a in zip(specs, avals, strict=True) if not a.is_high]
+    return [s for s, _ in pairs], [a for _, a in pairs]
+
+
 def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
     for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
+        if aval.is_high:
+            continue
         NamedSharding(mesh, spec)  # its axes exist, each at most once
         outside = spec.split_axes - manual
         if outside:
@@ -520,7 +565,7 @@ def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
         local.context.trace is not eval_trace
         or not isinstance(mesh, Mesh)
         or not manual.issuperset(mesh.axis_names)
-        or any(isinstance(x, Tracer) for x in leaves)
+        or any(isinstance(x, Tracer) or is_hi_value(x) for x in leaves)
     ):
         return None
 
@@ -538,12 +583,15 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
         trees.append(tree)
         if callable(out_specs) or not check:
             return outs
-        return summands(outs, _flat_specs("out_specs", out_specs, tree))
+        specs = _flat_specs("out_specs", out_specs, tree)
+        if any(isinstance(spec, HiPspec) for spec in specs):
+            return outs
+        return summands(outs, specs)
 
     parts = [
         _part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
     ]
-    with _within(mesh, manual, check):
+    with within_axes(mesh, manual, check):
         info = debug_info("shard_map", f, in_tree)
         closed = trace_to_jaxpr(flat, parts, info, values)
     closed, consts = close_over(closed, lambda c: True)
@@ -552,6 +600,8 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
         out_specs = out_specs()
     outs = _flat_specs("out_specs", out_specs, out_tree)
     for aval, spec in zip(closed.out_avals, outs, strict=True):
+        if aval.is_high:
+            continue
         NamedSharding(mesh, spec)
         if len(spec) > aval.ndim:
             raise ValueError(

@@ -21,7 +21,7 @@ from minijax.core.splits import as_operand
 from minijax.core.sums import first
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
-from minijax.lax.rules import linear
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
@@ -71,7 +71,7 @@ def _(x, *, start_indices, limit_indices, strides):
     return resized(x, tuple(shape))
 
 
-def _slice_transpose(ct, aval, *, start_indices, limit_indices, strides):
+def slice_padded(ct, aval, *, start_indices, limit_indices, strides):
     if strides is None:
         ends = limit_indices
         gaps = (0,) * aval.ndim
@@ -95,7 +95,7 @@ def _zero(x: Any) -> np.generic:
     return full_like_aval(0, ShapedArray((), get_aval(x).dtype))
 
 
-linear(slice_p, _slice_transpose)
+linear_in(slice_p, 0)  # it is transposed in `dynamic_slicing`
 
 
 @slice_p.batch

@@ -21,6 +21,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import in_shape_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.sums import any_sums, sums_of
+from minijax.lowering.attributes import mark_lines
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
@@ -135,6 +136,7 @@ class Module:
             given = (
                 attributes[index].strip()[1:-1].strip() if attributes and attributes[index] else ""
             )
+            where = getattr(where, "named", where)
             if isinstance(where, NamedSharding):
                 shown = self.sharding(where, physical(value.aval).ndim)
                 given += (", " if given else "") + f"sdy.sharding = #sdy.sharding{shown}"
@@ -435,9 +437,13 @@ class Builder:
                 f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
             )
         if eqn.scope:
-            self.location = f' loc("{eqn.scope}/{primitive.name}")'
+            start = len(self.lines)
+            self.location = f' loc("{eqn.scope}/{primitive.name}")' if len(eqn.scope) else ""
             result = rule(self, *operands, **eqn.params)
             self.location = ""
+            if type(eqn.scope) is not str:
+                makes = primitive.name == "broadcast_in_dim"
+                mark_lines(self.lines, start, eqn.scope.marks, makes)
         else:
             result = rule(self, *operands, **eqn.params)
         return [result] if type(result) is Value else list(result)

@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.runtime.versions import _jax
 
-__all__ = ["as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context"]
+__all__ = ["as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context", "types"]
 
 
 @cache
@@ -52,6 +52,14 @@ def parse(text: str) -> Any:
     context = shared_context()
     with context, ir.Location.unknown(context):
         return ir.Module.parse(text)
+
+
+def types(texts: list[str]) -> list[Any]:
+    """The MLIR types that texts stand for."""
+    from jaxlib.mlir import ir
+
+    with shared_context():
+        return [ir.Type.parse(text) for text in texts]
 
 
 def pretty(text: str, debug_info: bool = False) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.nn.normalizing import logsumexp
+from minijax.nn.normalizing import logsumexp, softmax
 from minijax.runtime.platforms import default_backend
 from minijax.transforms.library import library
 
@@ -78,7 +78,7 @@ def dot_product_attention(
     out, residual = _attend(query, key, value, bias, seen, float(scale), return_residual)
     if lengths[0] is not None:
         inside = jnp.arange(query.shape[1])[None, :] < lengths[0][:, None]
-        out = out * inside[:, :, None, None, None].astype(out.dtype)
+        out = out * jnp.reshape(inside, inside.shape + (1,) * (out.ndim - 2)).astype(out.dtype)
     out = jnp.reshape(out, out_shape)
     return (out, jnp.reshape(residual, out_shape[:-1])) if return_residual else out
 
@@ -140,8 +140,10 @@ def _seen(query, key, mask, is_causal, window, lengths) -> Any:
     return seen
 
 
-def _grouped(x: Any, kv_heads: int) -> Any:
-    """(B, N, T, S) as (B, K, T, G, S); an axis of size one stays one."""
+def _grouped(x: Any, kv_heads: int, is_grouped: bool) -> Any:
+    """(B, N, T, S) as (B, K, T, G, S), where heads are grouped; an axis of size one stays one."""
+    if not is_grouped:
+        return x
     batch, heads, t, s = x.shape
     split = (1, 1) if heads == 1 else (kv_heads, heads // kv_heads)
     return jnp.transpose(jnp.reshape(x, (batch, *split, t, s)), (0, 1, 3, 2, 4))
@@ -159,32 +161,30 @@ def _precision(dtype: str) -> Any:
 def _attend(query, key, value, bias, seen, scale, with_residual) -> tuple[Any, Any]:
     batch, t, heads, features = query.shape
     kv_heads = key.shape[2]
-    grouped = jnp.reshape(query, (batch, t, kv_heads, heads // kv_heads, features))
+    # An axis of groups of one head would make XLA copy the logits.
+    is_grouped = heads != kv_heads
+    if is_grouped:
+        query = jnp.reshape(query, (batch, t, kv_heads, heads // kv_heads, features))
+    last = query.ndim - 1
     wide = jnp.promote_types(query.dtype, np.float32)
     logits = lax.dot_general(
-        grouped, key, (((4,), (3,)), ((0, 2), (0, 2))),
+        query, key, (((last,), (3,)), ((0, 2), (0, 2))),
         precision=_precision(query.dtype.name), preferred_element_type=wide,
-    )  # (B, K, T, G, S)  # fmt: skip
+    )  # (B, K, T, S), with G before S if there are groups  # fmt: skip
     logits = logits * np.asarray(scale, wide)
     if bias is not None:
-        logits = (logits + _grouped(bias, kv_heads)).astype(logits.dtype)
+        logits = (logits + _grouped(bias, kv_heads, is_grouped)).astype(logits.dtype)
     if seen is not None:
         # A large finite number: a row with nothing to see stays free of nan.
         least = np.asarray(-0.7 * float(np.finfo(np.float32).max), wide)
-        logits = jnp.where(_grouped(seen, kv_heads), logits, least)
+        logits = jnp.where(_grouped(seen, kv_heads, is_grouped), logits, least)
     logits = logits.astype(np.float32)
-    probabilities = _softmax(logits).astype(key.dtype)
+    probabilities = softmax(logits).astype(key.dtype)
     out = lax.dot_general(
-        probabilities, value, (((4,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
+        probabilities, value, (((last,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
     )
-    out = jnp.transpose(out, (0, 2, 1, 3, 4))  # (B, T, K, G, H)
+    out = jnp.swapaxes(out, 1, 2)  # (B, T, K, G, H), or without groups (B, T, N, H)
     if not with_residual:
         return out, None
     residual = lax.stop_gradient(logsumexp(logits, axis=-1))
-    return out, jnp.transpose(residual, (0, 2, 1, 3)).astype(key.dtype)
-
-
-def _softmax(logits: Any) -> Any:
-    top = lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True, initial=-np.inf))
-    terms = jnp.exp(logits - top)
-    return terms / jnp.sum(terms, axis=-1, keepdims=True)
+    return out, jnp.swapaxes(residual, 1, 2).astype(key.dtype)

@@ -7,6 +7,7 @@ none overflows; they are constants to differentiation, since the result does not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from minijax.numpy.reductions import names_of
+from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
@@ -126,9 +128,21 @@ def softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None) ->
     """exp(x) / sum(exp(x)) along axes: positive numbers whose sum is 1; 0 where `where` is false."""
     check_arraylike("softmax", x)
     (x,) = promote_dtypes_inexact(x)
+    return _softmax(x, where, axis)
+
+
+@partial(custom_jvp, nondiff_argnums=(2,))
+def _softmax(x, where, axis):
     _, terms, total = _exponentials(x, axis, where)
     out = terms / total
     return out if where is None else jnp.where(where, out, 0)
+
+
+@_softmax.defjvp
+def _(axis, primals, tangents):
+    # By the result: the derivative of the quotient would read whole arrays some times more.
+    out, tangent = _softmax(*primals, axis), tangents[0]
+    return out, out * (tangent - jnp.sum(out * tangent, axis=axis, keepdims=True))
 
 
 @library(static=("axis", "algorithm"))

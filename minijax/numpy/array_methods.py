@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array, attach
 from minijax.core.avals import is_ref
-from minijax.lax import refs
+from minijax.lax import ref_views, refs
 from minijax.lax.arithmetic import complex as complex_
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.joining import stack_p, unstack_p
@@ -139,6 +139,10 @@ def _getitem(self, index):
     return indexing.getitem(self, index)
 
 
+def _at(self):
+    return ref_views.views_of(self) if is_ref(self.aval) else indexing.IndexHelper(self)
+
+
 def _setitem(self, index, value):
     if is_ref(self.aval):
         return refs.set(self, index, value)
@@ -191,6 +195,8 @@ def _reversed(self):
 
 def _reshape(self, *args, order="C", out_sharding=None):
     """The elements in another shape; see `minijax.numpy.reshape`."""
+    if is_ref(self.aval):
+        return ref_views.view_of(self).reshape(*args)
     sizes = args[0] if len(args) == 1 else args
     return shapes.reshape(self, sizes, order=order, out_sharding=out_sharding)
 
@@ -339,7 +345,7 @@ _OTHERS: dict[str, Any] = {
     "view": _view, "sort": _sort, "argsort": _argsort, "dot": _dot, "flatten": _flatten,
     "compress": _compress,
     "copy": _copy, "to_device": _to_device, "byteswap": _byteswap, "flat": property(_flat),
-    "at": property(indexing.IndexHelper),
+    "at": property(_at),
     "T": property(shapes.transpose), "mT": property(shapes.matrix_transpose),
     "real": property(ufuncs.real), "imag": property(ufuncs.imag),
 }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.lax import compare, slicing
+from minijax.lax import arithmetic, compare, filling, slicing
 from minijax.numpy import reductions
 from minijax.numpy.division import divmod as divmod_
 from minijax.numpy.division import remainder
@@ -33,11 +33,12 @@ from minijax.transforms.library import library
 __all__ = ["packbits", "ravel_multi_index", "unpackbits", "unravel_index"]
 
 
-def _bit_places(bitorder: str) -> np.ndarray:
+def _bit_places(bitorder: str) -> Array:
+    """The places of eight bits; counted, since XLA goes through a table element by element."""
     if bitorder not in ("big", "little"):
         raise ValueError(f"'order' must be either 'little' or 'big'; got bitorder={bitorder!r}")
-    places = np.arange(8, dtype=np.uint8)
-    return places[::-1] if bitorder == "big" else places
+    places = filling.iota(np.uint8, 8)
+    return arithmetic.sub_p.bind(np.uint8(7), places) if bitorder == "big" else places
 
 
 @library(static=("axis", "bitorder"))
@@ -70,15 +71,14 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
     a = to_array("unpackbits", a)
     if a.aval.dtype != dtypes.uint8:
         raise TypeError(f"Expected an input array of unsigned byte data type; got {a.aval.dtype}.")
-    places = _bit_places(bitorder)
+    masks = compare.shift_left_p.bind(np.uint8(1), _bit_places(bitorder))
     if axis is None:
         a, axis = ravel(a), 0
     axis = axis_of(axis, a.aval.ndim)
     a = expanded(moveaxis(a, axis, -1), (a.aval.ndim,))
     shape = (*a.aval.shape[:-1], 8)
-    shifts = broadcast_to_shape(places, shape)
-    bits = compare.shift_right_logical_p.bind(broadcast_to_shape(a, shape), shifts)
-    bits = compare.and_p.bind(bits, np.uint8(1))
+    bits = compare.and_p.bind(broadcast_to_shape(a, shape), broadcast_to_shape(masks, shape))
+    bits = converted(truth(bits), dtypes.uint8)
     total = shape[-2] * 8
     bits = reshaped(bits, (*shape[:-2], total))
     if count is not None:

@@ -10,7 +10,14 @@ import traceback
 
 from minijax.runtime.versions import _jax
 
-__all__ = ["callback_error", "callback_target"]
+__all__ = [
+    "Buffer", "ExecutionContext", "ExecutionStage", "buffer_target", "callback_error",
+    "callback_target",
+]  # fmt: skip
+
+Buffer = _jax.ffi.Buffer
+ExecutionContext = _jax.ffi.ExecutionContext
+ExecutionStage = _jax.ffi.ExecutionStage
 
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -29,6 +36,11 @@ def callback_target(platform: str) -> str:
             f"Python callbacks are not supported on platform {platform!r}: run the program on one "
             f"of {sorted(_TARGETS)}."
         ) from None
+
+
+def buffer_target(platform: str) -> str:
+    """The name under which a platform knows calls of Python on its buffers, as `callback_target`."""
+    return callback_target(platform).replace("xla_ffi_python", "xla_buffer_python")
 
 
 def callback_error(error: Exception) -> Exception:

@@ -93,7 +93,7 @@ def inspecting(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
 transformations: set[tuple] = set()  # passes that were added to XLA's
 _in_memory: dict[tuple, Any] = {}
 _pending: dict[tuple, threading.Lock] = {}
-_MOST_IN_MEMORY = 4096
+_MOST_IN_MEMORY = 256  # about half a megabyte each; what is in use lives on without this
 
 
 def compile_module(
@@ -124,8 +124,9 @@ def compile_module(
         settings.disable_most_optimizations,
         settings.exec_time_optimization_effort,
     )
-    executable = _in_memory.get(key)
+    executable = _in_memory.pop(key, None)
     if executable is not None:
+        _in_memory[key] = executable  # now the latest: the first are dropped
         return executable
     with _pending.setdefault(key, threading.Lock()):  # threads that want the same one wait for it
         executable = _in_memory.get(key)
@@ -133,8 +134,8 @@ def compile_module(
             check_agreement(text, devices)
             options = compile_options(devices, spmd=spmd, overrides=overrides)
             executable = _compile(text, devices, options, cached)
-            if len(_in_memory) >= _MOST_IN_MEMORY:
-                _in_memory.pop(next(iter(_in_memory)))
+            while len(_in_memory) >= _MOST_IN_MEMORY:
+                _in_memory.pop(next(iter(_in_memory)), None)
             _in_memory[key] = executable
     _pending.pop(key, None)
     return executable

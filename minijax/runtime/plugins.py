@@ -57,6 +57,7 @@ candidates: dict[str, list[Candidate]] = {}  # by platform
 problems: dict[str, str] = {}  # by source: why a plug-in offers no platform
 joined = Joined()
 
+tables: dict[str, Any] = {}  # of functions, of the plug-ins that were loaded
 _lock = threading.RLock()
 _discovered = False
 _source: list[str] = []  # the plug-in whose code runs now
@@ -91,6 +92,7 @@ def register_plugin(
     api = key = None
     if library_path is not None or c_api is not None:
         key, api = _load(plugin_name, library_path, c_api)
+        tables[key] = api
 
     def make():
         if factory is not None:

@@ -15,8 +15,8 @@ from jaxlib import _profile_data, _profiler
 from minijax.runtime import platforms
 
 __all__ = [
-    "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "TraceMe", "memory_profile",
-    "register_subprocess", "start", "start_server", "stop", "stop_server",
+    "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "TraceMe",
+    "get_profiled_instructions_proto", "memory_profile", "register_subprocess", "start", "start_server", "stop", "stop_server",
 ]  # fmt: skip
 
 ProfileData = _profile_data.ProfileData
@@ -84,3 +84,11 @@ def memory_profile(backend: str | None) -> bytes:
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     """Profile the process with a server at this port too; gives what ends that."""
     return _profiler.register_subprocess(pid, port)
+
+
+def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
+    """How long instructions took, from the profile in a directory `.../plugins/profile/<run>/`.
+
+    A serialized message of XLA's, for profile-guided optimization; it has content for GPUs only.
+    """
+    return _profiler.get_profiled_instructions_proto(tensorboard_dir)

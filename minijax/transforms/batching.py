@@ -12,7 +12,10 @@ from typing import Any
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
+from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
+from minijax.core.hitracers import HiTracer
+from minijax.core.hitypes import MappingSpec, is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule
 from minijax.core.staging import trace_to_jaxpr
@@ -56,7 +59,11 @@ class BatchTracer(Tracer):
         self._trace = trace
         self.value = value
         self.dim = dim
-        self.aval = value.aval.without_axis(dim)
+        if type(dim) is int or not isinstance(dim, MappingSpec):
+            self.aval = value.aval.without_axis(dim)
+        else:
+            self.aval = get_aval(value).dec_rank(trace.axis.size, dim)
+            self.__class__ = HiBatchTracer
 
     def __repr__(self) -> str:
         whole = self.value.aval.str_short()
@@ -65,6 +72,14 @@ class BatchTracer(Tracer):
     def origin(self) -> str:
         text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."
         return f"{text} {self.value.origin()}" if isinstance(self.value, Tracer) else text
+
+
+class HiBatchTracer(HiTracer, BatchTracer):
+    """A value of a type that a library defined, mapped as `dim` says."""
+
+    __slots__ = ()
+    own = HiTracer.own | {"dim", "value", "beneath"}
+    beneath = property(lambda self: self.value)
 
 
 class BatchTrace(Trace):
@@ -81,7 +96,8 @@ class BatchTrace(Trace):
     def process(self, primitive, args, params):
         values, dims, active = [], [], False
         for a in args:
-            if type(a) is BatchTracer:
+            kind = type(a)
+            if kind is BatchTracer or kind is HiBatchTracer:
                 if a._trace is self:
                     values.append(a.value)
                     dims.append(a.dim)
@@ -132,7 +148,7 @@ class BatchTrace(Trace):
 
 def unbatch(trace: BatchTrace, x: Any) -> tuple[Any, int | None]:
     """The value of a result and its batch axis; None if it does not depend on the mapped axis."""
-    if type(x) is BatchTracer and x._trace is trace:
+    if isinstance(x, BatchTracer) and x._trace is trace:
         return x.value, x.dim
     return x, None
 
@@ -179,7 +195,7 @@ def batch_flat(
             tracers = [
                 x
                 if dim is None
-                else BatchTracer(trace, x if isinstance(x, Array) else as_array(x), dim)
+                else BatchTracer(trace, x if isinstance(x, Array) else _batchable(x), dim)
                 for x, dim in zip(args, dims, strict=True)
             ]
             outs = fun(*tracers)
@@ -193,8 +209,14 @@ def batch_flat(
     return [value for value, _ in pairs], [dim for _, dim in pairs]
 
 
+def _batchable(x: Any) -> Any:
+    return x if is_hi_value(x) else as_array(x)
+
+
 def to_front(x: Any, dim: int | None, size: int) -> Any:
     """`x` with its batch axis in front; repeated along a new one if it has none."""
+    if isinstance(dim, MappingSpec):
+        return x
     return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
 
 

@@ -42,7 +42,13 @@ from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import LinearizedJaxpr, linearize_jaxpr
 from minijax.transforms.offload import fetch, offload
 from minijax.transforms.policies import Policy, decide, nothing_saveable
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import (
+    Zero,
+    cotangents_of,
+    is_undefined,
+    sums_among,
+    zero_tangent,
+)
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["checkpoint", "checkpoint_name", "name_p", "remat", "remat_p"]
@@ -175,12 +181,16 @@ def _(trace, primals, tangents, *, jaxpr, prevent_cse, differentiated, policy):
 def _(cts, *args, jaxpr, prevent_cse, differentiated, policy):
     linear = tuple([is_undefined(a) for a in args])
     nonzeros = tuple([type(ct) is not Zero for ct in cts])
-    key = ("remat transpose", linear, nonzeros, local.context.key)
-    made, out_nonzeros, used = jaxpr.derive(key, lambda: _transposed(jaxpr, linear, nonzeros))
+    summed = tuple(sums_among(args))
+    key = ("remat transpose", linear, nonzeros, summed, local.context.key)
+    made, out_nonzeros, used = jaxpr.derive(
+        key, lambda: _transposed(jaxpr, linear, nonzeros, summed)
+    )
     flags = _flags(prevent_cse, len(args))
     operands = [
         *((a, flag) for a, lin, flag in zip(args, linear, flags, strict=True) if not lin),
         *((ct, True) for ct in cts if type(ct) is not Zero),
+        *((a.sum, False) for a, flag in zip(args, summed, strict=True) if flag),
     ]
     operands = [pair for pair, keep in zip(operands, used, strict=True) if keep]
     results = remat_p.bind(
@@ -190,13 +200,13 @@ def _(cts, *args, jaxpr, prevent_cse, differentiated, policy):
         differentiated=True,
         policy=policy,
     )
-    found = iter(_spread(results, out_nonzeros, [a.aval for a in args if is_undefined(a)]))
-    return [next(found) if lin else None for lin in linear]
+    avals = [a.aval for a in args if is_undefined(a)]
+    return cotangents_of(args, _spread(results, out_nonzeros, avals))
 
 
-def _transposed(closed: ClosedJaxpr, linear: tuple, nonzeros: tuple) -> tuple:
+def _transposed(closed: ClosedJaxpr, linear: tuple, nonzeros: tuple, summed: tuple) -> tuple:
     """The transposed program, without what it does not need, and which inputs it needs."""
-    made, out_nonzeros = transpose_jaxpr(closed, linear, nonzeros)
+    made, out_nonzeros = transpose_jaxpr(closed, linear, nonzeros, summed)
     jaxpr, used = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals))
     return ClosedJaxpr(jaxpr, made.consts), out_nonzeros, used
 

@@ -149,7 +149,7 @@ def _tangent_for(x: Any, t: Any) -> Any:
     """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
     aval = get_aval(x)
     wanted = aval.to_tangent_aval()
-    if isinstance(t, Zero):
+    if isinstance(t, Zero) or wanted.is_high:
         return t
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
@@ -260,7 +260,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
 def _pullback(
     flat: _Flat, leaves: Sequence[Any], in_tree: Any, kind: type = Pullback, **more: Any
 ) -> tuple[list[Any], Any]:
-    outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count)
+    outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count, kind="vjp")
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
     program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
@@ -442,6 +442,8 @@ def _with_arguments(fun, args, kwargs, chosen, single):
 
 def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
     aval = get_aval(x)
+    if aval.is_high:
+        return
     dtype = aval.dtype
     if is_ref(aval):
         raise TypeError(
@@ -451,7 +453,7 @@ def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> 
     if dtypes.issubdtype(dtype, dtypes.extended):
         raise TypeError(
             f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-            f"of np.inexact), but got {dtype.name}, random keys: {aval.str_short()}. Leave the key "
+            f"of np.inexact), but got {dtype.name}: {aval.str_short()}. Leave it "
             "out of argnums."
         )
     if holomorphic:

@@ -18,7 +18,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from minijax import monitoring, tree_util
+from minijax import dtypes, monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import (
     Program,
@@ -30,8 +30,11 @@ from minijax.arrays.dispatch import (
 )
 from minijax.config import Context, local
 from minijax.core.avals import get_aval, is_ref
-from minijax.core.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
-from minijax.core.refs import CallPrimitive, Ref, apart, keep, values, without_refs
+from minijax.core.hitypes import cell_types, is_hi_value, with_state
+from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.lowered import is_high, stated
+from minijax.core.primitive import Primitive
+from minijax.core.refs import CallPrimitive, Ref
 from minijax.core.staging import recording_trace, trace_to_jaxpr
 from minijax.core.struct import abstract, shape_struct
 from minijax.core.trace import Tracer, eval_trace
@@ -45,14 +48,10 @@ from minijax.transforms.arguments import (
     named_after,
     resolve_static,
 )
-from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.cache_misses import explain
+from minijax.transforms.called import calls_program
 from minijax.transforms.constraints import constrained, flat_shardings
-from minijax.transforms.jvp import jvp_jaxpr
-from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.stages import Traced, make_traced
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
-from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
@@ -70,16 +69,6 @@ _ASKED = {
 jit_p.printed = lambda params: {
     name: value for name, value in params.items() if _DEFAULTS.get(name, params) != value
 }
-
-
-@jit_p.shape_rule
-def _(*avals, jaxpr, **params):
-    return jaxpr.out_avals
-
-
-@jit_p.effects_rule
-def _(*, jaxpr, **params):
-    return jaxpr.effects
 
 
 @jit_p.impl
@@ -105,103 +94,19 @@ def _(trace, args, params):
     return trace.record(jit_p, args, params)
 
 
-@jit_p.discharge
-def _(args, params):
-    plain, cells, which = apart(args)
-    closed = params["jaxpr"]
-    made = without_refs(closed, which, [cell.aval for cell in cells])
-    outs = jit_p.bind(*plain, *values(cells), **_derived(params, made))
-    return keep(cells, outs, len(closed.out_avals))
-
-
 @jit_p.lower
 def _(b, *operands, jaxpr, name, **params):
     return b.call_jaxpr(jaxpr, name, *operands)
 
 
-def _derived(params: dict, jaxpr: ClosedJaxpr) -> dict:
-    """The params for a program derived from the one called: nothing of it is donated."""
-    return {**params, "jaxpr": jaxpr, "donated_invars": ()}
+def _derived(params: dict, made: ClosedJaxpr, outs: Any, ins: Sequence[bool] | None) -> dict:
+    """The params for a program made of the one called: what is donated, if it takes the same."""
+    donated = params["donated_invars"] if ins is not None else ()
+    donated = tuple(d for d, kept in zip(donated, ins or (), strict=False) if kept)
+    return {**params, "jaxpr": made, "donated_invars": donated}
 
 
-@jit_p.jvp
-def _(primals, tangents, **params):
-    jaxpr = params["jaxpr"]
-    nonzeros = [type(t) is not Zero for t in tangents]
-    made, out_nonzeros = jvp_jaxpr(jaxpr, nonzeros)
-    given = [t for t in tangents if type(t) is not Zero]
-    results = jit_p.bind(*primals, *given, **_derived(params, made))
-    count = len(jaxpr.out_avals)
-    return results[:count], _spread(results[count:], out_nonzeros, jaxpr.out_avals)
-
-
-def _spread(given: Sequence[Any], nonzeros: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
-    """Put symbolic zeros between the tangents that are not zero."""
-    rest = iter(given)
-    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]
-
-
-@jit_p.linearize
-def _(trace, primals, tangents, **params):
-    jaxpr = params["jaxpr"]
-    nonzeros = [type(t) is not Zero for t in tangents]
-    split = linearize_jaxpr(jaxpr, nonzeros)
-    results = jit_p.bind(*primals, **_derived(params, split.primal))
-    count = len(jaxpr.out_avals)
-    residuals = split.residuals(primals, results[count:])
-    given = [t for t in tangents if type(t) is not Zero]
-    out = []
-    if split.linear.out_avals:
-        out = trace.record(jit_p, [*residuals, *given], _derived(params, split.linear))
-    return results[:count], _spread(out, split.out_nonzeros, jaxpr.out_avals)
-
-
-@jit_p.partial_eval
-def _(trace, args, params):
-    if all(trace.is_unknown(a) for a in args):
-        return trace.record(jit_p, args, params)
-    closed = params["jaxpr"]
-    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-
-@jit_p.transpose
-def _(cts, *args, **params):
-    linear = [is_undefined(a) for a in args]
-    nonzeros = [type(ct) is not Zero for ct in cts]
-    made, out_nonzeros = transpose_jaxpr(params["jaxpr"], linear, nonzeros)
-    known = [a for a, lin in zip(args, linear, strict=True) if not lin]
-    given = [ct for ct in cts if type(ct) is not Zero]
-    results = jit_p.bind(*known, *given, **_derived(params, made))
-    avals = [a.aval for a in args if is_undefined(a)]
-    found = iter(_spread(results, out_nonzeros, avals))
-    return [next(found) if lin else None for lin in linear]
-
-
-@jit_p.batch_axis
-def _(axis, args, dims, **params):
-    made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
-    return jit_p.bind(*args, **{**params, "jaxpr": made}), out_dims
-
-
-@jit_p.dce
-def _(used, eqn):
-    closed = eqn.params["jaxpr"]
-
-    def make():
-        jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used)
-        return ClosedJaxpr(jaxpr, closed.consts), used_inputs
-
-    made, used_inputs = closed.derive(("dce", tuple(used)), make)
-    if not any(used) and not made.effects:
-        return [False] * len(eqn.invars), None
-    params = dict(eqn.params, jaxpr=made)
-    if params["donated_invars"]:
-        params["donated_invars"] = tuple(
-            d for d, keep in zip(params["donated_invars"], used_inputs, strict=True) if keep
-        )
-    invars = [v for v, keep in zip(eqn.invars, used_inputs, strict=True) if keep]
-    outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
-    return used_inputs, eqn.replace(invars=invars, outvars=outvars, params=params)
+calls_program(jit_p, _derived)
 
 
 def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[ClosedJaxpr, list[Any]]:
@@ -218,8 +123,8 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
 
 
 def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of those constants that are tracers of outer traces, or references."""
-    return close_over(closed, lambda c: isinstance(c, (Tracer, Ref)))
+    """Make leading arguments of those constants that are tracers of outer traces, or no arrays."""
+    return close_over(closed, lambda c: isinstance(c, (Tracer, Ref)) or is_hi_value(c))
 
 
 def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -357,10 +262,16 @@ class PjitFunction(Generic[_P, _R]):
                     (x,) = args
                     entry = self._fast[(context.key, x.signature)]
                     operands = [x._buffer]
+                elif self._has_static:
+                    leaves, operands, entry = self._found(context, args, kwargs)
                 else:
                     entry = self._fast[(context.key, *[a.signature for a in args])]
                     operands = [a._buffer for a in args]
-            elif first is np.ndarray:
+            elif (
+                first in _OF_HOST
+                or self._has_static
+                or (kwargs and not _OF_HOST.isdisjoint(map(type, kwargs.values())))
+            ):
                 leaves, operands, entry = self._found(context, args, kwargs)
             else:
                 leaves, tree = tree_util.flatten((args, kwargs))
@@ -386,18 +297,42 @@ class PjitFunction(Generic[_P, _R]):
         return out_tree.unflatten(map(ArrayImpl, results, signatures))
 
     def _found(self, context, args, kwargs) -> tuple[Sequence, list, tuple | None]:
-        """The leaves as arrays, their buffers, and the program that was met for such, where numbers
-        or arrays of the host are among the arguments.
+        """The leaves as arrays, their buffers, and the program that was met for such, where numbers,
+        arrays of the host or static values are among the arguments.
         """
         if not self._fast or context.numbers_key is not context.key:  # transfers are guarded
             return (), [], None
         try:
-            leaves, tree = tree_util.flatten((args, kwargs))
+            marks, leaves = self._marks(args, kwargs)
             leaves = [a if type(a) is ArrayImpl else as_array(a) for a in leaves]
-            entry = self._fast.get((context.key, tree, *[a.signature for a in leaves]))
+            entry = self._fast.get((context.key, *marks, *[a.signature for a in leaves]))
             return leaves, [a._buffer for a in leaves], entry
         except Exception:  # `_call` says what is wrong
             return (), [], None
+
+    def _marks(self, args, kwargs) -> tuple[Sequence, Sequence]:
+        """What stands in the key of a call beside the types of its arrays; and those arrays."""
+        marks: list[Any] = []
+        if self._has_static:
+            statics, given, args = self._static_among(len(args)), args, []
+            for n, a in enumerate(given):
+                if n in statics:
+                    marks += (type(a), a)
+                else:
+                    args.append(a)
+            if kwargs:
+                for name in self._static_argnames:
+                    if name in kwargs:
+                        marks += (name, type(kwargs[name]), kwargs[name])
+                kwargs = {k: a for k, a in kwargs.items() if k not in self._static_argnames}
+        if args and not kwargs and _ONE_LEAF.issuperset(map(type, args)):
+            return marks, args
+        leaves, tree = tree_util.flatten((tuple(args), kwargs))
+        return [*marks, tree], leaves
+
+    def _static_among(self, count: int) -> Sequence[int]:
+        """The numbers of the static arguments among so many."""
+        return sorted({n % count for n in self._static_argnums if -count <= n < count})
 
     @boundary
     def _call(self, context, args, kwargs):
@@ -408,7 +343,7 @@ class PjitFunction(Generic[_P, _R]):
         leaves, tree = (
             tree_util.flatten((args, kwargs)) if call is None else (call.leaves, call.in_tree)
         )
-        if Ref in map(type, leaves):
+        if not cell_types.isdisjoint(map(type, leaves)):
             return self._bind(context, args, kwargs)
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
@@ -434,7 +369,7 @@ class PjitFunction(Generic[_P, _R]):
     def _compile(self, call: Call, args: tuple, arrays: list, key: tuple, kwargs: dict) -> tuple:
         """Trace and compile for these arguments, and note how to find the program next time."""
         traced = self._traced(call)
-        if Ref in map(type, traced.consts):
+        if not cell_types.isdisjoint(map(type, traced.consts)) or is_high(traced.closed):
             return (lambda _: self._applied(call, traced)), traced.out_tree
         places = self._shardings(call, traced.out_tree)
         params = dict(self._params, donated_invars=call.donated, **places)
@@ -443,7 +378,7 @@ class PjitFunction(Generic[_P, _R]):
         if traced.consts:
             return _with_constants(program, traced), traced.out_tree
         self._programs[key] = entry
-        if program.simple and not self._has_static:
+        if program.simple:
             found = (
                 program.execute,
                 program.handlers,
@@ -451,9 +386,8 @@ class PjitFunction(Generic[_P, _R]):
                 None if traced.out_tree == _LEAF else traced.out_tree,
             )
             signatures = [a.signature for a in arrays]
-            self._fast[(local.context.key, call.in_tree, *signatures)] = found
-            if call.in_tree == tree_util.flatten((tuple(arrays), {}))[1]:
-                self._fast[(local.context.key, *signatures)] = found
+            marks, _ = self._marks(args, kwargs)
+            self._fast[(local.context.key, *marks, *signatures)] = found
         return entry
 
     def _shardings(self, call: Call, out_tree: Any) -> dict[str, Any]:
@@ -483,8 +417,7 @@ class PjitFunction(Generic[_P, _R]):
         call.static_kwargs = {}
         function = fun_name(self._fun)
         if self._has_static:
-            count = len(args)
-            numbers = sorted({n % count for n in self._static_argnums if -count <= n < count})
+            numbers = self._static_among(len(args))
             positional = [(n, Static(args[n], f"number {n}", function)) for n in numbers]
             named = [
                 (name, Static(kwargs[name], name, function))
@@ -518,6 +451,8 @@ class PjitFunction(Generic[_P, _R]):
         """The program for arguments of these types; traced at most once, also by many threads."""
         fun, tree = self._fun, call.in_tree
         avals = tuple([aval_of_argument(x, fun, tree, i, "jit") for i, x in enumerate(call.leaves)])
+        if Primitive.high_seen:
+            avals = tuple(map(stated, call.leaves, avals))
         cache = self._cache
         key = (local.context.key, call.in_tree, call.statics, avals)
         traced = cache.traces.get(key)
@@ -601,7 +536,7 @@ class PjitFunction(Generic[_P, _R]):
         traced = self._traced(call)
         info = debug_info("jit", self._fun, call.in_tree)
         return make_traced(
-            traced.closed, traced.consts, values, [get_aval(x) for x in call.leaves], call.donated,
+            traced.closed, traced.consts, values, list(map(with_state, call.leaves)), call.donated,
             call.in_tree, traced.out_tree, traced.name, info.arg_names,
             {**self._params, **self._shardings(call, traced.out_tree)},
         )  # fmt: skip
@@ -656,6 +591,8 @@ def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
 
 
 _LEAF = tree_util.tree_structure(0)
+_OF_HOST = frozenset((np.ndarray, *dtypes.python_scalar_dtypes))
+_ONE_LEAF = _OF_HOST | {ArrayImpl}
 _new = object.__new__
 
 
@@ -668,6 +605,8 @@ def _with_constants(program: Program, traced: _Traced) -> Callable:
 
 def _typed(x: Any) -> Any:
     """An argument of `trace`: a value, or anything with a shape and a dtype."""
+    if is_hi_value(x):
+        return x
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         return shape_struct(abstract(x))
     return x

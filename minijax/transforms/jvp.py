@@ -12,7 +12,9 @@ from typing import Any
 from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.config import local
+from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.hitracers import HiTracer
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule, Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
@@ -32,9 +34,11 @@ class JVPTracer(Tracer):
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
-        self.aval = primal.aval if hasattr(primal, "aval") else get_aval(primal)
+        self.aval = aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
         self.primal = primal
         self.tangent = tangent
+        if aval.is_high:
+            self.__class__ = HiJVPTracer
 
     def concrete(self) -> Any:
         known = self.primal
@@ -52,6 +56,18 @@ class JVPTracer(Tracer):
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
         return "It belongs to a function under grad, jvp, vjp or linearize."
+
+
+class HiJVPTracer(HiTracer, JVPTracer):
+    """A primal value of a type that a library defined, with a tangent."""
+
+    __slots__ = ()
+    own = HiTracer.own | {"primal", "tangent", "beneath"}
+    beneath = property(lambda self: self.primal)
+
+
+def _is_extended(x: Any) -> bool:
+    return type(x) is JVPTracer and dtypes.is_extended(x.aval.dtype)
 
 
 class JVPTrace(Trace):
@@ -74,7 +90,8 @@ class JVPTrace(Trace):
     def process(self, primitive, args, params):
         primals, tangents, active = [], [], False
         for a in args:
-            if type(a) is JVPTracer:
+            kind = type(a)
+            if kind is JVPTracer or kind is HiJVPTracer:
                 if a._trace is self:
                     primals.append(a.primal)
                     tangents.append(a.tangent)
@@ -102,6 +119,8 @@ class JVPTrace(Trace):
             return self.apply(primitive, primals, tangents, params)
         if known is None:
             result = self.apply(primitive, primals, tangents, params)
+            if dtypes.ExtendedDType.has_tangents and any(map(_is_extended, args)):
+                return result  # each use counts where cotangents are added by a rule of the dtype's
             self.shared[key] = known = (result, args)  # args: so that no id is used again
         return known[0]
 
@@ -163,7 +182,7 @@ def unpair(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The primals and tangents of results of a trace."""
     primals, tangents = [], []
     for out in outs:
-        if type(out) is JVPTracer and out._trace is trace:
+        if isinstance(out, JVPTracer) and out._trace is trace:
             primals.append(out.primal)
             tangents.append(out.tangent)
         else:

@@ -27,16 +27,18 @@ def linearize_flat(
     primals: Sequence[Any],
     nonzeros: Sequence[bool] | None = None,
     count: Callable[[], int] | None = None,
+    kind: str = "linearize",
 ) -> tuple[list[Any], list[bool], ClosedJaxpr]:
     """Outputs, which of them have a nonzero tangent, and the linear program of those tangents.
 
     The program takes the tangents of the inputs that `nonzeros` marks (by default those with a
     tangent space) and gives the nonzero ones of the outputs; its constants are the residuals. If
-    `count` is given, only so many outputs are differentiated: the others are auxiliary.
+    `count` is given, only so many outputs are differentiated: the others are auxiliary. `kind` tells
+    primitives of libraries whether it is to be transposed ("vjp") or applied.
     """
     context = local.context
     outer = context.trace
-    linear = PartialTrace(outer, DebugInfo("linearize"))
+    linear = PartialTrace(outer, DebugInfo(kind))
     trace = JVPTrace(linear)
     saved_source, scope = context.source, context.scope
     context.trace, context.scope = trace, joined(scope, "jvp()")

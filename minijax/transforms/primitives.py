@@ -78,8 +78,13 @@ def add_tangents(x: Any, y: Any) -> Any:
         return x if y is None else y
     if y is None or type(y) is Zero:
         return x
-    if getattr(x, "dtype", None) == dtypes.float0:
+    dtype = getattr(x, "dtype", None)
+    if dtype == dtypes.float0:
         return x
+    if isinstance(dtype, dtypes.ExtendedDType) and dtype.rule("add") is not None:
+        return dtype.rule("add")(dtype, x, y)
+    if Primitive.high_seen and get_aval(x).is_high:
+        return get_aval(x).vspace_add(x, y)
     return add_any_p.bind(x, y)
 
 
@@ -349,7 +354,7 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return float0_zeros(aval.shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
-        return aval.dtype.zeros(aval)
+        return _zeros_by_rule(aval)
     scalar = np.asarray(value, aval.dtype)[()]
     if aval.weak_type:
         number = scalar.item()  # a Python number is what has a weak type
@@ -361,6 +366,18 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     )
 
 
+def _zeros_by_rule(aval: ShapedArray) -> Any:
+    """Zeros of an extended dtype."""
+    zero = aval.dtype.rule("zero")
+    if zero is None:
+        return aval.dtype.zeros(aval)
+    return broadcast_in_dim_p.bind(
+        zero(aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=aval.explicit
+    )
+
+
 def instantiate(x: Any) -> Any:
     """A tangent as a value: zeros are made."""
-    return full_like_aval(0, x.aval) if type(x) is Zero else x
+    if type(x) is not Zero:
+        return x
+    return x.aval.vspace_zero() if x.aval.is_high else full_like_aval(0, x.aval)

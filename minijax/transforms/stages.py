@@ -14,7 +14,9 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import Program, compile_lowered, concrete, lower_program
 from minijax.core.avals import ShapedArray, get_aval, is_ref
+from minijax.core.hitypes import is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.lowered import is_high, lower_jaxpr, raised
 from minijax.core.refs import Ref, keep, on_values
 from minijax.core.struct import ShapeDtypeStruct, shape_struct
 from minijax.core.trace import Tracer
@@ -98,8 +100,26 @@ class _Spec:
 
     __slots__ = (
         "arg_names", "closed", "consts", "device", "donated", "in_avals", "in_shardings", "in_tree",
-        "keep_unused", "name", "options", "out_shardings", "out_tree", "signatures",
+        "keep_unused", "name", "options", "out_shardings", "out_tree", "out_types", "signatures",
     )  # fmt: skip
+
+    def lowered(self) -> _Spec:
+        """The same for the program on the arrays that values of libraries' types are made of."""
+        if any(map(is_hi_value, self.consts)) or any(a.has_qdd for a in self.in_avals):
+            raise NotImplementedError(
+                f"{self.name} takes or closes over values that change in place, of types that a "
+                "library defined: it cannot be compiled ahead of time. Call the jitted function."
+            )
+        made = _Spec()
+        for name in _Spec.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.closed, made.out_types = lower_jaxpr(self.closed)
+        sizes = [len(aval.lo_ty()) for aval in self.in_avals]
+        made.donated, made.arg_names = (
+            [x for x, size in zip(each, sizes, strict=True) for _ in range(size)]
+            for each in (self.donated, self.arg_names)
+        )
+        return made
 
 
 class Traced(_Stage):
@@ -118,6 +138,9 @@ class Traced(_Stage):
     ) -> Lowered:
         """Write the StableHLO module, for the default platform or for another."""
         spec = self._spec
+        if is_high(spec.closed):
+            spec = spec.lowered()
+            self._spec.out_types = spec.out_types
         if not all(type(c) is Ref for c in spec.consts):
             raise ValueError(
                 f"{spec.name} closes over traced values, so that it cannot be compiled ahead of "
@@ -138,7 +161,7 @@ class Traced(_Stage):
             arg_names=[*["a closed-over reference"] * len(spec.consts), *spec.arg_names],
             platform=lowering_platforms[0] if lowering_platforms else None,
         )
-        return Lowered(spec, made)
+        return Lowered(self._spec, made)
 
 
 class Lowered(_Stage):
@@ -151,7 +174,7 @@ class Lowered(_Stage):
     @property
     def out_info(self) -> Any:
         """The types of the results; a program does not tell weak ones from others."""
-        return tree_util.tree_map(lambda x: x.update(weak_type=False), super().out_info)
+        return tree_util.tree_map(_strong, super().out_info)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text: StableHLO by default, or `dialect="hlo"`."""
@@ -191,6 +214,8 @@ class Lowered(_Stage):
 class Compiled(_Stage):
     """A compiled function: takes arguments of exactly the types it was compiled for."""
 
+    Spec = _Spec
+
     def __init__(self, spec: _Spec, program: Program):
         super().__init__(spec)
         self._program = program
@@ -214,19 +239,23 @@ class Compiled(_Stage):
             f"Argument {name!r} compiled with {aval.str_short()} and called with "
             f"{get_aval(x).str_short()}"
             for name, aval, x in zip(self._names(), spec.in_avals, leaves, strict=True)
-            if (get_aval(x).shape, get_aval(x).dtype) != (aval.shape, aval.dtype)
+            if not _agree(get_aval(x), aval)
         ]
         if wrong:
             raise TypeError(
                 "Argument types differ from the types for which this computation was compiled. "
                 "Perhaps enable_x64 is not as it was then? The mismatches are:\n" + "\n".join(wrong)
             )
+        if any(map(is_hi_value, leaves)):
+            leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
         leaves = [*spec.consts, *leaves]
         arrays = [_array(x._value if type(x) is Ref else x) for x in leaves]
         outs = self._program(arrays)
         count = spec.out_tree.num_leaves
-        if len(outs) > count:
+        if len(outs) > count and spec.out_types is None:
             outs = keep([x for x in leaves if type(x) is Ref], outs, count)
+        if spec.out_types is not None:
+            outs = raised(spec.out_types, outs)
         return spec.out_tree.unflatten(outs)
 
     call = __call__
@@ -302,6 +331,25 @@ def _array(x: Any) -> ArrayImpl:
     return x if type(x) is ArrayImpl else concrete(as_array(x))
 
 
+def _strong(info: Any) -> Any:
+    """The type of a result of a compiled program."""
+    return info.update(weak_type=False) if isinstance(info, ShapeDtypeStruct) else info
+
+
+def _agree(given: Any, aval: Any) -> bool:
+    """Whether an argument has the type that a program was compiled for."""
+    if given.is_high or aval.is_high:
+        return given == aval
+    return (given.shape, given.dtype) == (aval.shape, aval.dtype)
+
+
+def _signatures(x: Any, aval: Any) -> list[Signature]:
+    """The signatures of the arrays that an argument is made of."""
+    lows = aval.lower_val(x) if is_hi_value(x) and not aval.has_qdd else [x]
+    types = aval.lo_ty() if aval.is_high else [aval]
+    return list(map(signature_for, lows if len(lows) == len(types) else types, types))
+
+
 def signature_for(x: Any, aval: ShapedArray) -> Signature:
     """The signature that an argument given as a value or as a type has."""
     if type(x) is Ref:
@@ -323,7 +371,8 @@ def make_traced(
     spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names
     spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)
     spec.donated = list(donated) or [False] * len(avals)
-    spec.signatures = [signature_for(x, a) for x, a in zip(leaves, avals, strict=True)]
+    spec.out_types = None
+    spec.signatures = [s for x, a in zip(leaves, avals, strict=True) for s in _signatures(x, a)]
     spec.options, spec.keep_unused = params["compiler_options_kvs"], params["keep_unused"]
     spec.device = params["device"]
     spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]

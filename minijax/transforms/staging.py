@@ -11,6 +11,8 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.config import local, override
+from minijax.core.hitypes import is_hi_value
+from minijax.core.lowered import stated
 from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
@@ -47,7 +49,9 @@ def _stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], st
     except TypeError:  # a static value that cannot be hashed
         key = None
     found = _trace(transform, fun, in_tree, avals, statics)
-    if key is not None and not any(isinstance(c, (Tracer, Ref)) for c in found[0].consts):
+    if key is not None and not any(
+        isinstance(c, (Tracer, Ref)) or is_hi_value(c) for c in found[0].consts
+    ):
         kept[key] = found
     return found
 
@@ -70,7 +74,10 @@ def _trace(transform, fun, in_tree, avals, statics):
 
 
 def _avals(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
-    return [aval_of_argument(x, fun, in_tree, i, transform, abstract) for i, x in enumerate(leaves)]
+    return [
+        stated(x, aval_of_argument(x, fun, in_tree, i, transform, abstract))
+        for i, x in enumerate(leaves)
+    ]
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -5,6 +5,7 @@ May import the floors below. See `transforms.primitives` for the operations on t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 
-__all__ = ["UndefinedPrimal", "Zero", "is_undefined", "tangent_aval", "zero_like", "zero_tangent"]
+__all__ = [
+    "Summed", "UndefinedPrimal", "Zero", "cotangents_of", "is_undefined", "sums_among",
+    "tangent_aval", "zero_like", "zero_tangent",
+]  # fmt: skip
 
 
 class Zero:
@@ -50,12 +54,17 @@ def tangent_aval(x: Any) -> AbstractValue:
 
 
 class UndefinedPrimal:
-    """A linear argument of an equation that is being transposed: it has a type and no value."""
+    """A linear argument of an equation that is being transposed: it has a type and no value.
 
-    __slots__ = ("aval",)
+    `sum`, where it is not None, is the cotangent of it so far, which a loop carries. A rule may add
+    to that in place of giving its own, and gives `Summed` then: what reads a few elements of an array
+    in a loop is to write as few, and not to make zeros for all the others.
+    """
 
-    def __init__(self, aval: AbstractValue):
-        self.aval = aval
+    __slots__ = ("aval", "sum")
+
+    def __init__(self, aval: AbstractValue, sum: Any = None):
+        self.aval, self.sum = aval, sum
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -64,9 +73,36 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short()})"
 
 
+class Summed:
+    """A cotangent to which the one so far has been added already."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
 def is_undefined(x: Any) -> bool:
     """Whether an argument of a transpose rule is one of its linear arguments."""
     return type(x) is UndefinedPrimal
+
+
+def sums_among(args: Sequence[Any]) -> list[bool]:
+    """Which arguments of a transpose rule come with their cotangent so far."""
+    return [is_undefined(a) and a.sum is not None for a in args]
+
+
+def cotangents_of(args: Sequence[Any], found: Iterable[Any]) -> list[Any]:
+    """What a transpose rule gives: the cotangents of its undefined arguments, among None.
+
+    Those of arguments that came with a sum are taken to be added to it already.
+    """
+    rest = iter(found)
+    given = [next(rest) if is_undefined(a) else None for a in args]
+    return [
+        Summed(ct) if flag and ct is not None else ct
+        for ct, flag in zip(given, sums_among(args), strict=True)
+    ]
 
 
 def float0_zeros(shape: tuple[int, ...]) -> np.ndarray:

@@ -16,7 +16,7 @@ from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
 from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
-from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
+from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
 
 __all__ = ["UNWANTED", "backward_pass", "transpose_jaxpr"]
 
@@ -26,13 +26,15 @@ UNWANTED = object()  # in place of a sink: the cotangent is not to be computed
 def backward_pass(
     jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any],
     *, outermost: bool = False, sinks: Mapping[Var, Any] | None = None,
+    sums: Mapping[Var, Any] | None = None,
 ) -> list[Any]:  # fmt: skip
     """Pull the cotangents of the outputs back to the arguments that are `UndefinedPrimal`.
 
     Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that no
     undefined argument reaches are evaluated first: what they give are residuals. `outermost` is for
     what the user asked for, and not for programs within: the names of operations then tell. `sinks`
-    has, of some arguments, what each contribution to the cotangent is handed to, or `UNWANTED`.
+    has, of some arguments, what each contribution to the cotangent is handed to, or `UNWANTED`;
+    `sums` those to which what is found is added: see `UndefinedPrimal`.
     """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, value in zip(jaxpr.invars, args, strict=True):
@@ -44,6 +46,10 @@ def backward_pass(
         unwanted = [var for var, sink in sinks.items() if sink is UNWANTED]
         linear = _reached(linear, set(jaxpr.invars).difference(known, unwanted))
         pending = _WithSinks(sinks)
+    if sums:
+        pending = dict(sums)
+    else:
+        sums = {}
     for var, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(var) is not Literal and var not in known:
             pending[var] = add_tangents(pending.get(var), ct)
@@ -54,7 +60,7 @@ def backward_pass(
             context.source = eqn.source
             scope = transposed(eqn.scope) if outermost else eqn.scope
             context.scope = joined(outer_scope, scope) if scope else outer_scope
-            _transpose_equation(eqn, known, pending)
+            _transpose_equation(eqn, known, pending, sums)
     finally:
         context.source, context.scope = outer, outer_scope
     return [
@@ -122,7 +128,7 @@ def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
                 pending.setdefault(var, _cotangent(None, var.aval))
 
 
-def _transpose_equation(eqn, known: dict, pending: dict) -> None:
+def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]) -> None:
     cotangents = [pending.pop(var, None) for var in eqn.outvars]
     if all(ct is None for ct in cotangents):
         return
@@ -137,6 +143,8 @@ def _transpose_equation(eqn, known: dict, pending: dict) -> None:
             args.append(var.val)
         elif var in known:
             args.append(known[var])
+        elif sums and var in sums and _may_add(var, eqn.invars[: len(args)]):
+            args.append(UndefinedPrimal(var.aval, pending[var]))
         else:
             args.append(UndefinedPrimal(var.aval))
     primitive = eqn.primitive
@@ -151,7 +159,9 @@ def _transpose_equation(eqn, known: dict, pending: dict) -> None:
     ct_in = cotangents if primitive.multiple_results else cotangents[0]
     results = rule(ct_in, *args, **eqn.params)
     for var, arg, ct in zip(eqn.invars, args, results, strict=True):
-        if type(ct) is Zero and is_undefined(arg):
+        if type(ct) is Summed:
+            pending[var] = ct.value
+        elif type(ct) is Zero and is_undefined(arg):
             pending.setdefault(var, ct)
         elif is_undefined(arg) and ct is not None:
             if ShapedArray.split_seen:
@@ -159,19 +169,26 @@ def _transpose_equation(eqn, known: dict, pending: dict) -> None:
             pending[var] = add_tangents(pending.get(var), ct)
 
 
+def _may_add(var: Var, before: Sequence[Any]) -> bool:
+    """Whether a rule may add to a sum itself: once in an equation, and where no types are split."""
+    return var not in before and not ShapedArray.split_seen
+
+
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzeros: Sequence[bool]
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program `(*known arguments, *nonzero cotangents) -> (*nonzero cotangents in)`.
+    closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzeros: Sequence[bool],
+    summed: Sequence[bool] = (),
+) -> tuple[ClosedJaxpr, list[bool]]:  # fmt: skip
+    """The program `(*known arguments, *nonzero cotangents, *sums) -> (*nonzero cotangents in)`.
 
-    `linear` marks the linear inputs. Returns also which of those have a nonzero cotangent.
+    `linear` marks the linear inputs, `summed` those whose cotangents are added to sums that are
+    given. Returns also which of those have a nonzero cotangent.
     """
-    linear, ct_nonzeros = tuple(linear), tuple(ct_nonzeros)
-    key = ("transpose", linear, ct_nonzeros, local.context.key)
-    return closed.derive(key, lambda: _make_transposed(closed, linear, ct_nonzeros))
+    linear, ct_nonzeros, summed = tuple(linear), tuple(ct_nonzeros), tuple(summed)
+    key = ("transpose", linear, ct_nonzeros, summed, local.context.key)
+    return closed.derive(key, lambda: _make_transposed(closed, linear, ct_nonzeros, summed))
 
 
-def _make_transposed(closed, linear, ct_nonzeros):
+def _make_transposed(closed, linear, ct_nonzeros, summed):
     out_nonzeros: list[bool] = []
     in_avals, out_avals = closed.in_avals, closed.out_avals
 
@@ -185,13 +202,19 @@ def _make_transposed(closed, linear, ct_nonzeros):
             next(rest) if nz else Zero(aval.to_cotangent_aval())
             for aval, nz in zip(out_avals, ct_nonzeros, strict=True)
         ]
-        results = backward_pass(closed.jaxpr, closed.consts, values, cts)
+        sums = {
+            var: next(rest) for var, flag in zip(closed.jaxpr.invars, summed, strict=False) if flag
+        }
+        results = backward_pass(closed.jaxpr, closed.consts, values, cts, sums=sums)
         results = [ct for ct, lin in zip(results, linear, strict=True) if lin]
         out_nonzeros.extend(type(ct) is not Zero for ct in results)
         return [ct for ct in results if type(ct) is not Zero]
 
     avals = [aval for aval, lin in zip(in_avals, linear, strict=True) if not lin] + [
         aval.to_cotangent_aval() for aval, nz in zip(out_avals, ct_nonzeros, strict=True) if nz
+    ]
+    avals += [
+        aval.to_cotangent_aval() for aval, flag in zip(in_avals, summed, strict=False) if flag
     ]
     made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return made, out_nonzeros

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval, is_array_type
+from minijax.core.hitypes import MappingSpec
 from minijax.core.source import named_scope
 from minijax.core.splits import parts_of
 from minijax.core.tracebacks import boundary
@@ -94,7 +95,7 @@ class _Call:
             shown = tree_util.tree_structure((tuple(leaves), {}))
         self.size = mapped_size("vmap", fun, shown, leaves, dims, axis_size)
         dims = [
-            d if d is None or d >= 0 else d + get_aval(x).ndim
+            d if d is None or isinstance(d, MappingSpec) or d >= 0 else d + get_aval(x).ndim
             for x, d in zip(leaves, dims, strict=True)
         ]
         if self.elements is not None:
@@ -202,8 +203,13 @@ def _refuse_unmapped(
 
 def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     """A result with its mapped axis where `out_axes` wants it."""
-    if wanted is None:
+    if wanted is None or (isinstance(wanted, MappingSpec) and dim == wanted):
         return x
+    if isinstance(dim, MappingSpec) or isinstance(wanted, MappingSpec):
+        raise ValueError(
+            f"vmap out_axes asks for a result mapped as {wanted}, but it is mapped as {dim}: give "
+            "what the rules of its type say."
+        )
     if dim is None:
         x, dim = to_front(x, None, size), 0
     ndim = get_aval(x).ndim
@@ -227,7 +233,7 @@ def mapped_size(
     """The size of the mapped axis. ValueError if it is unknown or not the same everywhere."""
     sizes = []
     for x, dim in zip(leaves, dims, strict=True):
-        if dim is None:
+        if dim is None or isinstance(dim, MappingSpec):
             continue
         shape = get_aval(x).shape
         try:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import tree_util
+from minijax.core.hitypes import MappingSpec
 
 __all__ = [
     "elements",
@@ -69,6 +70,8 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
 
 def is_spec(x: Any) -> bool:
     """Whether it stands in a tree of axes for an object of a registered type."""
+    if isinstance(x, MappingSpec):
+        return True
     return any(type(x) is known.spec_type for known in registered.values())
 
 

@@ -5,7 +5,7 @@ import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from tests.benchmarks import cost, devices, dispatch, eager, processes, programs
+from tests.benchmarks import cost, devices, dispatch, eager, loops, processes, programs
 from tests.benchmarks.timing import Table
 
 SECTIONS = {
@@ -14,6 +14,7 @@ SECTIONS = {
     "eager": eager,
     "devices": devices,
     "programs": programs,
+    "loops": loops,
     "cost": cost,
 }
 

@@ -14,6 +14,7 @@ from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.hitypes import is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.refs import Ref
 from minijax.core.staging import trace_to_jaxpr
@@ -105,7 +106,8 @@ def trace_function(
         if found is not None:
             return found
     traced = _trace(name, fun, trees, avals, adapt)
-    if memo is not None and not any(isinstance(c, (Tracer, Ref)) for c in traced.consts):
+    kept = not any(isinstance(c, (Tracer, Ref)) or is_hi_value(c) for c in traced.consts)
+    if memo is not None and kept:
         memo[key] = traced
     return traced
 
@@ -230,7 +232,7 @@ def check_carry(
 
 def same_type(x: AbstractValue, y: AbstractValue) -> bool:
     """Whether two avals are equal up to weak types."""
-    return x is y or x.strip_weak_type() is y.strip_weak_type()
+    return x is y or x.strip_weak_type() is y.strip_weak_type() or (x.is_high and x == y)
 
 
 def plain(aval: AbstractValue) -> str:

@@ -33,7 +33,7 @@ from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, moveaxis
-from minijax.transforms.tangents import is_undefined
+from minijax.transforms.tangents import cotangents_of, is_undefined, sums_among
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["cond_p", "platform_index_p"]
@@ -63,7 +63,7 @@ def _(args, params):
     branches = params["branches"]
     made = tuple([without_refs(branch, which, avals) for branch in branches])
     outs = cond_p.bind(index, *plain, *values(cells), **dict(params, branches=made))
-    return keep(cells, outs, len(branches[0].out_avals))
+    return keep(cells, outs, len(branches[0].out_avals), made[0])
 
 
 def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:
@@ -233,21 +233,23 @@ def _(trace, args, params):
 @cond_p.transpose
 def _(cts, index, *ops, branches, **params):
     linear = [is_undefined(a) for a in ops]
-    flags = nonzero(cts)
+    flags, summed = nonzero(cts), sums_among(ops)
 
     def make():
         def derive(branch, want):
-            return _with_zeros(transpose_jaxpr(branch, linear, flags), in_avals, want)
+            made = transpose_jaxpr(branch, linear, flags, summed)
+            return _with_zeros(made, in_avals, want)
 
         in_avals = [a.to_cotangent_aval() for a in chosen(branches[0].in_avals, linear)]
         made, out_flags = _agreeing(branches, derive, len(in_avals))
         return tuple(made), out_flags
 
-    made, out_flags = _derived(branches, ("cond transpose", tuple(linear), tuple(flags)), make)
+    key = ("cond transpose", tuple(linear), tuple(flags), tuple(summed))
+    made, out_flags = _derived(branches, key, make)
     known = [a for a in ops if not is_undefined(a)]
-    outs = iter(cond_p.bind(index, *known, *chosen(cts, flags), branches=made, **params))
-    nonzeros = iter(out_flags)
-    return [None, *(next(outs) if lin and next(nonzeros) else None for lin in linear)]
+    sums = [a.sum for a in chosen(ops, summed)]
+    outs = iter(cond_p.bind(index, *known, *chosen(cts, flags), *sums, branches=made, **params))
+    return [None, *cotangents_of(ops, [next(outs) if nz else None for nz in out_flags])]
 
 
 def _with_zeros(found: tuple, avals: Sequence[Any], wanted: Sequence[bool]) -> tuple:

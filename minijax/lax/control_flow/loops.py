@@ -17,7 +17,15 @@ from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
-from minijax.core.refs import CallPrimitive, Ref, apart, keep, values, without_refs
+from minijax.core.refs import (
+    CallPrimitive,
+    apart,
+    check_settled,
+    is_cell,
+    keep,
+    values,
+    without_refs,
+)
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
@@ -85,8 +93,9 @@ def _(args, params):
     avals = [cell.aval for cell in cells]
     tested = without_refs(test, [*of_test, *of_init], avals)
     made = without_refs(body, [*of_body, *of_init], avals)
-    first = [x for x in test_consts if type(x) is not Ref]
-    second = [x for x in body_consts if type(x) is not Ref]
+    check_settled("while_loop", made, cells)
+    first = [x for x in test_consts if not is_cell(x)]
+    second = [x for x in body_consts if not is_cell(x)]
     found = while_p.bind(
         *first, *second, *init, *values(cells),
         cond_jaxpr=tested.derive("while", lambda: permuted(

@@ -67,7 +67,7 @@ def scan(
     unroll = unroll_factor(unroll, length)
     if local.context.settings.disable_jit:
         return _step_by_step(f, init, xs_leaves, xs_tree, length, reverse)
-    plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree)
+    plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length)
     carry, ys = run_loop(plan, leaves, xs_leaves, length, bool(reverse), unroll)
     return plan.out_tree.unflatten([*carry, *ys])  # a pair as the body's, a tuple or a list
 
@@ -76,6 +76,8 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
     """The number of steps."""
     lengths = []
     for x in leaves:
+        if get_aval(x).is_high:
+            continue
         shape = x.shape if hasattr(x, "aval") else get_aval(x).shape
         if not shape:
             raise ValueError(
@@ -186,10 +188,10 @@ def run_loop(
     return carry, [next(rest) if k is None else arrayed(xs[k]) for k in plan.from_xs]
 
 
-def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Sequence[Any]]:
+def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[Plan, Sequence[Any]]:
     count = len(init_leaves)
     in_avals = [get_aval(x) for x in init_leaves]
-    x_avals = [_row_aval(get_aval(x), "xs") for x in xs_leaves]
+    x_avals = [_row_aval(get_aval(x), "xs", length) for x in xs_leaves]
     traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
     plan = traced.plans.get(count)
     if plan is not None:
@@ -207,7 +209,9 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree) -> tuple[Plan, Seq
     return make_plan(traced, count), init_leaves
 
 
-def _row_aval(aval: Any, name: str) -> Any:
+def _row_aval(aval: Any, name: str, length: int) -> Any:
+    if aval.is_high:
+        return aval.dec_rank(length, aval.leading_axis_spec())
     if parts_of(aval)[0] is not None:
         raise ValueError(
             f"0th dimension of all {name} should be replicated. Got {aval.sharding.spec}: reshard it "
@@ -290,7 +294,7 @@ def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
     if local.context.settings.disable_jit:
         call = f if how is None else how(f)
         return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]
-    avals = [_row_aval(get_aval(x), "xs") for x in leaves]
+    avals = [_row_aval(get_aval(x), "xs", length) for x in leaves]
     traced = trace_function("map", f, (tree,), avals, kind=("map", how), adapt=how)
     plan = make_plan(traced, 0)
     return plan.out_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])

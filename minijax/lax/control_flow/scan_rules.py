@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
-from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
+from minijax.core.refs import CallPrimitive, apart, check_settled, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.sums import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
@@ -33,8 +33,8 @@ from minijax.lax.control_flow.loop_lowering import lower_scan
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
-from minijax.transforms.primitives import add_tangents, instantiate, moveaxis
-from minijax.transforms.tangents import UndefinedPrimal, Zero, is_undefined
+from minijax.transforms.primitives import instantiate, moveaxis
+from minijax.transforms.tangents import UndefinedPrimal, Zero, cotangents_of, is_undefined
 from minijax.transforms.transpose import backward_pass
 
 __all__ = ["scan_p"]
@@ -91,9 +91,11 @@ def _(args, params):
     body = made.derive(("scan", *counts), lambda: permuted(
         made, [*ins[0], *ins[3], *ins[1], *ins[2]], [*outs[2], *outs[0], *outs[1]]
     ))  # fmt: skip
-    changed = dict(params, jaxpr=body, num_consts=counts[0], num_carry=len(cells) + len(init))
-    found = scan_p.bind(*plain[: counts[0]], *values(cells), *init, *xs, **changed)
-    last, results = found[: len(cells)], found[len(cells) :]
+    check_settled("scan", made, cells)
+    held = values(cells)
+    changed = dict(params, jaxpr=body, num_consts=counts[0], num_carry=len(held) + len(init))
+    found = scan_p.bind(*plain[: counts[0]], *held, *init, *xs, **changed)
+    last, results = found[: len(held)], found[len(held) :]
     return keep(cells, [*results, *last], len(results))
 
 
@@ -363,7 +365,7 @@ def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list
     made = _transposed_body(jaxpr, consts_lin, xs_lin, *nonzeros)
     known = [[a for a in part if not is_undefined(a)] for part in (consts, xs)]
     sums = [
-        instantiate(Zero(a.aval.to_cotangent_aval()))
+        instantiate(Zero(a.aval.to_cotangent_aval())) if a.sum is None else a.sum
         for a in chosen(chosen(consts, consts_lin), made.consts)
     ]
     starts = [instantiate(ct) for ct in chosen(ct_carry, made.carry)]
@@ -373,13 +375,13 @@ def _transposed(cts, consts, init, xs, jaxpr: ClosedJaxpr, params: dict) -> list
         jaxpr=made.body, num_consts=len(known[0]), num_carry=len(sums) + len(starts),
     )  # fmt: skip
     sums, starts, slices = split_list(outs, len(sums), len(starts))
-    results = []
-    for part, flags, found in ((consts, made.consts, sums), (xs, made.xs, slices)):
-        rest = iter(merge([None] * flags.count(False), found, flags))
-        results.append([next(rest) if is_undefined(a) else None for a in part])
-    ct_init = merge([None] * made.carry.count(False), starts, made.carry)
-    ct_init = [ct if is_undefined(a) else None for a, ct in zip(init, ct_init, strict=True)]
-    return [*results[0], *ct_init, *results[1]]
+    spaced = lambda found, flags: iter(merge([None] * flags.count(False), found, flags))
+    starts, ct_xs = spaced(starts, made.carry), spaced(slices, made.xs)
+    return [
+        *cotangents_of(consts, spaced(sums, made.consts)),
+        *[ct if is_undefined(a) else None for a, ct in zip(init, starts, strict=True)],
+        *[next(ct_xs) if is_undefined(a) else None for a in xs],
+    ]
 
 
 class _TransposedBody:
@@ -426,10 +428,11 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
             *_undefined_among(slices, in_xs, xs_lin),
         ]
         cts = [*spread(ct_out, made.carry, out_carry), *spread(ct_y, ct_ys, out_ys)]
-        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts)
+        of_consts = chosen(chosen(jaxpr.jaxpr.invars[: sizes[0]], consts_lin), made.consts)
+        so_far = dict(zip(of_consts, sums, strict=True))
+        found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts, sums=so_far)
         consts, carry, xs = split_list(found, *sizes)
-        new = chosen(chosen(consts, consts_lin), made.consts)
-        sums = [add_tangents(old, ct) for old, ct in zip(sums, new, strict=True)]
+        sums = chosen(chosen(consts, consts_lin), made.consts)
         carry = [instantiate(ct) for ct in chosen(carry, made.carry)]
         xs = chosen(xs, xs_lin)
         made.xs = nonzero(xs)

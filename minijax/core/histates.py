@@ -1,0 +1,48 @@
+"""The states of values that change, followed through recorded calls. May import the rest of `core`.
+
+A program that is called has variables of its own for the values it is given: what it makes of their
+states is, after the call, what they are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.hitypes import AvalQDD, check_same_state, state_of
+from minijax.core.jaxpr import jaxprs_in_params
+
+__all__ = ["follow_states"]
+
+_LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}  # and which of their programs is repeated
+
+
+def follow_states(name: str, atoms: Sequence[Any], outvars: Sequence[Any], params: dict) -> None:
+    """After a call was recorded: the states of its operands, and of its results.
+
+    TypeError if the body of a loop changes a state, or the branches of a choice differ in one.
+    """
+    if not any(type(var.aval) is AvalQDD for var in (*atoms, *outvars)):
+        return
+    looped = _LOOPS.get(name)
+    programs = list(jaxprs_in_params({looped: params[looped]} if looped else params))
+    for jaxpr in programs[::-1]:
+        given = atoms[len(atoms) - len(jaxpr.invars) :]
+        for atom, var in zip(given, jaxpr.invars, strict=True):
+            if type(var.aval) is AvalQDD:
+                inner = state_of(var)
+                if looped:
+                    check_same_state(name, var.aval, AvalQDD(var.aval.aval, inner.cur_val))
+                _follow(name, state_of(atom), inner, jaxpr is programs[-1])
+        for out, var in zip(outvars, jaxpr.outvars, strict=False):
+            if type(var.aval) is AvalQDD and not looped:
+                state_of(out).update(state_of(var).cur_val)
+
+
+def _follow(name: str, outer: Any, inner: Any, first: bool) -> None:
+    if not first and outer.cur_val != inner.cur_val:
+        raise TypeError(
+            f"the functions given to {name} leave a value that they change in place in different "
+            f"states, {inner.cur_val} and {outer.cur_val}: make them the same."
+        )
+    outer.update(inner.cur_val)

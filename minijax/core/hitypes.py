@@ -1,0 +1,273 @@
+"""Types that libraries define ("hi types"): what they say of themselves, and how they are known.
+
+May import the ground floor and `core.avals`. A value of such a type is an object of a registered
+class. Where a program is recorded it is one variable; when the program is compiled it becomes the
+arrays that the type says it is made of (`core.lowered`). Of a value that changes in place, the state
+(what is known of it now) is part of the variable's type, and is followed while programs are recorded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from minijax.core.avals import AbstractValue, get_aval, hi_makers
+
+__all__ = [
+    "AvalMutableQDD", "AvalQDD", "HiPspec", "HiType", "MappingSpec", "MutableHiType",
+    "MutableState", "aval_method", "aval_property", "bare", "check_same_state", "is_hi_value", "is_mutable", "left_out",
+    "register_hitype", "state_of", "with_state",
+]  # fmt: skip
+
+
+class MappingSpec:
+    """The base class of what stands in `in_axes` and `out_axes` for a value of a library's type."""
+
+
+class HiPspec:
+    """The base class of what stands in `in_specs` and `out_specs` for a value of a library's type."""
+
+    def to_lo(self) -> tuple:
+        """A PartitionSpec for each of the arrays that the value is made of."""
+        raise NotImplementedError(f"{type(self).__name__} must override the method `to_lo`.")
+
+    def to_tangent_spec(self) -> HiPspec:
+        raise NotImplementedError(f"{type(self).__name__} must override `to_tangent_spec`.")
+
+    def to_ct_spec(self) -> HiPspec:
+        raise NotImplementedError(f"{type(self).__name__} must override `to_ct_spec`.")
+
+
+def left_out(self: Any, method: str) -> AssertionError:
+    """What a method raises that a subclass is to define."""
+    return AssertionError(f"must override: {type(self).__name__} has no method `{method}`")
+
+
+class _Declared(AbstractValue):
+    """What the core asks of any type, answered for those of libraries."""
+
+    is_high = True
+    weak_type = False
+    inner_aval = explicit = None
+    vma: frozenset = frozenset()
+
+    def __hash__(self) -> int:
+        raise left_out(self, "__hash__")
+
+    def __eq__(self, other: object) -> bool:
+        raise left_out(self, "__eq__")
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        return str(self)
+
+    def to_tangent_aval(self) -> AbstractValue:
+        raise left_out(self, "to_tangent_aval")
+
+    def to_ct_aval(self) -> AbstractValue:
+        return self.to_tangent_aval()
+
+    def to_cotangent_aval(self) -> AbstractValue:
+        return self.to_ct_aval()
+
+
+class HiType(_Declared):
+    """The base class of a library's types. A subclass can be hashed and compared, and defines
+
+    - `lo_ty()`: the types of the arrays that a value is made of; `lower_val(value)` gives them, and
+      `raise_val(*arrays)` makes the value of them
+    - `to_tangent_aval()`: the type of its tangents, and, if that is a type of the library's too,
+      `vspace_zero()` and `vspace_add(x, y)` there
+    - `dec_rank(size, spec)` and `inc_rank(size, spec)`: the type of an element of a mapped value, and
+      of the values of this type together, for `vmap`; `leading_axis_spec()`, for `scan`
+    """
+
+    def lo_ty(self) -> list[AbstractValue]:
+        raise left_out(self, "lo_ty")
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        raise left_out(self, "lower_val")
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        raise left_out(self, "raise_val")
+
+    def vspace_zero(self) -> Any:
+        raise left_out(self, "vspace_zero")
+
+    def vspace_add(self, x: Any, y: Any) -> Any:
+        raise left_out(self, "vspace_add")
+
+    def dec_rank(self, size: int | None, spec: Any) -> HiType:
+        raise left_out(self, "dec_rank")
+
+    def inc_rank(self, size: int | None, spec: Any) -> HiType:
+        raise left_out(self, "inc_rank")
+
+    def leading_axis_spec(self) -> Any:
+        raise left_out(self, "leading_axis_spec")
+
+    def shard(self, mesh: Any, manual_axes: frozenset, check_vma: bool, spec: Any) -> HiType:
+        raise left_out(self, "shard")
+
+    def unshard(self, mesh: Any, check_vma: bool, spec: Any) -> HiType:
+        raise left_out(self, "unshard")
+
+    def nospec(self, mesh: Any, check_vma: bool, all_names: tuple) -> Any:
+        raise left_out(self, "nospec")
+
+    def with_axis(self, axis: Any, size: int, split: Any = None) -> HiType:
+        return self.inc_rank(size, self.leading_axis_spec() if axis == 0 else axis)
+
+
+class MutableHiType(_Declared):
+    """The base class of a library's types of values that change. A subclass defines, for a state,
+
+    - `lo_ty_qdd(state)`: the types of the arrays that a value in that state is made of
+    - `read_loval(state, value)` gives them, `new_from_loval(state, *arrays)` makes a new value, and
+      `update_from_loval(state, value, *arrays)` puts others in their places
+
+    and its values have a method `cur_qdd()` or `type_state()` that gives their state of now.
+    """
+
+    has_qdd = True
+    is_writer = False
+
+    def lo_ty_qdd(self, state: Any, /) -> list[AbstractValue]:
+        raise left_out(self, "lo_ty_qdd")
+
+    def lo_ty(self) -> list[AbstractValue]:
+        raise TypeError(
+            f"which arrays a value of type {self} is made of depends on its state: see lo_ty_qdd"
+        )
+
+    def new_from_loval(self, state: Any, /, *vals: Any) -> Any:
+        raise left_out(self, "new_from_loval")
+
+    def read_loval(self, state: Any, val: Any, /) -> list[Any]:
+        raise left_out(self, "read_loval")
+
+    def update_from_loval(self, state: Any, val: Any, /, *lo_vals: Any) -> None:
+        raise left_out(self, "update_from_loval")
+
+
+class aval_method(NamedTuple):
+    """A method of a type that tracers of it have too."""
+
+    fun: Callable
+
+
+class aval_property(NamedTuple):
+    """A property of a type that tracers of it have too."""
+
+    fget: Callable
+
+
+# -- the state of values that change --------------------------------------------------------------
+
+
+class MutableState:
+    """What is known of a value that changes, where the program is recorded."""
+
+    __slots__ = ("__weakref__", "cur_val", "init_val")
+
+    def __init__(self, init_val: Any, cur_val: Any = None):
+        self.init_val = init_val
+        self.cur_val = init_val if cur_val is None else cur_val
+
+    def update(self, val: Any) -> None:
+        self.cur_val = val
+
+    def __repr__(self) -> str:
+        return f"MutableState({self.init_val} -> {self.cur_val})"
+
+
+@dataclasses.dataclass(frozen=True)
+class AvalQDD(_Declared):
+    """A type, and a state: that of a variable at the place where it is bound."""
+
+    aval: AbstractValue
+    qdd: Any
+
+    has_qdd = True
+
+    def lo_ty(self) -> list[AbstractValue]:
+        return self.aval.lo_ty_qdd(self.qdd)
+
+    def read_loval(self, val: Any) -> list[Any]:
+        return self.aval.read_loval(self.qdd, val)
+
+    def new_from_loval(self, *lovals: Any) -> Any:
+        return self.aval.new_from_loval(self.qdd, *lovals)
+
+    def to_tangent_aval(self) -> AvalQDD:
+        return AvalQDD(self.aval.to_tangent_aval(), self.qdd.to_tangent_qdd())
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        return self.aval.str_short(short_dtypes)
+
+
+@dataclasses.dataclass(frozen=True)
+class AvalMutableQDD:
+    """A type, and where the state is kept: what rules of primitives are given."""
+
+    aval: AbstractValue
+    mutable_qdd: MutableState
+
+
+_states: weakref.WeakKeyDictionary[Any, MutableState] = weakref.WeakKeyDictionary()
+
+
+def state_of(var: Any) -> MutableState:
+    """The state of a variable of a type that changes, which the rules of primitives update."""
+    state = _states.get(var)
+    if state is None:
+        state = _states[var] = MutableState(var.aval.qdd)
+    return state
+
+
+def check_same_state(name: str, aval: AvalQDD, last: AvalQDD) -> None:
+    """TypeError if the body of a loop changes of what arrays a value is made, or their structure."""
+    made = [[low.strip_weak_type() for low in each.lo_ty()] for each in (aval, last)]
+    kinds = type(aval.qdd), type(last.qdd)
+    if made[0] != made[1] or kinds[0] is not kinds[1]:
+        raise TypeError(
+            f"the body of {name} changes the type of a value that it changes in place, from "
+            f"{aval.qdd} to {last.qdd}: keep the structure, shapes and dtypes of what it holds the "
+            "same in each step."
+        )
+
+
+def bare(aval: Any) -> AbstractValue:
+    """A type without a state."""
+    return aval.aval if type(aval) is AvalQDD else aval
+
+
+# -- the values -----------------------------------------------------------------------------------
+
+# The types of what may change in place: of references, and of objects of registered classes.
+cell_types: set[type] = set()
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
+    """Declare which type the values of a class have: objects of it go wherever arrays go."""
+    hi_makers[val_cls] = typeof_fn
+    cell_types.add(val_cls)
+
+
+def is_hi_value(x: Any) -> bool:
+    """Whether it is an object of a registered class, and no tracer."""
+    return type(x) in hi_makers
+
+
+def is_mutable(x: Any) -> bool:
+    """Whether it is an object of a registered class that changes in place."""
+    return type(x) in hi_makers and get_aval(x).has_qdd
+
+
+def with_state(x: Any) -> AbstractValue:
+    """The type of an object of a registered class, with its state of now if it has one."""
+    aval = get_aval(x)
+    if not aval.has_qdd:
+        return aval
+    return AvalQDD(aval, x.cur_qdd() if hasattr(type(x), "cur_qdd") else x.type_state())

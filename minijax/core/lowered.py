@@ -1,0 +1,319 @@
+"""From programs on values of libraries' types to programs on arrays. May import the rest of `core`.
+
+Transforms see values of such types, and apply the rules that libraries gave their primitives. Below
+all of them, where operations run at once and where a program is compiled, the values become the
+arrays they are made of, and each primitive becomes what it computes of these (`HiPrimitive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.config import local
+from minijax.core import refs, source
+from minijax.core.avals import get_aval
+from minijax.core.hitracers import HiTracer
+from minijax.core.hitypes import (
+    AvalMutableQDD,
+    AvalQDD,
+    HiPspec,
+    MutableHiType,
+    aval_method,
+    is_hi_value,
+    left_out,
+    state_of,
+    with_state,
+)
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, eval_jaxpr, jaxprs_in_params
+from minijax.core.primitive import Primitive, no_effects
+from minijax.core.refs import RefTrace, within
+from minijax.core.staging import JaxprTrace, StagedTracer, trace_to_jaxpr
+from minijax.core.trace import Trace, set_trace
+
+__all__ = [
+    "HiPrimitive", "cur_qdd", "expand", "is_high", "is_high_call", "lower_call", "lower_jaxpr",
+    "pure", "raised",
+]  # fmt: skip
+
+# -- the state of a value -------------------------------------------------------------------------
+
+
+def cur_qdd(x: Any) -> Any:
+    """The state of now of a value that changes: of an object, or of a tracer of one."""
+    x = within(x)
+    while isinstance(x, HiTracer) and not isinstance(x, StagedTracer):
+        x = x.beneath
+    if isinstance(x, StagedTracer):
+        return state_of(x._var).cur_val
+    if is_hi_value(x):
+        return with_state(x).qdd
+    raise TypeError(f"cur_qdd takes a value of a type that changes in place, got {x!r}.")
+
+
+def stated(x: Any, aval: Any) -> Any:
+    """The type of a value, with its state of now if it has one."""
+    return AvalQDD(aval, cur_qdd(x)) if aval.has_qdd else aval
+
+
+MutableHiType.type_state = aval_method(cur_qdd)
+
+# -- primitives of libraries ----------------------------------------------------------------------
+
+
+class HiPrimitive(Primitive):
+    """A primitive that a library defines, by overriding methods:
+
+    - `abstract_eval(*avals, **params)` gives the type of the result (types, if the class says
+      `multiple_results = True`) and the set of effects. A value that changes comes as an
+      `AvalMutableQDD`, whose state it may update; a result that changes is an `AvalQDD`.
+    - `to_lojax(*args, **params)` computes it, of objects and arrays
+    - `jvp(primals, tangents, **params)` and `transpose(cotangents, *args, **params)` as of any
+      primitive, if it is to be differentiated
+    """
+
+    __slots__ = ("__dict__",)
+    high = True
+
+    def __init__(self, name: str):
+        super().__init__(name, multiple_results=vars_of(type(self), "multiple_results") is True)
+        Primitive.high_seen = True
+        self._avals, self.brought = None, True
+        self.rule_shape = self._types
+        self.rule_stage, self.rule_impl = self._stage, self._run
+        self.rule_jvp, self.rule_transpose = self._jvp, self._transpose
+
+    def is_high(self, *avals: Any, **params: Any) -> bool:
+        return True
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> tuple:
+        raise left_out(self, "abstract_eval")
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        raise left_out(self, "to_lojax")
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple:
+        raise left_out(self, "jvp")
+
+    def transpose(self, cts: Any, *args: Any, **params: Any) -> Any:
+        raise left_out(self, "transpose")
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        return super().bind(*map(within, args), **params)
+
+    def _types(self, *avals: Any, **params: Any) -> Any:
+        return self.abstract_eval(*map(_shown, avals), **params)[0]
+
+    def _jvp(self, primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        return self.jvp(primals, tangents, **params)
+
+    def _transpose(self, cts: Any, *args: Any, **params: Any) -> Any:
+        return self.transpose(cts, *args, **params)
+
+    def _run(self, *args: Any, **params: Any) -> Any:
+        return self.to_lojax(*args, **params)
+
+    def _stage(self, trace: JaxprTrace, args: Sequence[Any], params: dict) -> Any:
+        """Record it: the rule of types may change what is known of values that change."""
+        atoms = [trace.atom(a) for a in args]
+        shown = [
+            AvalMutableQDD(a.aval.aval, state_of(a)) if type(a.aval) is AvalQDD else a.aval
+            for a in atoms
+        ]
+        outs, effects = self.abstract_eval(*shown, **params)
+        outvars = [Var(aval) for aval in (outs if self.multiple_results else [outs])]
+        context = local.context
+        effects = frozenset(effects) if effects else no_effects
+        where = context.source or source.capture(3)
+        trace.eqns.append(JaxprEqn(atoms, outvars, self, params, effects, where, context.scope))
+        trace.effects |= effects
+        found = [StagedTracer(trace, var) for var in outvars]
+        return found if self.multiple_results else found[0]
+
+
+def vars_of(kind: type, name: str) -> Any:
+    """What a class, or the first of those it inherits from that does, says under a name."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def _shown(aval: Any) -> Any:
+    """A type as rules are given it, where the state is not followed."""
+    if type(aval) is AvalQDD:
+        return AvalMutableQDD(aval.aval, state_of(Var(aval)))
+    return aval
+
+
+# -- below all transforms -------------------------------------------------------------------------
+
+
+def _has_high(jaxpr: Jaxpr) -> bool:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.high or any(v.aval.is_high for v in (*eqn.invars, *eqn.outvars)):
+            return True
+        if any(map(_has_high, jaxprs_in_params(eqn.params))):
+            return True
+    return any(v.aval.is_high for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars))
+
+
+def is_high(closed: ClosedJaxpr) -> bool:
+    """Whether a program has primitives or types of libraries, in it or in what it calls."""
+    return Primitive.high_seen and closed.derive("high", lambda: _has_high(closed.jaxpr))
+
+
+def _programs(params: dict) -> list[ClosedJaxpr]:
+    found = []
+    for value in params.values():
+        items = value if isinstance(value, (tuple, list)) else (value,)
+        found += [item for item in items if isinstance(item, ClosedJaxpr)]
+    return found
+
+
+_PROGRAM_OR_NONE = (ClosedJaxpr, type(None))
+
+
+def is_high_call(primitive: Primitive, args: Sequence[Any], params: dict) -> bool:
+    """Whether a primitive that holds programs is given, gives or makes what is of libraries."""
+    if not isinstance(params.get("call_jaxpr") or params.get("call"), _PROGRAM_OR_NONE):
+        return False  # it calls a function that is no program
+    return any(map(is_hi_value, args)) or any(map(is_high, _programs(params)))
+
+
+class LowTrace(RefTrace):
+    """Makes arrays of values of libraries' types, and leaves the rest to its parent."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        if primitive.high:
+            return expand(primitive, args, params)
+        if primitive._avals is None and is_high_call(primitive, args, params):
+            return lower_call(primitive, args, params, self.parent)
+        return self.pass_to_parent(primitive, args, params)
+
+
+def expand(primitive: Any, args: Sequence[Any], params: dict) -> Any:
+    """What a library's primitive computes, of objects and arrays."""
+    return primitive.rule_impl(*args, **params)
+
+
+def _lower(x: Any) -> tuple[Any, list[Any]]:
+    """The type of a value, and the arrays it is made of."""
+    if not is_hi_value(x):
+        return get_aval(x), [x]
+    aval = with_state(x)
+    return aval, aval.read_loval(x) if type(aval) is AvalQDD else list(aval.lower_val(x))
+
+
+def _raise(aval: Any, values: Sequence[Any]) -> Any:
+    if type(aval) is AvalQDD:
+        return aval.new_from_loval(*values)
+    return aval.raise_val(*values) if aval.is_high else values[0]
+
+
+def raised(avals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Values of these types, made of the arrays."""
+    rest, made = iter(values), []
+    for aval in avals:
+        count = len(aval.lo_ty()) if aval.is_high else 1
+        made.append(_raise(aval, [next(rest) for _ in range(count)]))
+    return made
+
+
+def lower_jaxpr(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program on the arrays that values are made of, and the types of its results."""
+    types: list[Any] = []
+
+    def fun(*values):
+        context = local.context
+        trace = LowTrace(context.trace)
+        context.trace = trace
+        try:
+            ins = raised(closed.in_avals, values)
+            found = [_lower(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *ins)]
+        finally:
+            context.trace = trace.parent
+        types.extend(aval for aval, _ in found)
+        return [value for _, values in found for value in values]
+
+    def make():
+        avals = [low for aval in closed.in_avals for low in aval.lo_ty()]
+        return trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info), types
+
+    return closed.derive(("lowered", local.context.key), make)
+
+
+def pure(jaxpr: Jaxpr, makes_refs: Callable[[Primitive], bool]) -> ClosedJaxpr | None:
+    """The program without the references, and the values of libraries' types, that it makes.
+
+    None if it makes none.
+    """
+    if not (Primitive.high_seen and any(eqn.primitive.high for eqn in jaxpr.eqns)):
+        return refs.pure(jaxpr, makes_refs)
+    closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+    return lower_jaxpr(closed)[0]
+
+
+# Params that say how many operands there are of each kind, in order.
+_COUNTS = (("num_consts", "num_carry"), ("cond_nconsts", "body_nconsts"))
+
+
+def lower_call(primitive: Primitive, args: Sequence[Any], params: dict, parent: Trace) -> Any:
+    """Apply a primitive that holds programs to the arrays that its operands are made of.
+
+    Of a function with rules of its own there is only the function left: no transform will ask.
+    """
+    found = [_lower(x) for x in args]
+    called = params.get("call_jaxpr") or params.get("call")
+    if called is not None:
+        made, kinds = lower_jaxpr(called)
+        with set_trace(parent):
+            lows = [x for _, values in found for x in values]
+            return raised(kinds, eval_jaxpr(made.jaxpr, made.consts, *lows))
+    changed = _with_low_programs(params, [len(values) for _, values in found])
+    types = _types_of_results(primitive, [aval for aval, _ in found], params)
+    with set_trace(parent):
+        outs = primitive.bind(*[x for _, values in found for x in values], **changed)
+    return raised(types, outs)
+
+
+def _with_low_programs(params: dict, sizes: Sequence[int]) -> dict:
+    """The params for operands that are made of so many arrays: their programs take these."""
+    changed = {name: _lowered(value) for name, value in params.items()}
+    if "donated_invars" in params:
+        changed["donated_invars"] = ()
+    for names in _COUNTS:
+        if all(name in params for name in names):
+            start = 0
+            for name in names:
+                stop = start + params[name]
+                changed[name], start = sum(sizes[start:stop]), stop
+    for name in ("in_specs", "out_specs"):
+        if name in params:
+            changed[name] = _low_specs(params[name])
+    return changed
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return lower_jaxpr(value)[0]
+    if isinstance(value, (tuple, list)) and any(isinstance(x, ClosedJaxpr) for x in value):
+        return type(value)(map(_lowered, value))
+    return value
+
+
+def _types_of_results(primitive: Primitive, avals: Sequence[Any], params: dict) -> Sequence[Any]:
+    """The types of what a call gives, with the states of what changes."""
+    if "out_specs" in params:  # the program gives parts
+        return primitive.out_avals(tuple(avals), params)
+    program = params.get("body_jaxpr") or _programs(params)[0]
+    types = lower_jaxpr(program)[1]
+    if "num_carry" not in params:
+        return types
+    carry, length = params["num_carry"], params["length"]
+    return [*types[:carry], *(aval.with_axis(0, length) for aval in types[carry:])]
+
+
+def _low_specs(specs: Sequence[Any]) -> tuple:
+    """A PartitionSpec for each of the arrays that values are made of."""
+    each = [spec.to_lo() if isinstance(spec, HiPspec) else (spec,) for spec in specs]
+    return tuple([spec for low in each for spec in low])

@@ -1,0 +1,1 @@
+"""`minijax.experimental.array_serialization`: arrays in files, by TensorStore."""

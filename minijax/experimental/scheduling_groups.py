@@ -1,0 +1,17 @@
+"""`minijax.experimental.scheduling_groups`: parts of programs that XLA is told of by name.
+
+May import the floors below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minijax.lax.metadata import xla_metadata_call, xla_metadata_call_p
+
+__all__ = ["scheduling_group", "xla_metadata_call", "xla_metadata_call_p"]
+
+
+def scheduling_group(name: str) -> Callable[[Callable], Callable]:
+    """Decorator: XLA is to schedule the operations of the function together, as the group `name`."""
+    return xla_metadata_call(scheduling_group=name)

@@ -1,0 +1,68 @@
+"""`fused`: a function as one operation, whose operands lie in any memory. May import the floors below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.avals import get_aval
+from minijax.core.memory import MemorySpace, within
+from minijax.core.refs import CallPrimitive
+from minijax.core.staging import trace_to_jaxpr
+from minijax.transforms.called import calls_program
+from minijax.transforms.jit import close_over_tracers
+from minijax.transforms.transfer import annotated
+
+__all__ = ["fused", "fused_p"]
+
+
+def _derived(params: dict, made: Any, outs: Any, ins: Any) -> dict:
+    """Residuals and cotangents lie on the device."""
+    spaces = params["out_spaces"]
+    placed = tuple([MemorySpace.Device if i is None else spaces[i] for i in outs])
+    return {**params, "jaxpr": made, "out_spaces": placed}
+
+
+fused_p = CallPrimitive("fused_call")
+calls_program(fused_p, _derived)
+
+
+@fused_p.shape_rule
+def _(*avals, jaxpr, out_spaces):
+    return [within(a, space) for a, space in zip(jaxpr.out_avals, out_spaces, strict=True)]
+
+
+@fused_p.lower
+def _(b, *operands, jaxpr, out_spaces):
+    outs = b.outs
+    results = b.call_jaxpr(jaxpr, "fused_call", *operands)
+    return [annotated(b, x, out) for x, out in zip(results, outs, strict=True)]
+
+
+def fused(*, out_spaces: Any) -> Callable[[Callable], Callable]:
+    """Decorator: a function of arrays in any memories, whose results lie in those of `out_spaces`.
+
+    `out_spaces` has a `memory.Space` for each result.
+    """
+
+    def wrap(f: Callable) -> Callable:
+        @wraps(f)
+        def wrapped(*args):
+            leaves, in_tree = tree_util.flatten(args)
+            trees = []
+
+            def flat(*xs):
+                outs, tree = tree_util.flatten(f(*in_tree.unflatten(xs)))
+                trees.append(tree)
+                return outs
+
+            avals = within([get_aval(x) for x in leaves], MemorySpace.Device)
+            closed, consts = close_over_tracers(trace_to_jaxpr(flat, avals))
+            outs = fused_p.bind(*consts, *leaves, jaxpr=closed, out_spaces=tuple(out_spaces))
+            return trees[0].unflatten(outs)
+
+        return wrapped
+
+    return wrap

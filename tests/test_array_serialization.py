@@ -1,0 +1,76 @@
+"""`experimental.array_serialization` against upstream: files of one are read by the other."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+pytest.importorskip("tensorstore")
+from jax.experimental.array_serialization import serialization as theirs
+
+from minijax.experimental.array_serialization import serialization as ours
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def _outcome(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("ocdbt", [False, True])
+@pytest.mark.parametrize("path", ["/tmp/x/", "gs://bucket/a/b", "s3://bucket/a", "a/b"])
+def test_specs(path, ocdbt):
+    found = [_outcome(lambda: s.get_tensorstore_spec(path, ocdbt=ocdbt)) for s in (ours, theirs)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "spec", ["/tmp/x", "gs://b/a", {"kvstore": {"driver": "gcs"}}, {"kvstore": {"driver": "file"}}]
+)
+def test_remote(spec):
+    assert ours.is_remote_storage(spec) == theirs.is_remote_storage(spec)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "bfloat16", "complex64"])
+@pytest.mark.parametrize("ocdbt", [False, True])
+def test_files_of_both(tmp_path, dtype, ocdbt):
+    libraries = {"ours": (minijax, ours), "theirs": (jax, theirs)}
+    specs = {}
+    for name, (j, s) in libraries.items():
+        specs[name] = s.get_tensorstore_spec(str(tmp_path / name / "x"), ocdbt=ocdbt)
+        s.run_serialization([j.numpy.asarray(X, dtype)], [specs[name]])
+    for name, (j, s) in libraries.items():
+        where = j.numpy.ones(2).sharding
+        for spec in specs.values():
+            whole, cut, other = (
+                s.run_deserialization([where], [spec], shapes, kinds)[0]
+                for shapes, kinds in ((None, None), ([(3, 2)], None), (None, [np.float32]))
+            )
+            assert isinstance(whole, j.Array), name
+            wanted = np.asarray(X).astype(whole.dtype)
+            np.testing.assert_array_equal(np.asarray(whole), wanted)
+            padded = np.zeros((3, 2), wanted.dtype)
+            padded[:2] = wanted[:, :2]
+            np.testing.assert_array_equal(np.asarray(cut), padded)
+            assert other.dtype == np.float32
+
+
+def test_manager(tmp_path):
+    manager, done = ours.GlobalAsyncCheckpointManager(), []
+    x = minijax.numpy.asarray(X)
+    paths = [str(tmp_path / name) for name in "ab"]
+    manager.serialize_with_paths([x, x + 1], paths, on_commit_callback=lambda: done.append(1))
+    manager.wait_until_finished()
+    assert done == [1]
+    first, second = manager.deserialize_with_paths([x.sharding] * 2, paths)
+    np.testing.assert_array_equal(np.asarray(second) - np.asarray(first), np.ones_like(X))
+    manager.serialize_with_paths([x], paths[:1], on_commit_callback=lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        manager.wait_until_finished()
+    manager.check_for_errors()
+    with pytest.raises(ValueError, match="NOT_FOUND"):
+        manager.deserialize_with_paths([x.sharding], [str(tmp_path / "none")])

@@ -21,6 +21,7 @@ from minijax.core.hitypes import (
     register_hitype,
 )
 from minijax.core.lowered import HiPrimitive, cur_qdd
+from minijax.core.primitive import no_rule
 from minijax.core.trace import Tracer
 
 __all__ = ["Box", "BoxTy", "BoxTypeState", "box_get", "box_set", "new_box"]
@@ -161,6 +162,9 @@ class _BoxGet(HiPrimitive):
 
 
 _new_box_p, _box_set_p, _box_get_p = _NewBox("new_box"), _BoxSet("box_set"), _BoxGet("box_get")
+for _primitive in (_new_box_p, _box_set_p, _box_get_p):
+    _primitive.batch(no_rule("a box holds whole arrays: use it outside of vmap"))
+    _primitive.lower(no_rule("it is made operations on what the box holds before it is compiled"))
 
 
 def new_box() -> Box:

@@ -11,6 +11,7 @@ import pytest
 import minijax
 import minijax.extend
 import minijax.extend.core
+from minijax.core.avals import ShapedArray
 from tests.differential import assert_same
 from tests.hi_types import make, upstream_has_them
 
@@ -194,8 +195,10 @@ QUANTIZED = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("split_seen", [False, True])
 @pytest.mark.parametrize("name", QUANTIZED)
-def test_quantized(name):
+def test_quantized(name, split_seen, monkeypatch):
+    monkeypatch.setattr(ShapedArray, "split_seen", split_seen)  # by another program, of other types
     _compare(QUANTIZED[name])
 
 

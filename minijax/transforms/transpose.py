@@ -11,6 +11,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.memory import MemorySpace
 from minijax.core.primitive import NoRule
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
@@ -143,7 +144,7 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
             args.append(var.val)
         elif var in known:
             args.append(known[var])
-        elif sums and var in sums and _may_add(var, eqn.invars[: len(args)]):
+        elif sums and var in sums and _may_add(var, eqn.invars[: len(args)], cotangents):
             args.append(UndefinedPrimal(var.aval, pending[var]))
         else:
             args.append(UndefinedPrimal(var.aval))
@@ -169,9 +170,17 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
             pending[var] = add_tangents(pending.get(var), ct)
 
 
-def _may_add(var: Var, before: Sequence[Any]) -> bool:
+def _may_add(var: Var, before: Sequence[Any], cotangents: Sequence[Any]) -> bool:
     """Whether a rule may add to a sum itself: once in an equation, and where no types are split."""
-    return var not in before and not ShapedArray.split_seen
+    if var in before:
+        return False
+    return not ShapedArray.split_seen or all(map(_is_plain, (var.aval, *map(get_aval, cotangents))))
+
+
+def _is_plain(aval: Any) -> bool:
+    """Whether a type says neither how an array is split nor that it is in the host's memory."""
+    space = getattr(aval, "memory_space", None)
+    return getattr(aval, "explicit", None) is None and space is not MemorySpace.Host
 
 
 def transpose_jaxpr(

@@ -166,7 +166,7 @@ def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
     found = {
         parts_of(get_aval(x))[dim]: None
         for x, dim in zip(leaves, dims, strict=True)
-        if dim is not None
+        if isinstance(dim, int)  # and no spec of a type that a library defined
     }
     if len(found) > 1:
         raise ValueError(

@@ -54,6 +54,20 @@ def scan_of_length(m):
 
 
 @program
+def scan_of_jit_with_a_constant_result(m):
+    def body(x):
+        both = m.jit(lambda c, w: (c * w, m.numpy.sin(w) * w))
+
+        def step(c, _):
+            y, k = both(c, x)
+            return m.numpy.sin(y) * k, k * c
+
+        return step
+
+    return lambda x: m.lax.scan(body(x), x, None, length=3)
+
+
+@program
 def scan_empty(m):
     return lambda x: m.lax.scan(lambda c, _: (m.numpy.sin(c) * x, c * 2), x, None, length=0)
 

@@ -173,6 +173,9 @@ def _take_apart(
     jaxpr = first.jaxpr
     total = sum(ins)
     varying = reached(jaxpr, [False] * ins[0] + [True] * (total - ins[0]), variables=True)
+    for eqn in jaxpr.eqns:  # one of whose results varies is not hoisted for the others
+        if eqn.effects or not varying.isdisjoint((*eqn.outvars, *eqn.invars)):
+            varying.update(eqn.outvars)
     results, extra = jaxpr.outvars[: sum(outs)], jaxpr.outvars[sum(outs) :]
     stacked: list[Any] = list(results[outs[0] :])
     hoisted: list[Any] = []

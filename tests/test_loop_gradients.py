@@ -6,6 +6,7 @@ import pytest
 
 import minijax
 from minijax.core.avals import ShapedArray
+from minijax.core.jaxpr import jaxprs_in_params
 from tests.differential import assert_same
 from tests.loop_programs import PROGRAMS
 
@@ -30,23 +31,11 @@ def test_gradient(name, way):
     assert_same(ours, theirs, rtol=3e-4, where=f"{way} of {name}")
 
 
-def _loops(jaxpr):
-    for eqn in jaxpr.eqns:
-        for value in eqn.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "jaxpr"):
-                    if eqn.primitive.name == "scan":
-                        yield inner.jaxpr
-                    yield from _loops(inner.jaxpr)
-
-
 def _equations(jaxpr):
     for eqn in jaxpr.eqns:
         yield eqn
-        for value in eqn.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "jaxpr"):
-                    yield from _equations(inner.jaxpr)
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _equations(inner)
 
 
 @pytest.mark.parametrize("split_seen", [False, True])
@@ -59,8 +48,9 @@ def test_backward_loops_touch_only_what_was_read(name, split_seen, monkeypatch):
     closed = minijax.make_jaxpr(minijax.grad(lambda x: PROGRAMS[name](minijax, x)))(x)
     whole = {
         eqn.primitive.name
-        for loop in _loops(closed.jaxpr)
-        for eqn in _equations(loop)
+        for outer in _equations(closed.jaxpr)
+        if outer.primitive.name == "scan"
+        for eqn in _equations(outer.params["jaxpr"].jaxpr)
         if any(var.aval.shape == x.shape for var in eqn.outvars)
     }
     in_place = {

@@ -13,13 +13,12 @@ from functools import wraps
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.memory import MemorySpace, within
+from minijax.core.memory import MemorySpace
 from minijax.core.refs import CallPrimitive
 from minijax.core.source import marked
 from minijax.lax.metadata import MarkedContext
-from minijax.lax.programs import as_program
+from minijax.lax.programs import as_program, calls_placed_program
 from minijax.lowering.attributes import with_attributes
-from minijax.transforms.called import calls_program
 from minijax.transforms.transfer import annotated
 
 __all__ = ["compute_on", "compute_on2", "compute_on_p"]
@@ -59,20 +58,8 @@ def compute_on(compute_type: str) -> MarkedContext:
 # -- programs with places of their own ---------------------------------------------------------------
 
 
-def _derived(params: dict, made: Any, outs: Any, ins: Any) -> dict:
-    """Residuals and cotangents lie on the device."""
-    spaces = params["out_memory_spaces"]
-    placed = tuple([MemorySpace.Device if i is None else spaces[i] for i in outs])
-    return {**params, "jaxpr": made, "out_memory_spaces": placed}
-
-
 compute_on_p = CallPrimitive("compute_on")
-calls_program(compute_on_p, _derived)
-
-
-@compute_on_p.shape_rule
-def _(*avals, jaxpr, out_memory_spaces, **params):
-    return [within(a, s) for a, s in zip(jaxpr.out_avals, out_memory_spaces, strict=True)]
+calls_placed_program(compute_on_p, "out_memory_spaces")
 
 
 @compute_on_p.lower

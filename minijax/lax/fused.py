@@ -11,27 +11,15 @@ from minijax.core.avals import get_aval
 from minijax.core.memory import MemorySpace, within
 from minijax.core.refs import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.transforms.called import calls_program
+from minijax.lax.programs import calls_placed_program
 from minijax.transforms.jit import close_over_tracers
 from minijax.transforms.transfer import annotated
 
 __all__ = ["fused", "fused_p"]
 
 
-def _derived(params: dict, made: Any, outs: Any, ins: Any) -> dict:
-    """Residuals and cotangents lie on the device."""
-    spaces = params["out_spaces"]
-    placed = tuple([MemorySpace.Device if i is None else spaces[i] for i in outs])
-    return {**params, "jaxpr": made, "out_spaces": placed}
-
-
 fused_p = CallPrimitive("fused_call")
-calls_program(fused_p, _derived)
-
-
-@fused_p.shape_rule
-def _(*avals, jaxpr, out_spaces):
-    return [within(a, space) for a, space in zip(jaxpr.out_avals, out_spaces, strict=True)]
+calls_placed_program(fused_p, "out_spaces")
 
 
 @fused_p.lower

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.refs import Ref
+from minijax.core.memory import MemorySpace, within
+from minijax.core.refs import CallPrimitive, Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.transforms.arguments import aval_of_argument, debug_info
+from minijax.transforms.called import calls_program
 from minijax.transforms.jit import (
     cache_for,
     check_results,
@@ -19,7 +21,24 @@ from minijax.transforms.jit import (
     without_large_constants,
 )
 
-__all__ = ["Called", "as_program"]
+__all__ = ["Called", "as_program", "calls_placed_program"]
+
+
+def calls_placed_program(p: CallPrimitive, name: str) -> None:
+    """Set the rules of a primitive that calls a program (`calls_program`), and whose parameter `name`
+    has the memory of each result. Residuals and cotangents lie on the device.
+    """
+
+    def derived(params: dict, made: ClosedJaxpr, outs: Any, ins: Any) -> dict:
+        spaces = params[name]
+        placed = tuple([MemorySpace.Device if i is None else spaces[i] for i in outs])
+        return {**params, "jaxpr": made, name: placed}
+
+    calls_program(p, derived)
+
+    @p.shape_rule
+    def _(*avals, jaxpr, **params):
+        return [within(a, space) for a, space in zip(jaxpr.out_avals, params[name], strict=True)]
 
 
 class Called(NamedTuple):

@@ -268,6 +268,8 @@ def setting_context(name: str, default: Any = _NO_VALUE) -> Callable[..., Any]:
     def context(new_val: Any = default):
         if new_val is _NO_VALUE:
             raise TypeError(f"{name}() takes the new value of the setting, as {name}(value)")
+        if _FIELDS[name].metadata["choices"] is not None:
+            _checked(name, new_val)
         return override(name, new_val)
 
     context.__name__ = context.__qualname__ = name

@@ -276,7 +276,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
         return dtype
     where = f" in {fun_name}" if fun_name else ""
     if not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "ndim"):
-        raise ValueError(
+        raise (TypeError if isinstance(dtype, np.ndarray) else ValueError)(
             "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
             f"dtype=arr.dtype{where}: it has dtype {dtype.dtype} and shape {dtype.shape}."
         )

@@ -29,8 +29,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
         return jnp.zeros(0), lambda vector: tree.unflatten([])
     leaves = [jnp.asarray(x) if not isinstance(x, Array) else x for x in leaves]
     shapes = [x.shape for x in leaves]
-    own = [x.dtype for x in leaves]
-    joint = dtypes.result_type(*leaves) if len(set(own)) > 1 else own[0]
+    own = [x.dtype for x in leaves]  # that of a number too: it is not weak here
+    joint = dtypes.result_type(*own) if len(set(own)) > 1 else own[0]
     uniform = all(dtype == joint for dtype in own)
     flat_leaves = [jnp.ravel(x) for x in leaves]
     vector = jnp.concatenate(flat_leaves if uniform else [x.astype(joint) for x in flat_leaves])

@@ -147,7 +147,7 @@ def _basis(avals: Sequence[Any]) -> list[Any]:
     return parts
 
 
-def weakly_typed(x: np.ndarray) -> Any:
+def weakly_typed(x: Any) -> Any:
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
 
 
@@ -189,13 +189,18 @@ def _rows(flat, leaves, holomorphic, transform):
 
     axis = AxisData(None, total)
     cts, dims = batch_flat(pull, axis, _basis(out_avals), [0] * len(out_avals))
-    columns = [_split_row(ct, dim, total, out_avals) for ct, dim in zip(cts, dims, strict=True)]
+    columns = [
+        _split_row(ct, dim, total, out_avals, get_aval(leaf).weak_type)
+        for leaf, ct, dim in zip(leaves, cts, dims, strict=True)
+    ]
     return [list(row) for row in zip(*columns, strict=True)], outs
 
 
-def _split_row(ct: Any, dim: int | None, total: int, out_avals: Sequence[Any]) -> list[Any]:
+def _split_row(ct: Any, dim: Any, total: int, out_avals: Sequence[Any], weak: bool) -> list[Any]:
     if getattr(ct, "dtype", None) == dtypes.float0:
         return [float0_zeros((*aval.shape, *ct.shape)) for aval in out_avals]
+    if weak and not get_aval(ct).weak_type:
+        ct = weakly_typed(ct)
     return _split(to_front(ct, dim, total), 0, out_avals)
 
 

@@ -369,6 +369,11 @@ def _called(t, f, **options):
     return t.m.jit(call, out_shardings=t.named("x"))(t.put("x"))
 
 
+def _acting(t, a):
+    t.m.experimental.io_callback(lambda b: print(b.shape), None, a, ordered=True)
+    return a * 2
+
+
 def _in_one(t, f):
     """A function of an array over a mesh of one device."""
     mesh = t.m.make_mesh((1,), ("x",))
@@ -408,6 +413,15 @@ programs({
     "told by parts": lambda t: _told(t, lambda t: t.mapped(lambda a: t.m.pure_callback(
         lambda b: (print(b.shape), np.asarray(b) * 2)[1], t.m.ShapeDtypeStruct(a.shape, a.dtype),
         a), t.P("x"), t.P("x"))(X), sorts=True),
+    **{f"ordered callbacks of {name}": lambda t, how=how: _told(t, lambda t: how(
+        t, lambda a: _acting(t, a)), sorts=True) for name, how in {
+            "pmap": lambda t, f: t.m.pmap(f)(X),
+            "shard_map": lambda t, f: t.mapped(f, t.P("x"), t.P("x"))(X),
+            "a function within": lambda t, f: t.m.jit(t.mapped(t.m.jit(f), t.P("x"), t.P("x")))(X),
+            "loops": lambda t, f: t.m.jit(lambda a: t.lax.scan(lambda c, _: (
+                t.mapped(f, t.P("x"), t.P("x"))(c), None), a, None, length=2)[0])(X),
+            "two": lambda t, f: t.m.jit(lambda a: t.mapped(f, t.P("y"), t.P("y"))(f(
+                t.mapped(f, t.P("x"), t.P("x"))(a))))(X)}.items()},
     "other order of devices": lambda t: t.put("x") + t.m.device_put(X, t.sharding.NamedSharding(
         t.Mesh(t.mesh.devices[::-1], ("x", "y")), t.P("x"))),
     "one device": lambda t: [_in_one(t, f) for f in (

@@ -332,6 +332,92 @@ table({
 })  # fmt: skip
 
 
+KEYS = lambda m: m.random.split(m.random.key(0), 3)
+SWAPPED = np.arange(3.0, dtype=np.float32).astype(">f4")
+MASKED = np.ma.array(X, mask=[1, 0, 0])
+
+
+def traced(m, call):
+    return m.eval_shape(call)
+
+
+def zero_axis(m):
+    return m.pmap(lambda x: x)(np.zeros((0, 2)))
+
+
+def pair_rule(m):
+    f = m.custom_jvp(lambda x: x * 2)
+    f.defjvps(lambda t, out, x: (t, t))
+    return m.jvp(f, (1.0,), (1.0,))
+
+
+table({
+    # values that no array here holds
+    "another byte order": ([">f4", "byte order"], lambda m: m.numpy.sin(SWAPPED)),
+    "byte order under jit": (["byte order", "path x"], lambda m: m.jit(lambda x: x)(SWAPPED)),
+    "byte order of a constant": (["byte order"], lambda m: traced(m, lambda: m.lax.sin(SWAPPED))),
+    "device_put another byte order": (["byte order"], lambda m: m.device_put(SWAPPED)),
+    "masked constant": (["masked", "filled"], lambda m: traced(m, lambda: m.lax.sin(MASKED))),
+    "device_put masked": (["masked", "filled"], lambda m: m.device_put(MASKED)),
+    "eval_shape of objects": (["object", "path x"], lambda m: m.eval_shape(lambda x: x, np.array([1], object))),
+    "eval_shape of a large integer": (["path is x", "int32"], lambda m: m.eval_shape(lambda x: x, 2**40)),
+    "lower with a large integer": (["too large", "int32"], lambda m: m.jit(lambda x: x).lower(2**40)),
+    "large constant": (["too large", "int32"], lambda m: traced(m, lambda: m.numpy.ones(2) + 2**40)),
+    "zeros_like of objects": (["object", "numeric"], lambda m: m.numpy.zeros_like(np.array([1, 2], object))),
+    "float0 in arithmetic": (["float0", "tangents"], lambda m: m.numpy.ones(2) * np.zeros(2, m.dtypes.float0)),
+    "NumPy array as a dtype": (["dtype=arr.dtype", "float64"], lambda m: m.numpy.zeros(3, np.ones(2))),
+    "sum of keys": (["key<fry>", "numbers"], lambda m: traced(m, lambda: m.numpy.sum(KEYS(m)))),
+    # sizes and counts
+    "zeros_like of negative size": (["(-1,)", "nonnegative"], lambda m: m.numpy.zeros_like(X, shape=-1)),
+    "window of negative size": (["bartlett", "-1"], lambda m: m.numpy.bartlett(-1)),
+    "kaiser of negative size": (["kaiser", "-1"], lambda m: m.numpy.kaiser(-1, 1.0)),
+    "window of a tracer": (["M of hamming", "static"], lambda m: m.jit(lambda n: m.numpy.hamming(n))(3)),
+    "diag_indices of a tracer": (["n argument", "static"], lambda m: m.jit(lambda n: m.numpy.diag_indices(n))(3)),
+    "split backwards": (["nonnegative", "(2, 1)", "increasing"], lambda m: m.numpy.split(X, [2, 1])),
+    "split past the end": (["nonnegative", "from 0 to 3"], lambda m: m.numpy.split(X, [5])),
+    "repeat by floats": (["float32", "astype"], lambda m: m.numpy.repeat(X, np.float32(2))),
+    "repeat to a negative length": (["total_repeat_length=-1"], lambda m: m.numpy.repeat(X, 2, total_repeat_length=-1)),
+    "median of nothing": (["(0,)", "non-empty"], lambda m: m.numpy.median(np.zeros(0, np.float32))),
+    "orthogonal of negative size": (["n=-1"], lambda m: m.random.orthogonal(m.random.key(0), -1)),
+    "hadamard of a fraction": (["power of 2", "1.5"], lambda m: m.scipy.linalg.hadamard(1.5)),
+    # kinds of arguments
+    "arange of a boolean": (["bool", "numeric dtype"], lambda m: m.numpy.arange(True)),
+    "fromfunction of booleans": (["bool", "numeric"], lambda m: m.numpy.fromfunction(lambda i: i, (2,), dtype=bool)),
+    "vander of booleans": (["bool", "astype"], lambda m: m.numpy.vander(X > 0)),
+    "ix_ of booleans": (["Boolean", "nonzero"], lambda m: m.numpy.ix_(X > 0)),
+    "eye with a fraction": (["k must be a scalar integer", "1.0"], lambda m: m.numpy.eye(3, k=1.0)),
+    "tri with a boolean": (["offset must be an integer", "True"], lambda m: m.numpy.tri(3, k=True)),
+    "tril with a boolean": (["offset must be an integer", "True"], lambda m: m.numpy.tril(Y, k=True)),
+    "trace with a boolean": (["scalar integer", "True"], lambda m: m.numpy.trace(Y, offset=True)),
+    "insert at a fraction": (["integer typed", "1.0"], lambda m: m.numpy.insert(X, 1.0, 5)),
+    "insert at a boolean": (["integer typed", "True"], lambda m: m.numpy.insert(X, True, 5)),
+    "tril_indices_from a list": (["list", "asarray"], lambda m: m.numpy.tril_indices_from([[1, 2], [3, 4]])),
+    "permute_dims without axes": (["axes", "None", "transpose"], lambda m: m.numpy.permute_dims(Y, None)),
+    "moveaxis without axes": (["None", "integers"], lambda m: m.numpy.moveaxis(Y, None, 0)),
+    "ball with a list": (["list", "asarray"], lambda m: m.random.ball(m.random.key(0), 2, [2.0])),
+    "precision as a list": (["Precision", "[1]"], lambda m: m.lax.dot(X, X, precision=[1])),
+    "padding as a number": (["padding argument", "3.5"], lambda m: m.lax.conv(IMG, KER, (1, 1), 3.5)),
+    "lu_solve of a vector": (["lu_factor", "(3,)"], lambda m: m.scipy.linalg.lu_solve((X, INTS), X)),
+    "hankel with a scalar row": (["at least 1-dimensional"], lambda m: m.scipy.linalg.hankel(X, np.float32(3))),
+    # transforms and trees
+    "jit of None": (["callable", "None"], lambda m: m.jit(None)),
+    "custom_jvp of a number": (["callable", "3"], lambda m: m.jvp(rule_of(m, 3), (1.0,), (1.0,))),
+    "defjvps of a pair": (["equal container (pytree) structures"], pair_rule),
+    "named_scope of a number": (["string", "3"], lambda m: m.named_scope(3)),
+    "unknown matmul precision": (["enum", "wrong"], lambda m: m.default_matmul_precision("wrong")),
+    "static_argnums as a list": (["static_argnums", "[1]", "tuple"], lambda m: m.checkpoint(lambda x, y: x, static_argnums=[1])(1.0, 2.0)),
+    "pmap over nothing": (["size 0"], zero_axis),
+    "mesh of no sizes": (["axis_shapes", "ints", "None"], lambda m: m.make_mesh((None,), ("x",))),
+    "treedef_tuple of numbers": (["structures", "tree_structure"], lambda m: m.tree_util.treedef_tuple([1])),
+})  # fmt: skip
+
+
+def rule_of(m, fun):
+    f = m.custom_jvp(fun)
+    f.defjvp(lambda p, t: (p[0], t[0]))
+    return f
+
+
 def used_up(m):
     x = m.numpy.arange(3.0)
     m.jit(lambda a: a + 1, donate_argnums=0)(x)

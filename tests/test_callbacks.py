@@ -240,6 +240,11 @@ IO = {
     "unused": lambda m, f: m.jit(lambda x: (f(x), x)[1])(np.float32(1)),
     "two programs": lambda m, f: [
         m.jit(lambda x, i=i: f(x + i, ordered=True))(np.float32(i)) for i in range(4)],
+    "pmap": lambda m, f: m.pmap(f)(X[:1]),
+    "pmap ordered": lambda m, f: m.pmap(lambda x: f(f(x, ordered=True), ordered=True))(X[:1]),
+    "shard_map": lambda m, f: m.jit(m.shard_map(
+        lambda x: f(x[0], ordered=True)[None], mesh=m.make_mesh((1,), "x"), in_specs=m.P(),
+        out_specs=m.P(), check_vma=False))(X),
     "again": lambda m, f: (lambda g: [g(np.float32(i)) for i in range(4)])(
         m.jit(lambda x: f(x, ordered=True))),
 }  # fmt: skip

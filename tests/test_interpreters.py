@@ -471,6 +471,54 @@ def test_ordered_effects():
     assert_same(minijax.jit(p.bind)(X), X * 1, weak=False)
 
 
+def _counting(m):
+    """A function with an effect of a class of its own, which it says once of programs it is in."""
+    effects = jax.extend.core.Effect if m is jax else minijax.extend.core.Effect
+    kind = type("Counts", (effects,), {})
+    effect = kind()
+    p = CORE[m].Primitive(f"counts_{next(_count)}")
+    p.def_effectful_abstract_eval(lambda x, *, by: (x, {effect} if x.ndim else set()))
+    p.def_impl(lambda x, *, by: x)
+    MLIR[m].register_lowering(p, lambda ctx, x, *, by: [x])
+    return kind, lambda x: p.bind(m.numpy.asarray(x), by=1)
+
+
+OWN_EFFECTS = {
+    "eager": lambda m, f: f(X),
+    "none": lambda m, f: m.jit(f)(1.0),
+    "recorded": lambda m, f: len(m.make_jaxpr(lambda x: f(f(x)))(X).effects),
+    "jit": lambda m, f: m.jit(f)(X),
+    "cond": lambda m, f: m.lax.cond(True, f, f, X),
+    "scan": lambda m, f: m.lax.scan(lambda c, _: (f(c), None), X, None, length=2),
+    "while": lambda m, f: m.lax.while_loop(lambda c: c[0, 0] < 1, f, X),
+    "fori": lambda m, f: m.lax.fori_loop(0, 2, lambda i, c: f(c), X),
+    "remat": lambda m, f: m.checkpoint(f)(X),
+    "remat under grad": lambda m, f: m.grad(lambda x: m.checkpoint(
+        lambda x: (f(m.lax.stop_gradient(x)), x.sum())[1])(x))(X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_EFFECTS)
+@pytest.mark.parametrize("said", [False, True])
+def test_effects_of_ones_own(name, said):
+    """Where programs may have them is for their library to say; elsewhere it is an error."""
+
+    def run(m):
+        kind, f = _counting(m)
+        if said:
+            MLIR[m].lowerable_effects.add_type(kind)
+        try:
+            return OWN_EFFECTS[name](m, f)
+        except (ValueError, NotImplementedError) as error:
+            return type(error).__name__
+
+    ours, theirs = run(minijax), run(jax)
+    assert_same(ours, theirs) if not isinstance(theirs, str) else None
+    assert isinstance(theirs, str) == isinstance(ours, str) and (
+        not isinstance(theirs, str) or ours == theirs
+    )
+
+
 # -- callbacks and calls -------------------------------------------------------------------------------
 
 

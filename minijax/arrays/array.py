@@ -108,9 +108,9 @@ class ArrayImpl(Array):
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on devices of this process."""
         where, shape = self.signature.sharding, self.aval.shape
-        indices = where.devices_indices_map(shape)
+        indices = where.parts_by_device(shape)
         mine = [d for d in where._device_assignment if d in where.addressable_devices]
-        aval = self.aval.update(shape=where.shard_shape(shape))
+        aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
         seen: dict[Any, int] = {}
         shards = []
         for device, buffer in zip(mine, self._parts(), strict=True):
@@ -493,11 +493,6 @@ def as_array(x: Any) -> ArrayImpl:
         _scalar_types.add(kind)
         return scalar_array(x)
     if isinstance(x, (np.ndarray, np.generic)):
-        if isinstance(x, np.ma.MaskedArray):
-            raise ValueError(
-                "numpy masked arrays are not supported as direct inputs to JAX functions: "
-                "x.filled() makes an ordinary array of one."
-            )
         aval = get_aval(x)
         return array_from_numpy(np.asarray(x), aval)
     for base in (bool, int, float, complex):

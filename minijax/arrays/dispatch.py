@@ -21,13 +21,14 @@ from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.arrays.placement import place
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.effects import observable, ordered
+from minijax.core.effects import lowerable, observable, ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.dynamic import DynamicBuilder, is_symbolic
+from minijax.lowering.located import LocatedBuilder, named_arguments
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.portable import refined
 from minijax.lowering.text import parse
@@ -66,10 +67,12 @@ def lower_program(
     arg_names: Sequence[str] | None = None,
     platform: str | None = None,
     exported: Sequence[str] = (),
+    located: bool = False,
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures.
 
     One that is `exported`, for this platform among these, has all constants in it and takes tokens.
+    One that is `located` says where its operations were made, and is to be read.
     """
     began = time.time()
     _log_compiling(name, signatures, in_shardings)
@@ -86,6 +89,12 @@ def lower_program(
     )
     lowered.devices = where.devices
     lowered.out_avals = closed.out_avals
+    unknown = lowerable.filter_not_in(jaxpr.effects)
+    if unknown:
+        raise ValueError(
+            f"Cannot lower jaxpr with effects: {unknown}. Say of effects of your own that compiled "
+            "programs may have them, with interpreters.mlir.lowerable_effects.add_type(...)."
+        )
     small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
@@ -94,6 +103,11 @@ def lower_program(
     if exported and any(map(is_symbolic, closed.in_avals)):
         module.builder = DynamicBuilder
     arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
+    if located:
+        module.builder = LocatedBuilder
+        shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
+        hidden = ["a constant"] * len(lowered.hidden)
+        arg_attributes = named_arguments(arg_attributes, [*hidden, *shown])
     text = write_function(
         module, "main", small, public=True, threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
@@ -216,6 +230,11 @@ def _donations(lowered: Lowered, jaxpr: Jaxpr, hidden: int) -> list[str]:
 
 def compile_lowered(lowered: Lowered) -> Program:
     began = time.time()
+    if "f6E" in lowered.text and lowered.devices[0].platform == "cpu":
+        raise NotImplementedError(  # XLA would end the process
+            f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
+            "convert them to float8_e4m3fn or a wider dtype."
+        )
     executable = executables.compile_module(
         # jaxlib takes callbacks with a module in memory only.
         parse(lowered.text) if lowered.callbacks else lowered.text,
@@ -533,7 +552,8 @@ def _compile_primitive(primitive, signatures, params) -> Program:
     in_vars = [Var(s.aval) for s in signatures]
     out_avals = primitive.out_avals(tuple([s.aval for s in signatures]), params)
     out_vars = [Var(a) for a in (out_avals if primitive.multiple_results else [out_avals])]
-    eqn = JaxprEqn(in_vars, out_vars, primitive, params, primitive.effects_of(params))
+    effects = primitive.effects_of(params, [var.aval for var in in_vars])
+    eqn = JaxprEqn(in_vars, out_vars, primitive, params, effects)
     closed = ClosedJaxpr(Jaxpr([], in_vars, out_vars, [eqn]))
     program = compile_lowered(lower_program(closed, primitive.name, signatures, keep_unused=True))
     program.specialize(signatures, closed)

@@ -171,9 +171,10 @@ def meshes_in(jaxpr: Jaxpr) -> Iterator[Any]:
     """The meshes of devices that the parameters of its equations refer to."""
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
-            mesh = getattr(value, "mesh", value)
-            if isinstance(mesh, meshes.Mesh) and mesh.size:
-                yield mesh
+            for one in value if type(value) is tuple else (value,):
+                mesh = getattr(one, "mesh", one)
+                if isinstance(mesh, meshes.Mesh) and mesh.size:
+                    yield mesh
         for inner in jaxprs_in_params(eqn.params):
             yield from meshes_in(inner)
 

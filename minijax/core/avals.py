@@ -366,22 +366,37 @@ pytype_aval_mappings = aval_makers  # upstream's name of it
 max_dim, min_dim = dim_max, dim_min
 
 
-_LONG = frozenset((np.longdouble, np.clongdouble))  # which no device has
-
-
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
-    if (
-        dtype.type in _LONG
-        or dtype.kind in "OSUMm"
-        or (dtype.kind == "V" and not dtypes.is_supported(dtype))
-    ):
+    if not dtypes.is_supported(dtype):
         raise _invalid(
             f"A NumPy array of dtype {dtype} is not a valid JAX type: "
-            "convert it to a boolean or numeric dtype.",
+            "convert it to a boolean or numeric dtype, in the machine's byte order.",
             x,
         )
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+        check_unmasked(x)
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
+
+
+def check_fits(x: int, aval: AbstractValue) -> None:
+    """OverflowError for an integer that its dtype does not hold."""
+    try:
+        np.asarray(x, aval.dtype)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
+            "wider dtype, with enable_x64 for 64 bits."
+        ) from None
+
+
+def check_unmasked(x: np.ndarray) -> None:
+    """ValueError for a masked array, whose mask would be lost."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs to JAX functions: "
+            "x.filled() makes an ordinary array of one."
+        )
 
 
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}

@@ -1,22 +1,25 @@
 """Effects: what an equation does besides computing its results. Imports nothing.
 
 A jaxpr has the union of its equations' effects. Effects that are not `pure` keep an equation from
-being removed when nothing reads its results.
+being removed when nothing reads its results. What a library's own effects may pass through, it says
+by adding their classes to the sets at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
-    "DebugEffect", "Effect", "IOEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect",
-    "RefEffect", "is_impure", "observable", "ordered",
+    "DebugEffect", "Effect", "EffectTypes", "IOEffect", "NamedAxisEffect", "OrderedDebugEffect",
+    "OrderedIOEffect", "RefEffect", "check_allowed", "control_flow_allowed", "is_impure", "is_io",
+    "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
 ]  # fmt: skip
 
 
 class Effect:
-    """The base class. `ordered` effects happen in program order, by a token that is threaded."""
+    """The base class. Those of `ordered_types` happen in program order, by a token that is threaded."""
 
     pure = False
-    ordered = False
 
 
 class NamedAxisEffect(Effect):
@@ -48,8 +51,6 @@ class DebugEffect(Effect):
 class OrderedDebugEffect(Effect):
     """Something is shown while the program runs, in the order of the program."""
 
-    ordered = True
-
     def __repr__(self) -> str:
         return "OrderedDebug"
 
@@ -63,8 +64,6 @@ class IOEffect(Effect):
 
 class OrderedIOEffect(Effect):
     """The program acts on the world outside, in the order of the program."""
-
-    ordered = True
 
     def __repr__(self) -> str:
         return "OrderedIO"
@@ -80,11 +79,57 @@ class RefEffect(Effect):
         return self.name
 
 
-def ordered(effects: frozenset) -> list[Effect]:
+class EffectTypes:
+    """A set of classes of effects, which can be added to; an effect of a subclass is in it too."""
+
+    def __init__(self, *types: type):
+        self._types = types
+
+    def add_type(self, effect_type: type) -> None:
+        """Have effects of this class in it from now on."""
+        if effect_type not in self._types:
+            self._types = (*self._types, effect_type)
+
+    def contains(self, effect: Effect) -> bool:
+        return isinstance(effect, self._types)
+
+    def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        return [effect for effect in effects if isinstance(effect, self._types)]
+
+    def filter_not_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        return [effect for effect in effects if not isinstance(effect, self._types)]
+
+    def __repr__(self) -> str:
+        return f"EffectTypes({', '.join(sorted(t.__name__ for t in self._types))})"
+
+
+_SHOWING = (DebugEffect, OrderedDebugEffect, NamedAxisEffect)
+_ACTING = (IOEffect, OrderedIOEffect)
+
+ordered_types = EffectTypes(OrderedDebugEffect, OrderedIOEffect)
+lowerable = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
+control_flow_allowed = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
+remat_allowed = EffectTypes(*_SHOWING, RefEffect)
+
+
+def check_allowed(allowed: EffectTypes, effects: frozenset, where: str) -> None:
+    """NotImplementedError where a program in a loop, a branch, ... has effects of other classes."""
+    others = allowed.filter_not_in(effects)
+    if others:
+        raise NotImplementedError(
+            f"Effects not supported in {where}: {others}. What is done there may be run any number of "
+            "times, or not at all: do it outside."
+        )
+
+
+def is_io(effect: Effect) -> bool:
+    """Whether the program acts on the world outside."""
+    return isinstance(effect, _ACTING)
+
+
+def ordered(effects: Iterable[Effect]) -> list[Effect]:
     """The effects for which a token is threaded, always in the same order."""
-    if not effects:
-        return []
-    return sorted([e for e in effects if getattr(e, "ordered", False)], key=repr)
+    return sorted(ordered_types.filter_in(effects), key=repr) if effects else []
 
 
 def observable(effects: frozenset) -> frozenset:

@@ -16,7 +16,7 @@ the reason why (`not_differentiable("...")`), so that the table is total and can
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
@@ -72,7 +72,8 @@ class Primitive:
     list if `multiple_results`):
 
     - shape_rule(*avals, **params) -> aval(s)
-    - effects_rule(**params) -> the set of effects of a call; none if absent
+    - effects_rule(**params) -> the set of effects of a call; none if absent. It is told the avals
+      too, as shape_rule is, where `def_effectful_abstract_eval` set it
     - jvp(primals, tangents, **params) -> out, tangent out; a tangent may be a symbolic `Zero`
     - linearize(trace, primals, tangents, **params): like jvp, with the linear part recorded in
       the `PartialTrace` given; needed only by primitives that hold sub-programs
@@ -95,7 +96,7 @@ class Primitive:
     """
 
     __slots__ = (
-        "__weakref__", "_avals", "brought", "multiple_results", "name", "printed", "rule_batch",
+        "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
         "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_sums",
         "rule_transpose", "rule_varying", "shown",
@@ -105,6 +106,7 @@ class Primitive:
         """`memoize=False` if params hold programs: results of the shape rule are then not kept."""
         self.name = name
         self.multiple_results = multiple_results
+        self._effects_by_type = False
         self.brought = False  # whether its rules are the user's: they see tuples, numbers as given
         self._avals: dict[tuple, Any] | None = {} if memoize else None
         self.printed: Callable[[dict], dict] | None = None  # the params that are shown
@@ -167,6 +169,13 @@ class Primitive:
     def_abstract_eval = _setter("rule_shape")
     def_impl = _setter("rule_impl")
 
+    def def_effectful_abstract_eval(self, rule: Callable) -> Callable:
+        """Decorator: `rule(*avals, **params)` gives the avals of the results and a set of effects."""
+        self.rule_shape = lambda *avals, **params: rule(*avals, **params)[0]
+        self.rule_effects = lambda *avals, **params: frozenset(rule(*avals, **params)[1])
+        self._effects_by_type = True
+        return rule
+
     def out_avals(self, avals: tuple, params: dict) -> Any:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals
@@ -216,8 +225,12 @@ class Primitive:
             return splits.as_asked(out, asked)
         return splits.split_results(self, avals, out, params)
 
-    def effects_of(self, params: dict) -> frozenset:
-        return self.rule_effects(**params) if self.rule_effects is not None else no_effects
+    def effects_of(self, params: dict, avals: Iterable[Any] = ()) -> frozenset:
+        """The effects of a call with these params, on operands of these types."""
+        if self.rule_effects is None:
+            return no_effects
+        avals = avals if self._effects_by_type else ()
+        return self.rule_effects(*avals, **params)
 
     def __repr__(self) -> str:
         return self.name

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class AbstractRef(AbstractValue):
-    """The type of a reference to a value of the type `inner_aval`."""
+    """The type of a reference to a value of the type `inner_aval`, which may be a weak one."""
 
     __slots__ = ("__dict__", "inner_aval", "memory_space")
     weak_type = False
@@ -36,7 +36,6 @@ class AbstractRef(AbstractValue):
     vma: frozenset = frozenset()
 
     def __new__(cls, inner_aval: ShapedArray, memory_space: Any = None):
-        inner_aval = inner_aval.strip_weak_type()
         key = (inner_aval, memory_space)
         aval = _interned.get(key)
         if aval is None:
@@ -68,7 +67,7 @@ class AbstractRef(AbstractValue):
 
     def str_short(self, short_dtypes: bool = False) -> str:
         space = "" if self.memory_space is None else f"<{self.memory_space}>"
-        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes)}}}"
+        return f"Ref{space}{{{self.inner_aval.strip_weak_type().str_short(short_dtypes)}}}"
 
     def __repr__(self) -> str:
         return self.str_short()

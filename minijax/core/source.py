@@ -115,7 +115,6 @@ def summarize(source: tuple[CodeType, int] | None) -> str:
     return f"{source.code.co_filename}:{line}:{column} ({source.code.co_qualname})"
 
 
-@contextmanager
 def named_scope(name: str):
     """Prefix the names of all operations traced within by `name/`.
 
@@ -126,6 +125,11 @@ def named_scope(name: str):
         raise TypeError(
             f"named_scope name argument must be a string: got {name!r} of type {type(name)}."
         )
+    return _scope(name if type(name) in (str, MarkedScope) else str(name))
+
+
+@contextmanager
+def _scope(name: str):
     context = local.context
     saved = context.scope
     context.scope = joined(saved, name)

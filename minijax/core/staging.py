@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, get_aval, hi_makers
+from minijax.core.avals import AbstractValue, check_fits, get_aval, hi_makers
 from minijax.core.histates import follow_states
 from minijax.core.hitracers import HiTracer
 from minijax.core.hitypes import AvalQDD, bare, state_of, with_state
@@ -107,7 +107,9 @@ class JaxprTrace(Trace):
             atoms, out_avals = self._with_varying(primitive, atoms, params)
         else:
             out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
-        effects = no_effects if primitive.rule_effects is None else primitive.effects_of(params)
+        effects = no_effects
+        if primitive.rule_effects is not None:
+            effects = primitive.effects_of(params, [atom.aval for atom in atoms])
         where = context.source or source.capture(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
@@ -151,7 +153,7 @@ class JaxprTrace(Trace):
         if kind in _LITERAL_TYPES:
             aval = get_aval(x)
             if kind is int and not -(2**31) <= x < 2**31:
-                _check_fits(x, aval)
+                check_fits(x, aval)
             return Literal(x, aval)
         if isinstance(x, Tracer):
             if x._trace is self:
@@ -229,16 +231,6 @@ class JaxprTrace(Trace):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
-
-
-def _check_fits(x: int, aval: AbstractValue) -> None:
-    try:
-        np.asarray(x, aval.dtype)
-    except OverflowError:
-        raise OverflowError(
-            f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
-            "wider dtype, with enable_x64 for 64 bits."
-        ) from None
 
 
 def _with_vma(aval: AbstractValue, axes: frozenset) -> AbstractValue:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minijax import dtypes
-from minijax.core.avals import ShapedArray, aval_makers, get_aval, hi_makers
+from minijax.core.avals import ShapedArray, aval_makers, check_fits, get_aval, hi_makers
 from minijax.core.hitypes import bare
 from minijax.core.trace import Tracer
 
@@ -103,11 +105,16 @@ def abstract(x: Any) -> ShapedArray:
     """The aval of an array, a number, or anything with a shape and a dtype."""
     if type(x) in hi_makers:
         return get_aval(x)
+    if isinstance(x, np.ndarray):
+        return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
         where = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
         return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False), sharding=where)
-    return get_aval(x)
+    aval = get_aval(x)
+    if type(x) is int:
+        check_fits(x, aval)
+    return aval
 
 
 def shape_struct(aval: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import AbstractValue, get_aval
-from minijax.core.effects import Effect
+from minijax.core.effects import Effect, control_flow_allowed
 from minijax.core.hitypes import (
     AvalMutableQDD,
     AvalQDD,
@@ -123,6 +123,7 @@ class BoxEffect(Effect):
 
 
 _EFFECTS = frozenset((BoxEffect(),))
+control_flow_allowed.add_type(BoxEffect)
 
 
 class _NewBox(HiPrimitive):

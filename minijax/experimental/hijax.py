@@ -8,9 +8,8 @@ jaxpr such values are single variables; in a compiled program they are the array
 
 from __future__ import annotations
 
-from typing import Any
-
 from minijax.core.avals import AbstractValue, ShapedArray
+from minijax.core.effects import control_flow_allowed as control_flow_allowed_effects
 from minijax.core.hitypes import (
     AvalMutableQDD,
     AvalQDD,
@@ -34,19 +33,3 @@ __all__ = [
     "aval_property", "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
     "register_hitype",
 ]  # fmt: skip
-
-
-class _EffectTypes:
-    """Classes of effects, as a set that can be added to."""
-
-    def __init__(self) -> None:
-        self._classes: set[type] = set()
-
-    def add_type(self, effect: type) -> None:
-        self._classes.add(effect)
-
-    def contains(self, effect: Any) -> bool:
-        return isinstance(effect, tuple(self._classes))
-
-
-control_flow_allowed_effects = _EffectTypes()

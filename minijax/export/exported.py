@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.arrays.dispatch import lower_program
 from minijax.core.avals import ShapedArray, is_ref
-from minijax.core.effects import Effect, observable
+from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.core.struct import ShapeDtypeStruct
 from minijax.export import calling, serialization
@@ -254,8 +254,8 @@ def _exported(
         out_shardings_hlo=(None,) * len(named_out),
         nr_devices=len(first.devices),
         platforms=platforms,
-        ordered_effects=tuple(e for e in effects if e.ordered),
-        unordered_effects=tuple(e for e in effects if not e.ordered),
+        ordered_effects=tuple(ordered_types.filter_in(effects)),
+        unordered_effects=tuple(ordered_types.filter_not_in(effects)),
         disabled_safety_checks=checks,
         mlir_module_serialized=artifact,
         calling_convention_version=maximum_supported_calling_convention_version,

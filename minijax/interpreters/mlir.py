@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax.core.avals import abstract_token
 from minijax.core.effects import Effect, OrderedIOEffect
+from minijax.core.effects import lowerable as lowerable_effects
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
@@ -296,25 +297,6 @@ class LoweringResult(NamedTuple):
     keepalive: Any
     host_callbacks: list[Any]
     shape_poly_state: ShapePolyLoweringState
-
-
-class _Effects:
-    """The kinds of effects that programs may have: all, in minijax."""
-
-    def __init__(self):
-        self.types: set[type] = {Effect}
-
-    def add_type(self, effect_type: type) -> None:
-        self.types.add(effect_type)
-
-    def contains(self, effect: Any) -> bool:
-        return isinstance(effect, tuple(self.types))
-
-    def filter_not_in(self, effects: Iterable[Any]) -> list[Any]:
-        return [effect for effect in effects if not self.contains(effect)]
-
-
-lowerable_effects = _Effects()
 
 
 def _closed(jaxpr: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:

@@ -5,26 +5,26 @@ Floor 7: may import all of minijax.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from minijax import monitoring
 from minijax.config import local
 from minijax.core import source
+from minijax.core.avals import ShapedArray
+from minijax.core.effects import DebugEffect, OrderedDebugEffect
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import current, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.dtypes import ExtendedDType
+from minijax.interpreters.mlir import ir
 from minijax.jax.names import API_VERSION
+from minijax.runtime import platforms, plugins
 from minijax.tree_util import is_tree_node
-
-__all__ = [
-    "API_VERSION", "API_VERSION_INFO", "CheckifyOut", "DType",
-    "api_boundary", "common_devices_indices_map", "cuda_versions", "global_result_handlers",
-    "include_frame", "is_persistent_cache_enabled", "node_registry", "supports_inf",
-    "trace_state_clean", "wait_for_tokens",
-]  # fmt: skip
 
 cuda_versions = (
     None  # upstream's CUDA plug-in tells its versions through Python; none is imported here
@@ -36,6 +36,16 @@ DType = np.dtype | ExtendedDType
 
 CheckifyOut = TypeVar("CheckifyOut")  # for annotations
 
+
+debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
+
+IrTypes = ir.Type | tuple[ir.Type, ...]
+
+MeshAxisName = AxisName = AxisSize = Any  # for annotations
+
+# A sharding that is not given: minijax says None.
+UNSPECIFIED = None
+UnspecifiedValue = type(None)
 
 # Upstream looks here for how to show results of a type; minijax has one type of array.
 global_result_handlers: dict[type, Callable] = {}
@@ -84,3 +94,88 @@ class _NodeRegistry:
 
 
 node_registry = _NodeRegistry()
+
+
+def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> AbstractRef:
+    """The type of a reference to an array."""
+    return AbstractRef(ShapedArray(shape, dtype, weak_type))
+
+
+# -- listeners -----------------------------------------------------------------------------------------
+
+
+def get_event_listeners() -> list[Callable]:
+    return list(monitoring._events)
+
+
+def get_event_duration_listeners() -> list[Callable]:
+    return list(monitoring._durations)
+
+
+def get_event_time_span_listeners() -> list[Callable]:
+    return list(monitoring._spans)
+
+
+def get_scalar_listeners() -> list[Callable]:
+    return list(monitoring._scalars)
+
+
+# -- platforms -----------------------------------------------------------------------------------------
+
+_ALIASES = {"gpu": ["cuda", "rocm", "oneapi"]}
+
+
+def known_platforms() -> set[str]:
+    """The platforms that programs can be written for."""
+    return {"cpu", "tpu", *_ALIASES, *_ALIASES["gpu"], *plugins.candidates}
+
+
+def is_known_platform(platform: str) -> bool:
+    return platform in known_platforms()
+
+
+def expand_platform_alias(platform: str) -> list[str]:
+    """The platforms that a name stands for."""
+    return _ALIASES.get(platform, [platform])
+
+
+def canonicalize_platform(platform: str) -> str:
+    """The platform that a name stands for here; RuntimeError for one of several that has none."""
+    if platform not in _ALIASES:
+        return platform
+    started = platforms.backends()
+    for name in _ALIASES[platform]:
+        if name in started:
+            return name
+    raise RuntimeError(
+        f"Unknown backend: '{platform}' requested, but no platforms that are instances of {platform} "
+        f"are present. Platforms present are: {','.join(started)}"
+    )
+
+
+def get_device_backend(device: Any = None) -> Any:
+    """The client of a device, or of the default one."""
+    return platforms.backend() if device is None else device.client
+
+
+def using_pjrt_c_api(backend: Any = None) -> bool:
+    """Whether the platform came as a plug-in."""
+    return "PJRT C API" in platforms.backend(backend).platform_version
+
+
+def check_jaxlib_version(
+    jax_version: str, jaxlib_version: str, minimum_jaxlib_version: str
+) -> tuple:
+    """jaxlib's version in numbers; RuntimeError for one that is too old, or newer than what runs."""
+    numbers = lambda text: tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+    if numbers(jaxlib_version) < numbers(minimum_jaxlib_version):
+        raise RuntimeError(
+            f"jaxlib is version {jaxlib_version}, but this version of jax requires version >= "
+            f"{minimum_jaxlib_version}."
+        )
+    if numbers(jaxlib_version) > numbers(jax_version):
+        raise RuntimeError(
+            f"jaxlib version {jaxlib_version} is newer than and incompatible with jax version "
+            f"{jax_version}. Please update your jax and/or jaxlib packages."
+        )
+    return numbers(jaxlib_version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import minijax.numpy as jnp
@@ -19,18 +20,34 @@ from minijax.numpy import promotion
 from minijax.numpy.promotion import check_arraylike, promote, promote_inexact, to_array
 from minijax.runtime.mesh import get_mesh
 
-__all__ = [
-    "check_and_canonicalize_user_dtype", "coerce_to_array", "const", "convert",
-    "default_complex_dtype", "default_float_dtype", "default_int_dtype", "default_uint_dtype",
-    "ensure_arraylike", "is_concrete", "is_weakly_typed",
-    "promote_args", "promote_args_inexact", "promote_dtypes", "promote_dtypes_complex",
-    "promote_dtypes_inexact", "promote_dtypes_numeric", "python_scalar_types", "safe_to_cast",
-    "short_dtype_name",
-    "thread_resources", "weak_types",
-]  # fmt: skip
-
 python_scalar_types = {bool, int, float, complex}
 weak_types = [int, float, complex]
+
+
+def _dtypes(names: str) -> list[np.dtype]:
+    return [np.dtype(getattr(ml_dtypes, name, name)) for name in names.split()]
+
+
+bool_types = _dtypes("bool")
+int_types = _dtypes(
+    "uint1 uint2 uint4 uint8 uint16 uint32 uint64 int1 int2 int4 int8 int16 int32 int64"
+)
+float_types = _dtypes(
+    "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e8m0fnu "
+    "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz bfloat16 float16 "
+    "float32 float64"
+)
+complex_types = _dtypes("complex64 complex128")
+intn_dtypes = _dtypes("int2 uint2 int4 uint4 int1 uint1")
+jax_types = bool_types + int_types + float_types + complex_types
+jax_dtype_set = {*jax_types, dtypes.float0}
+
+
+def scalar_type_to_dtype(typ: type, value: Any = None) -> Any:
+    """The dtype that arrays of Python numbers of this type have; OverflowError for too large a one."""
+    if typ is int and value is not None:
+        get_aval(value)
+    return dtypes.canonicalize_dtype(np.dtype(typ))
 
 
 def default_int_dtype() -> Any:
@@ -47,6 +64,12 @@ def default_float_dtype() -> Any:
 
 def default_complex_dtype() -> Any:
     return dtypes.canonicalize_dtype(np.complex128)
+
+
+default_types = {
+    "b": lambda: np.dtype(bool), "i": default_int_dtype, "u": default_uint_dtype,
+    "f": default_float_dtype, "c": default_complex_dtype,
+}  # fmt: skip
 
 
 def is_weakly_typed(x: Any) -> bool:

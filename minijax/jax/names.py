@@ -13,6 +13,7 @@ PRIVATE_ROOMS = frozenset(
 
 _HERE = "minijax.jax.counterparts"
 _INTERNALS = "minijax.jax.internals"
+_PROGRAMS = "minijax.jax.programs"
 
 # Names of `jax` itself that are other objects than minijax's own.
 FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
@@ -58,7 +59,13 @@ BORROWED: dict[str, dict[str, str]] = {
         "is_persistent_cache_enabled": f"{_HERE}:is_persistent_cache_enabled",
     },
     "jax._src.compiler": {},
+    "jax._src.cloud_tpu_init": {},
     "jax._src.core": {
+        "AxisName": f"{_HERE}:AxisName",
+        "AxisSize": f"{_HERE}:AxisSize",
+        "call_p": "minijax.transforms.calls:call_p",
+        "closed_call_p": "minijax.transforms.calls:closed_call_p",
+        "is_symbolic_dim": "minijax.export.symbolic:is_symbolic_dim",
         "Ref": "minijax.core.refs:Ref",
         "ShapedArray": "minijax.core.avals:ShapedArray",
         "Tracer": "minijax.core.trace:Tracer",
@@ -67,9 +74,28 @@ BORROWED: dict[str, dict[str, str]] = {
         "physical_aval": "minijax.lowering.types:physical",
         "trace_state_clean": f"{_HERE}:trace_state_clean",
     },
-    "jax._src.dispatch": {"wait_for_tokens": f"{_HERE}:wait_for_tokens"},
+    "jax._src.debugging": {
+        "debug_effect": f"{_HERE}:debug_effect",
+        "ordered_debug_effect": f"{_HERE}:ordered_debug_effect",
+    },
+    "jax._src.dispatch": {
+        "BACKEND_COMPILE_EVENT": "minijax.monitoring:COMPILED",
+        "JAXPR_TO_MLIR_MODULE_EVENT": "minijax.monitoring:LOWERED",
+        "JAXPR_TRACE_EVENT": "minijax.monitoring:TRACED",
+        "device_put_p": "minijax.lax:device_put_p",
+        "wait_for_tokens": f"{_HERE}:wait_for_tokens",
+    },
     "jax._src.distributed": {"global_state": "minijax.runtime.distributed:state"},
     "jax._src.dtypes": {
+        "_bool_types": f"{_INTERNALS}:bool_types",
+        "_complex_types": f"{_INTERNALS}:complex_types",
+        "_float_types": f"{_INTERNALS}:float_types",
+        "_int_types": f"{_INTERNALS}:int_types",
+        "_intn_dtypes": f"{_INTERNALS}:intn_dtypes",
+        "_jax_dtype_set": f"{_INTERNALS}:jax_dtype_set",
+        "_jax_types": f"{_INTERNALS}:jax_types",
+        "default_types": f"{_INTERNALS}:default_types",
+        "scalar_type_to_dtype": f"{_INTERNALS}:scalar_type_to_dtype",
         "_weak_types": f"{_INTERNALS}:weak_types",
         "check_and_canonicalize_user_dtype": f"{_INTERNALS}:check_and_canonicalize_user_dtype",
         "coerce_to_array": f"{_INTERNALS}:coerce_to_array",
@@ -88,8 +114,33 @@ BORROWED: dict[str, dict[str, str]] = {
         "finfo": "minijax.numpy:finfo",
         "supports_inf": f"{_HERE}:supports_inf",
     },
+    "jax._src.effects": {
+        "EffectTypeSet": "minijax.core.effects:EffectTypes",
+        "Effects": "minijax.extend.core:Effects",
+        "control_flow_allowed_effects": "minijax.core.effects:control_flow_allowed",
+        "custom_derivatives_allowed_effects": "minijax.core.effects:control_flow_allowed",
+        "lowerable_effects": "minijax.core.effects:lowerable",
+        "no_effects": "minijax.core.primitive:no_effects",
+        "ordered_effects": "minijax.core.effects:ordered_types",
+        "remat_allowed_effects": "minijax.core.effects:remat_allowed",
+    },
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
+    "jax._src.interpreters.ad": {
+        "backward_pass": f"{_PROGRAMS}:backward_pass",
+        "jvp_jaxpr": "minijax.transforms.jvp:jvp_jaxpr",
+        "zero_jvp": f"{_PROGRAMS}:zero_jvp",
+    },
+    "jax._src.interpreters.batching": {"batch_jaxpr": f"{_PROGRAMS}:batch_jaxpr"},
+    "jax._src.interpreters.mlir": {
+        "IrTypes": f"{_HERE}:IrTypes",
+        "func_dialect": "jaxlib.mlir.dialects.func",
+        "hlo": "jaxlib.mlir.dialects.stablehlo",
+    },
+    "jax._src.interpreters.partial_eval": {
+        "DynamicJaxprTrace": "minijax.core.staging:JaxprTrace",
+        "JaxprTrace": "minijax.core.staging:PartialTrace",
+    },
     "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
     "jax._src.lax.lax": {
         "_const": f"{_INTERNALS}:const",
@@ -97,7 +148,20 @@ BORROWED: dict[str, dict[str, str]] = {
     },
     "jax._src.lib": {
         "_jax": "minijax.runtime.versions:_jax",
+        "gpu_linalg": "jaxlib.gpu_linalg",
+        "gpu_prng": "jaxlib.gpu_prng",
+        "gpu_rnn": "jaxlib.gpu_rnn",
+        "gpu_solver": "jaxlib.gpu_solver",
+        "gpu_sparse": "jaxlib.gpu_sparse",
+        "gpu_triton": "jaxlib.gpu_triton",
+        "guard_lib": "minijax.runtime.versions:_jax.guard_lib",
+        "jax_jit": "minijax.runtime.versions:_jax.jax_jit",
+        "lapack": "jaxlib.lapack",
+        "triton": "jaxlib.triton",
+        "utils": "jaxlib.utils",
+        "weakref_lru_cache": "jaxlib.weakref_lru_cache",
         "ifrt_version": "minijax.runtime.versions:xla_client._ifrt_version",
+        "check_jaxlib_version": f"{_HERE}:check_jaxlib_version",
         "cuda_versions": f"{_HERE}:cuda_versions",
         "jaxlib": "jaxlib",
         "jaxlib_extension_version": "minijax.runtime.versions:xla_client._version",
@@ -106,18 +170,47 @@ BORROWED: dict[str, dict[str, str]] = {
         "version_str": "minijax.runtime.versions:jaxlib_version_text",
         "xla_client": "minijax.runtime.versions:xla_client",
     },
+    "jax._src.linear_util": {"DebugInfo": "minijax.core.jaxpr:DebugInfo"},
     "jax._src.lib.mlir": {"ir": "jaxlib.mlir.ir", "passmanager": "jaxlib.mlir.passmanager"},
     "jax._src.lib.mlir.dialects": {
         "chlo": "jaxlib.mlir.dialects.chlo",
         "func": "jaxlib.mlir.dialects.func",
         "hlo": "jaxlib.mlir.dialects.stablehlo",
-        "sdy": "jaxlib.mlir.dialects.sdy",
+        **{
+            name: f"jaxlib.mlir.dialects.{name}"
+            for name in (
+                "arith",
+                "builtin",
+                "gpu",
+                "llvm",
+                "math",
+                "memref",
+                "mhlo",
+                "mpmd",
+                "nvvm",
+                "scf",
+                "sdy",
+                "vector",
+            )
+        },
     },
     "jax._src.mesh": {
         "empty_abstract_mesh": "minijax.runtime.mesh:_NO_AXES",
         "empty_concrete_mesh": "minijax.runtime.mesh:_NO_MESH",
+        "MeshAxisName": f"{_HERE}:MeshAxisName",
         "get_concrete_mesh": "minijax.runtime.mesh:get_mesh",
         "thread_resources": f"{_INTERNALS}:thread_resources",
+    },
+    "jax._src.monitoring": {
+        "get_event_duration_listeners": f"{_HERE}:get_event_duration_listeners",
+        "get_event_listeners": f"{_HERE}:get_event_listeners",
+        "get_event_time_span_listeners": f"{_HERE}:get_event_time_span_listeners",
+        "get_scalar_listeners": f"{_HERE}:get_scalar_listeners",
+    },
+    "jax._src.named_sharding": {
+        "DuplicateSpecError": "minijax.runtime.mesh:DuplicateSpecError",
+        "UNSPECIFIED": f"{_HERE}:UNSPECIFIED",
+        "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
     },
     "jax._src.numpy.util": {
         "ensure_arraylike": f"{_INTERNALS}:ensure_arraylike",
@@ -128,12 +221,33 @@ BORROWED: dict[str, dict[str, str]] = {
         "promote_dtypes_inexact": f"{_INTERNALS}:promote_dtypes_inexact",
         "promote_dtypes_numeric": f"{_INTERNALS}:promote_dtypes_numeric",
     },
+    "jax._src.path": {"Path": "pathlib:Path"},
     "jax._src.pjit": {"pjit": "minijax:jit"},
     "jax._src.sharding": {
         "common_devices_indices_map": f"{_HERE}:common_devices_indices_map",
     },
+    "jax._src.sharding_impls": {
+        "UNSPECIFIED": f"{_HERE}:UNSPECIFIED",
+        "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
+        "MeshAxisName": f"{_HERE}:MeshAxisName",
+    },
     "jax._src.state": {},
-    "jax._src.state.types": {"AbstractRef": "minijax.core.refs:AbstractRef"},
+    "jax._src.state.primitives": {
+        "ref_addupdate": "minijax.lax.refs:addupdate",
+        "ref_get": "minijax.lax.refs:get",
+        "ref_set": "minijax.lax.refs:set",
+        "ref_swap": "minijax.lax.refs:swap",
+    },
+    "jax._src.state.indexing": {
+        "Slice": "minijax.core.slices:Slice",
+        "ds": "minijax.core.slices:dslice",
+        "dslice": "minijax.core.slices:dslice",
+    },
+    "jax._src.state.types": {
+        "AbstractRef": "minijax.core.refs:AbstractRef",
+        "TransformedRef": "minijax.lax.ref_views:RefView",
+        "shaped_array_ref": f"{_HERE}:shaped_array_ref",
+    },
     "jax._src.test_util": {"test_warning_util": "minijax.jax.testing.counts"},
     "jax._src.traceback_util": {
         "UnfilteredStackTrace": "minijax.core.tracebacks:UnfilteredStackTrace",
@@ -156,6 +270,14 @@ BORROWED: dict[str, dict[str, str]] = {
     },
     "jax._src.xla_bridge": {
         "_backends": "minijax.runtime.platforms:_clients",
+        "_clear_backends": "minijax.runtime.platforms:clear_backends",
+        "canonicalize_platform": f"{_HERE}:canonicalize_platform",
+        "expand_platform_alias": f"{_HERE}:expand_platform_alias",
+        "get_device_backend": f"{_HERE}:get_device_backend",
+        "is_known_platform": f"{_HERE}:is_known_platform",
+        "known_platforms": f"{_HERE}:known_platforms",
+        "make_cpu_client": "minijax.runtime.platforms:_make_cpu_client",
+        "using_pjrt_c_api": f"{_HERE}:using_pjrt_c_api",
         "backends_are_initialized": "minijax.runtime.platforms:started",
         "register_backend_factory": "minijax.runtime.plugins:register_backend_factory",
         "register_plugin": "minijax.runtime.plugins:register_plugin",

@@ -338,11 +338,17 @@ _COMPLEX = (np.complexfloating,)
 _PARTS = (np.float32, np.float64)
 _to_complex = dtypes.to_complex_dtype
 
+
+def _no_part(ct: Any) -> np.generic:
+    """The other part of a complex cotangent, whose type is not weak."""
+    return np.zeros((), get_aval(ct).dtype)[()]
+
+
 real_p = elementwise("real", "stablehlo.real", [_COMPLEX], result=dtypes.to_real_dtype)
-linear(real_p, lambda ct, aval: complex_p.bind(ct, scalar_like(0, ct)))
+linear(real_p, lambda ct, aval: complex_p.bind(ct, _no_part(ct)))
 
 imag_p = elementwise("imag", "stablehlo.imag", [_COMPLEX], result=dtypes.to_real_dtype)
-linear(imag_p, lambda ct, aval: complex_p.bind(scalar_like(0, ct), neg_p.bind(ct)))
+linear(imag_p, lambda ct, aval: complex_p.bind(_no_part(ct), neg_p.bind(ct)))
 
 complex_p = elementwise("complex", "stablehlo.complex", [_PARTS, _PARTS], result=_to_complex)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.core.effects import Effect
+from minijax.core.effects import Effect, control_flow_allowed, lowerable, remat_allowed
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import not_p, select_n_p
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
@@ -28,6 +28,8 @@ class CheckEffect(Effect):
 
 
 _effects = frozenset((CheckEffect(),))
+for _allowed in (lowerable, control_flow_allowed, remat_allowed):
+    _allowed.add_type(CheckEffect)
 
 # check(pred, *values, message=..., debug=...): `message` makes the text from the values.
 check_p = Primitive("check", multiple_results=True)

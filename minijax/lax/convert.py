@@ -13,13 +13,11 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
-from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
 from minijax.core.sums import first, refused
-from minijax.core.trace import eval_trace
 from minijax.lax.rules import FLOAT, elementwise, linear
 from minijax.lowering.module import Value
 from minijax.transforms.primitives import moveaxis
@@ -167,8 +165,6 @@ def _as_operand(x: Any, new_dtype: Any) -> Any:
     """A value that is no array of ours; Python numbers are converted at once."""
     if type(x) in dtypes.python_scalar_dtypes and not isinstance(new_dtype, dtypes.ExtendedDType):
         x = _number(x, new_dtype)
-        if local.context.trace is not eval_trace:
-            return x
     return as_value(x)
 
 

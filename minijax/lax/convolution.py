@@ -426,7 +426,11 @@ def _canonical(x_shape, y_shape, strides, padding, lhs_dilation, rhs_dilation, n
             f"dimension_numbers {numbers} must be of one rank."
         )
     count = len(x_shape) - 2
-    strides, padding = _frozen(strides), _frozen(padding)
+    strides = _frozen(strides)
+    try:
+        padding = _frozen(padding)
+    except TypeError:
+        pass  # refused below
     lhs_dilation = (1,) * count if lhs_dilation is None else _frozen(lhs_dilation)
     rhs_dilation = (1,) * count if rhs_dilation is None else _frozen(rhs_dilation)
     _check_lengths(

@@ -328,8 +328,8 @@ def _start_indices(
             f"({len(starts)} vs {tuple(shape)}): {name} got {len(starts)} start_indices for an "
             f"operand of shape {tuple(shape)}."
         )
-    if isinstance(allow_negative, bool):
-        allow_negative = [allow_negative] * len(starts)
+    if not isinstance(allow_negative, (tuple, list)):
+        allow_negative = [bool(allow_negative)] * len(starts)
     dtype = _index_dtype(name, starts)
     return [
         _wrapped(start, size, dtype, allowed)

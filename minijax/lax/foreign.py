@@ -14,7 +14,7 @@ from minijax import tree_util
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
-from minijax.core.effects import Effect
+from minijax.core.effects import Effect, control_flow_allowed, lowerable
 from minijax.core.primitive import Primitive, in_shape_rule, no_rule
 from minijax.lax.callbacks import VMAP_METHODS, map_call
 from minijax.lowering.types import dense, element_type
@@ -31,6 +31,8 @@ class FfiEffect(Effect):
 
 
 _effects = frozenset([FfiEffect()])
+lowerable.add_type(FfiEffect)
+control_flow_allowed.add_type(FfiEffect)
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True)
 ffi_call_p.sharding(in_shape_rule)

@@ -115,7 +115,7 @@ def _(ct, operand, indices, *, dimension_numbers, slice_sizes, fill_value, **par
         scatter_indices_batching_dims=dimension_numbers.start_indices_batching_dims,
     )
     if operand.sum is None:
-        zeros = full_like_aval(0, operand.aval)
+        zeros = full_like_aval(0, operand.aval.update(weak_type=False))
         return [_bind_scatter(scatter_add_p, zeros, indices, ct, numbers, **params), None]
     total = _bind_scatter(scatter_add_p, operand.sum, indices, ct, numbers, **params)
     return [Summed(total), None]

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import abstract_token, get_aval
-from minijax.core.effects import Effect
+from minijax.core.effects import Effect, control_flow_allowed, lowerable
 from minijax.core.primitive import Primitive, no_rule
 
 __all__ = [
@@ -101,6 +101,8 @@ class NoDCEEffect(Effect):
 
 
 _KEPT = frozenset((NoDCEEffect(),))
+lowerable.add_type(NoDCEEffect)
+control_flow_allowed.add_type(NoDCEEffect)
 
 
 @dce_sink_p.shape_rule

@@ -119,7 +119,7 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
 
     @p.shape_rule
     def _(x, *, axes, axis_index_groups):
-        return x
+        return x.strip_weak_type()
 
     @p.batch_axis
     def _(axis, args, dims, *, axes, axis_index_groups):
@@ -138,8 +138,14 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
 
 
 def _sum(name: str) -> Primitive:
-    times = lambda x, size: mul_p.bind(x, np.asarray(size, get_aval(x).dtype)[()])
+    times = lambda x, size: mul_p.bind(x, _like(x, size))
     return _reduction(name, reduce_sum, times, "stablehlo.add")
+
+
+def _like(x: Any, number: int) -> Any:
+    """A number of the dtype and weak type of a value."""
+    aval = get_aval(x)
+    return dtypes.scalar_type_of(aval)(number) if aval.weak_type else aval.dtype.type(number)
 
 
 psum_p = _sum("psum")
@@ -213,8 +219,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     _check_bound("psum", names)
 
     def one(leaf):
-        if dtypes.is_python_scalar(leaf) and axis_index_groups is None:
-            return leaf * axis_size(names)
+        if dtypes.is_python_scalar(leaf):
+            return leaf * (len(axis_index_groups[0]) if axis_index_groups else axis_size(names))
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, dtypes.int_())
         if axis_index_groups is None:
@@ -230,10 +236,12 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     size = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
 
     def mean(leaf):
+        if dtypes.is_python_scalar(leaf) and not isinstance(leaf, complex):
+            leaf = float(leaf)
         aval = get_aval(leaf)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
             leaf = convert_element_type(leaf, dtypes.to_inexact_dtype(aval.dtype))
-        return div(leaf, np.asarray(size, get_aval(leaf).dtype)[()])
+        return div(leaf, _like(leaf, size))
 
     return tree_util.tree_map(mean, total)
 
@@ -591,7 +599,7 @@ def _(x, *, split_axis, concat_axis, axis_name, axis_index_groups, tiled):
     else:
         del shape[split_axis]
         shape.insert(concat_axis, size)
-    return x.update(shape=tuple(shape))
+    return x.update(shape=tuple(shape), weak_type=False)
 
 
 @all_to_all_p.batch_axis

@@ -125,6 +125,11 @@ class _Pmapped:
                 for x, dim in zip(outs, places, strict=True)
             ]
 
+        if not size:
+            raise ValueError(
+                f"pmap of {self.fun} got mapped axes of size 0, which lie on no device: give one "
+                "element to each device."
+            )
         call = _Call()
         call.tree = tree
         call.mesh = Mesh(np.array(_devices(size, *self.devices)), (self.name,))

@@ -190,8 +190,6 @@ def _canonical(precision: Any) -> CanonicalPrecision:
     elif isinstance(precision, tuple) and len(precision) == 2:
         if all(isinstance(p, Precision) or (p in _ALIASES and p) for p in precision):
             return Precision(precision[0]), Precision(precision[1])
-    elif isinstance(precision, list):
-        raise TypeError(f"precision must be hashable, got the list {precision}: give a tuple.")
     names = ", ".join(repr(name) for name in _ALIASES if name)
     raise ValueError(
         f"Precision argument must be one of: None, a lax.Precision, one of {names}, a tuple of two "

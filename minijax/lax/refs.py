@@ -25,7 +25,7 @@ from minijax.core.refs import AbstractRef, Ref, RefTrace, resolved
 from minijax.core.slices import Slice
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
-from minijax.lax.convert import convert_element_type
+from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.ref_blocks import (
     block_of,
     check_windows,
@@ -222,7 +222,7 @@ class _NewRef(Primitive):
         if type(trace) is JaxprTrace:
             return trace.process(self, (value,), params)
         value = value if isinstance(value, Array) else as_value(value)
-        return Ref(convert_element_type(value, value.dtype) if value.weak_type else value)
+        return Ref(value)
 
 
 ref_p = _NewRef("new_ref")
@@ -489,15 +489,21 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
 
 
 def _typed(ref: Any, value: Any) -> Any:
-    """A value of weak type in the dtype of the reference. ValueError for a reference."""
+    """A value in the dtype of the reference, if of weak type; weak as that. ValueError for a reference."""
     if isinstance(value, Ref):
         raise ValueError(
             "Cannot store a Ref into another Ref. Did you forget to load from it using `[...]`?"
         )
-    aval = get_aval(value)
-    if aval.weak_type:
-        return convert_element_type(value, ref.dtype)
-    return value if isinstance(value, (Array, Tracer)) else as_value(value)
+    aval, held = get_aval(value), get_aval(ref) if isinstance(ref, Ref) else ref
+    held = getattr(held, "inner_aval", held)
+    if aval.weak_type and (aval.dtype != held.dtype or not held.weak_type):
+        value = convert_element_type(value, held.dtype)
+        aval = get_aval(value)
+    value = value if isinstance(value, (Array, Tracer)) else as_value(value)
+    if held.weak_type and not aval.weak_type and aval.dtype == held.dtype:
+        params = {"new_dtype": held.dtype, "weak_type": True, "sharding": None}
+        return convert_element_type_p.bind(value, **params)
+    return value
 
 
 def checked_value(name: str, part: ShapedArray, value: Any) -> Any:

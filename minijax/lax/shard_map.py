@@ -18,8 +18,8 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.effects import NamedAxisEffect
+from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.effects import NamedAxisEffect, ordered
 from minijax.core.hitypes import HiPspec, is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.lowered import is_high
@@ -178,30 +178,44 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
     name = b.module.mesh_name(mesh)
     free = "" if len(newly_manual_axes) == len(mesh.axis_names) else "?"
 
+    effects = ordered(jaxpr.jaxpr.effects)  # their tokens go before all else, whole on every device
+    threads = [abstract_token] * len(effects)
+
     def shown(specs, avals):
-        return ", ".join(
+        parts = [
             _sdy(name, spec, physical(aval).ndim, free, mesh.axis_names)
             for spec, aval in zip(specs, avals, strict=True)
-        )
+        ]
+        return ", ".join([*[_sdy(name, PartitionSpec(), 0, "", ())] * len(effects), *parts])
 
-    inner = Builder(b.module, b, isolated=True)
-    args = [Value(f"%r{inner._name()[1:]}", aval) for aval in jaxpr.in_avals]
     saved, b.module.manual = b.module.manual, mesh
-    results = inner.closed_jaxpr(jaxpr, *args)
-    b.module.manual = saved
+    try:
+        if len(b.module.devices) == 1:  # the whole is the part
+            return b.closed_jaxpr(jaxpr, *operands)
+        inner = Builder(b.module, b, isolated=True)
+        args = [Value(f"%r{inner._name()[1:]}", aval) for aval in (*threads, *jaxpr.in_avals)]
+        inner.tokens.update(zip(effects, args, strict=False))
+        results = inner.closed_jaxpr(jaxpr, *args[len(effects) :])
+    finally:
+        b.module.manual = saved
+    given = [*(b.tokens[e] for e in effects), *operands]
+    results = [*(inner.tokens[e] for e in effects), *results]
+    out_avals = [*threads, *outs]
     manual = ", ".join(f'"{n}"' for n in mesh.axis_names if n in newly_manual_axes)
     header = ", ".join(f"{a.name}: {a.type}" for a in args)
     end = f"sdy.return {', '.join(r.name for r in results)} : " + ", ".join(r.type for r in results)
     body = "\n".join([*inner.prologue, *inner.lines, end])
-    types = ", ".join(x.type for x in operands)
-    out_types = ", ".join(Value("", aval).type for aval in outs)
-    return b.statements(
-        f"sdy.manual_computation({', '.join(x.name for x in operands)}) "
+    types = ", ".join(x.type for x in given)
+    out_types = ", ".join(Value("", aval).type for aval in out_avals)
+    made = b.statements(
+        f"sdy.manual_computation({', '.join(x.name for x in given)}) "
         f"in_shardings=[{shown(in_specs, [x.aval for x in operands])}] "
         f"out_shardings=[{shown(out_specs, outs)}] manual_axes={{{manual}}} "
         f"({header}) {{\n{body}\n}} : ({types}) -> ({out_types})",
-        outs,
+        out_avals,
     )
+    b.tokens.update(zip(effects, made, strict=False))
+    return made[len(effects) :]
 
 
 def _sdy(name: str, spec: PartitionSpec, ndim: int, free: str, axes: Sequence[Any]) -> str:
@@ -491,6 +505,7 @@ def shard_map(
         leaves, in_tree = tree_util.flatten(args)
         avals = tuple([get_aval(x) for x in leaves])
         if in_specs is Infer or in_specs is None:
+            _check_inferable(f, where, manual)
             ins = [typed_spec(a) for a in avals]
         else:
             given = in_specs if _is_spec(in_specs) else tuple(in_specs)
@@ -520,6 +535,17 @@ def shard_map(
         return functools.wraps(f)(mapped)
     except Exception:
         return mapped
+
+
+def _check_inferable(f: Callable, mesh: Any, manual: frozenset) -> None:
+    """TypeError where types do not say how the arguments are split."""
+    hidden = [name for name in mesh.auto_axes if name in manual]
+    if hidden:
+        raise TypeError(
+            "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
+            f"but it was not given for {fun_name(f)}, and the axes {hidden} of the mesh are of type "
+            "AxisType.Auto, of which types say nothing: give in_specs, or make the axes Explicit."
+        )
 
 
 def _of_arrays(specs: Sequence[Any], avals: Sequence[Any]) -> tuple[list, list]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import func, stablehlo
+from jaxlib.mlir.dialects import func, sdy, stablehlo
 
 from minijax.core.array import Array
 from minijax.core.avals import AbstractToken, ShapedArray, get_aval
@@ -28,7 +28,7 @@ from minijax.lowering.types import dense, element_type, physical
 __all__ = [
     "BoundRule", "LoweringParameters", "LoweringRuleContext", "ModuleContext", "ShapePolyLoweringState",
     "ShardingContext", "TokenSet", "aval_to_ir_types", "constant", "dtype_to_ir_type", "insert",
-    "make_private", "merge_mlir_modules", "rename",
+    "make_private", "merge_mlir_modules", "rename", "sdy",
 ]  # fmt: skip
 
 # -- what a rule is told -----------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class BoundRule:
 
     def __call__(self, b: Builder, *operands: Value, **params: Any) -> list[Value]:
         outs = b.outs
-        effects = ordered(self.primitive.effects_of(params))
+        effects = ordered(self.primitive.effects_of(params, [x.aval for x in operands]))
         tokens = [b.tokens[effect] for effect in effects]
         name = self._write(b.module, effects, [x.aval for x in operands], outs, params)
         avals = [*(token.aval for token in tokens), *outs]

@@ -348,7 +348,7 @@ def full_like(
     """
     aval = _type_of("full_like", a)
     check_arraylike("full_like", fill_value)
-    sizes = aval.shape if shape is None else canonical_shape(shape)
+    sizes = _like_shape("full_like", aval, shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
     if shape is None and device is None and out_sharding is None:
@@ -370,10 +370,18 @@ def _type_of(name: str, a: Any) -> Any:
     aval = getattr(a, "aval", None)
     if aval is not None:
         return aval
-    if hasattr(a, "shape") and hasattr(a, "dtype"):
+    if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         return a
     check_arraylike(name, a)
     return get_aval(a)
+
+
+def _like_shape(name: str, aval: Any, shape: Any) -> tuple[int, ...]:
+    if shape is None:
+        return aval.shape
+    sizes = canonical_shape(shape)
+    _check_sizes(name, sizes)
+    return sizes
 
 
 def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
@@ -382,7 +390,7 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
         out_sharding, device = getattr(aval, "explicit", None), filling.beside(a)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return filling.full_like(a, value, dtype, shape)
-    sizes = aval.shape if shape is None else canonical_shape(shape)
+    sizes = _like_shape(name, aval, shape)
     if dtype is None and getattr(aval, "weak_type", False):
         return placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
     found = (
@@ -390,6 +398,8 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
         if dtype is None
         else dtypes.check_user_dtype_supported(dtype, name)
     )
+    if found == dtypes.float0:
+        return np.zeros(sizes, found)
     return placed(_filled(sizes, value, found), device, out_sharding)
 
 
@@ -420,7 +430,9 @@ def empty_like(
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """A function of the indices, mapped over all of them. Source: numpy.fromfunction."""
     sizes = canonical_shape(shape)
-    found = dtypes.check_user_dtype_supported(dtype, "fromfunction")
+    found = dtypes.int_() if dtype is None else as_dtype(dtype, "fromfunction")
+    if found == dtypes.bool_:
+        raise TypeError("fromfunction: indices cannot have dtype bool: give a numeric dtype.")
     function = functools.partial(function, **kwargs)
     count = len(sizes)
     for axis in reversed(range(count)):

@@ -8,13 +8,13 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p, split_p, stack_p, unstack_p
 from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
     cast,
     check_no_out,
+    known_count,
     known_index,
     promote_dtypes,
     to_array,
@@ -47,7 +47,8 @@ def _one_dtype(name: str, parts: list[Any], dtype: Any) -> list[Any]:
     if dtype is not None:
         return [cast(x, dtype) for x in parts]
     first = parts[0].aval.dtype
-    if all(x.aval.dtype == first for x in parts) and not dtypes.is_extended(first):
+    same = all(x.aval.dtype == first for x in parts)
+    if same and first != dtypes.bool_ and not dtypes.is_extended(first):
         return parts
     return promote_dtypes(*parts)
 
@@ -192,7 +193,7 @@ def _pieces(name: str, ary: Any, sections: Any, axis: Any, equal: bool) -> list[
     if np.ndim(sections) > 0:
         cuts = tuple([known_index(cut, "indices_or_sections") for cut in sections])
         return list(_cut(ary, cuts, axis))
-    count = known_index(sections, "indices_or_sections")
+    count = known_count(sections, "indices_or_sections")
     if count <= 0:
         raise ValueError(f"number sections must be larger than 0; {name} got {count}.")
     each, rest = divmod(length, count)
@@ -211,19 +212,17 @@ def _split(x, sizes, axis):
 
 @library(static=("cuts", "axis"))
 def _cut(x, cuts, axis):
-    """The pieces between cuts, which are read as the bounds of a slice."""
+    """The pieces between cuts. ValueError unless these increase, from 0 to the length."""
     x = to_array("split", x)
     length = x.aval.shape[axis]
     bounds = [0, *cuts, length]
-    wrapped = [slice(None, cut).indices(length)[1] for cut in bounds]
-    wrapped[-1] = length
-    if wrapped == sorted(wrapped):
-        sizes = tuple([b - a for a, b in zip(wrapped, wrapped[1:], strict=False)])
-        return tuple(split_p.bind(x, sizes=sizes, axis=axis))
-    return tuple([
-        slicing.slice_in_dim(x, a, max(a, b), axis=axis)
-        for a, b in zip(wrapped, wrapped[1:], strict=False)
-    ])  # fmt: skip
+    sizes = tuple([b - a for a, b in zip(bounds, bounds[1:], strict=False)])
+    if any(size < 0 for size in sizes):
+        raise ValueError(
+            f"Sizes passed to split must be nonnegative, got {list(sizes)} from the cuts {cuts} of an "
+            f"axis of size {length}: give cuts from 0 to {length}, in increasing order."
+        )
+    return tuple(split_p.bind(x, sizes=sizes, axis=axis))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

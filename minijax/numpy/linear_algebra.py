@@ -407,11 +407,11 @@ def diag(v, k=0):
         return diagonal(v, k)
     if v.aval.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d; got shape {v.aval.shape}.")
-    length = v.aval.shape[0]
+    length, k = v.aval.shape[0], operator.index(k)
     size = length + abs(k)
-    zero = converted(0, v.aval.dtype, v.aval.weak_type)
     if not length:
-        return broadcast_to_shape(zero, (size, size))
+        return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
+    zero = converted(0, v.aval.dtype, v.aval.weak_type)
     before = max(k, 0) + max(-k, 0) * size
     after = size * size - before - length - (length - 1) * size
     flat = slicing.pad(v, zero, [(before, after, size)])
@@ -434,4 +434,6 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
         raise ValueError(
             f"trace requires an array of at least two dimensions: got shape {a.aval.shape}."
         )
+    if isinstance(offset, bool):
+        raise ValueError(f"trace: k must be a scalar integer; got offset={offset}.")
     return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

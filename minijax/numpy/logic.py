@@ -101,6 +101,8 @@ def _logical(name: str, p: Any, doc: str) -> Callable:
 
     def fun(x, y, /):
         check_arraylike(name, x, y)
+        if get_aval(x).dtype == get_aval(y).dtype == dtypes.bool_:
+            x, y = promote_dtypes(x, y)  # what two comparisons give is not weak
         return bind(*promote_shapes(name, truth(x), truth(y)))
 
     return named(fun, name, doc)

@@ -120,6 +120,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if isinstance(places, (Array, np.ndarray)) and places.dtype == dtypes.bool_:
         places = np.nonzero(known(asarray(places), "insert", "Give integers."))[0]
     places = asarray(places)
+    if not dtypes.issubdtype(places.dtype, np.integer):
+        raise ValueError(
+            f"jnp.insert(): index array must be integer typed; got {obj!r}: convert it with int(), "
+            "or .astype(int)."
+        )
     if places.ndim > 1:
         raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; "
                          f"got shape {places.shape}.")  # fmt: skip

@@ -26,7 +26,8 @@ from minijax.transforms.primitives import broadcast_in_dim_p
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
-    "check_arraylike", "check_no_out", "converted", "filled_like", "is_arraylike", "number_like", "promote", "promote_dtypes",
+    "check_arraylike", "check_no_out", "converted", "filled_like", "is_arraylike", "known_count", "number_like", "promote",
+    "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
     "to_array", "typed_as", "weakened",
@@ -107,12 +108,13 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 _default_kinds = {"f": float, "i": int, "c": complex}
+_LARGE = 1 << 31  # integers that the default dtype may not hold
 
 
 def _number(x: Any, dtype: Any, weak: bool) -> Any:
     """A Python number as an operand of a primitive: of this dtype, and weak only if all are."""
     kind = dtype.kind
-    if kind in _default_kinds:
+    if kind in _default_kinds and not (type(x) is int and abs(x) >= _LARGE):
         plain = _default_kinds[kind]
         if dtypes.canonicalize_dtype(_NUMBERS[plain]) == dtype and (weak or type(x) is not bool):
             return plain(x)
@@ -206,11 +208,19 @@ def _promoted(args: Sequence[Any]) -> tuple[Any, bool]:
                 f"JAX type promotion. Random keys are no numbers; "
                 "minijax.random.key_data(key) gives their words."
             ) from error
+        if any(dtype == dtypes.float0 for dtype, _ in pairs):
+            raise ExtendedDtypeError(
+                f"arithmetic does not accept dtypes {', '.join(str(dtype) for dtype, _ in pairs)}: "
+                "float0s do not support any operations by design, for they are the tangents of "
+                "integers: make an array of zeros of a dtype of your own in its place."
+            ) from error
         raise
 
 
 class ExtendedDtypeError(TypeError, ValueError):
-    """Random keys among numbers: the operators of upstream say TypeError, functions ValueError."""
+    """Random keys, or float0, among numbers: operators of upstream say TypeError, some functions
+    ValueError.
+    """
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
@@ -309,9 +319,10 @@ def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two arguments, checked, in one dtype and at one rank."""
     if isinstance(x, Array) and isinstance(y, Array):  # others may have an `aval` too
         a, b = x.aval, y.aval
-        if a is b:
+        if a is b and not a.weak_type:
             return x, y
         same = a.dtype == b.dtype and a.weak_type == b.weak_type
+        same = same and not (a.weak_type and a.dtype == dtypes.bool_)  # a comparison's: strong here
         if same and (a.ndim == b.ndim or not a.ndim or not b.ndim):
             return x, y
     check_arraylike(name, x, y)
@@ -361,7 +372,8 @@ def promote_one_inexact(name: str, x: Any) -> Any:
     if aval.dtype.kind in "fc":
         return x
     dtype = dtypes.to_inexact_dtype(aval.dtype)
-    return x if dtype == aval.dtype else converted(x, dtype, aval.weak_type)
+    weak = aval.weak_type and aval.dtype != dtypes.bool_
+    return x if dtype == aval.dtype else converted(x, dtype, weak)
 
 
 # -- axes and sizes ---------------------------------------------------------------------------
@@ -369,12 +381,22 @@ def promote_one_inexact(name: str, x: Any) -> Any:
 
 def known_index(x: Any, name: str) -> int:
     """An argument as a Python integer. ConcretizationTypeError if it is traced."""
+    _check_known(x, name)
+    return operator.index(x)
+
+
+def known_count(x: Any, name: str) -> int:
+    """As `known_index`, where NumPy takes any number and rounds it towards zero."""
+    _check_known(x, name)
+    return int(x)
+
+
+def _check_known(x: Any, name: str) -> None:
     if isinstance(x, Tracer) and x.concrete() is None:
         raise ConcretizationTypeError(
             f"{unknown_value(x)} The {name} argument must be known statically; got {x!r}. "
             f"{x.origin()} Mark it static (static_argnums, static_argnames)."
         )
-    return operator.index(x)
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:

@@ -84,6 +84,11 @@ def arange(
         bounds = [None, bounds[0], bounds[2]]
     if dtype is None:
         dtype = dtypes.lattice_result_type(*[x for x in (start, stop, step) if x is not None])[0]
+    if dtype == dtypes.bool_:
+        raise TypeError(
+            "arange does not accept dtype bool, in which nothing is counted: give a numeric dtype, "
+            "and convert the result."
+        )
     return spread(_range(*bounds, dtype), device, out_sharding)
 
 
@@ -136,10 +141,6 @@ def _range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
 
 @library(static=("length", "dtype"))
 def _iota_range(start, step, length, dtype):
-    if dtype == dtypes.bool_:
-        if length > 2:
-            raise TypeError("arange: no range of more than two booleans exists.")
-        return asarray(np.arange(length).astype(bool))
     out = filling.iota(dtype, length)
     if step is not None:
         out = mul_p.bind(converted(step, dtype), out)
@@ -315,7 +316,9 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     rows = _size(N, "N")
     columns = rows if M is None else _size(M, "M")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
-    k = operator.index(k) if isinstance(k, (int, np.integer)) else k
+    k = operator.index(k) if isinstance(k, np.integer) else k
+    if type(k) is not int and not dtypes.issubdtype(getattr(k, "dtype", bool), np.integer):
+        raise ValueError(f"k must be a scalar integer; got {k!r}: the number of a diagonal.")
     if isinstance(k, int):
         return placed(_eye(rows, columns, k, found), device)
     return placed(_eye_at(rows, columns, k, found), device)
@@ -340,7 +343,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below a diagonal, zeros above. Source: numpy.tri."""
     rows = _size(N, "N")
     found = dtypes.float32 if dtype is None else dtypes.check_user_dtype_supported(dtype, "tri")
-    return _tri(rows, rows if M is None else _size(M, "M"), operator.index(k), found)
+    return _tri(rows, rows if M is None else _size(M, "M"), _offset("tri", k), found)
 
 
 @library(static=("rows", "columns", "k", "dtype"))
@@ -348,8 +351,14 @@ def _tri(rows, columns, k, dtype):
     return converted(_band(rows, columns, k, compare.ge_p), dtype)
 
 
+def _offset(name: str, k: Any) -> int:
+    if isinstance(k, bool):
+        raise TypeError(f"{name}: offset must be an integer, got k={k}: the number of a diagonal.")
+    return operator.index(k)
+
+
 def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
-    m = to_array(name, m)
+    m, k = to_array(name, m), _offset(name, k)
     if m.aval.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D; got {m.aval.shape}.")
     *lead, rows, columns = m.aval.shape
@@ -363,13 +372,13 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
 @library(static=("k",))
 def tril(m, k=0):
     """The elements on and below a diagonal, the others zero. Source: numpy.tril."""
-    return _triangle("tril", m, operator.index(k), True)
+    return _triangle("tril", m, k, True)
 
 
 @library(static=("k",))
 def triu(m, k=0):
     """The elements on and above a diagonal, the others zero. Source: numpy.triu."""
-    return _triangle("triu", m, operator.index(k), False)
+    return _triangle("triu", m, k, False)
 
 
 def _indices_of(mask: np.ndarray) -> tuple[Array, ...]:
@@ -379,13 +388,13 @@ def _indices_of(mask: np.ndarray) -> tuple[Array, ...]:
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix of n rows. Source: numpy.tril_indices."""
     rows = _size(n, "n")
-    return _indices_of(np.tri(rows, rows if m is None else _size(m, "m"), operator.index(k)))
+    return _indices_of(np.tri(rows, rows if m is None else _size(m, "m"), known_index(k, "k")))
 
 
 def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix of n rows. Source: numpy.triu_indices."""
     rows = _size(n, "n")
-    below = np.tri(rows, rows if m is None else _size(m, "m"), operator.index(k) - 1, dtype=bool)
+    below = np.tri(rows, rows if m is None else _size(m, "m"), known_index(k, "k") - 1, dtype=bool)
     return _indices_of(~below)
 
 
@@ -397,19 +406,21 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix. Source: numpy.tril_indices_from."""
+    check_arraylike("tril_indices_from", arr)
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix. Source: numpy.triu_indices_from."""
+    check_arraylike("triu_indices_from", arr)
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal. Source: numpy.diag_indices."""
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = known_index(n, "n"), known_index(ndim, "ndim")
     if n < 0 or ndim < 0:
         raise ValueError(
             f"{'n' if n < 0 else 'ndim'} argument to diag_indices must be nonnegative, got "
@@ -420,6 +431,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array. Source: numpy.diag_indices_from."""
+    check_arraylike("diag_indices_from", arr)
     sizes = np.shape(arr)
     if len(sizes) < 2:
         raise ValueError(f"input array must be at least 2-d; got shape {sizes}.")
@@ -441,9 +453,12 @@ def vander(x, N=None, increasing=False):
     columns = x.aval.shape[0] if N is None else operator.index(N)
     if columns < 0:
         raise ValueError(f"N must be nonnegative; vander got {columns}.")
-    exponents = filling.iota(np.int32, columns)
+    dtype = x.aval.dtype
+    if dtype == dtypes.bool_:
+        raise TypeError("vander does not accept dtype bool: convert it with .astype(int).")
+    exponents = filling.iota(dtype if dtype.kind in "iu" else np.int32, columns)
     if not increasing:
-        exponents = arithmetic.sub_p.bind(np.int32(columns - 1), exponents)
+        exponents = arithmetic.sub(number_like(exponents, columns - 1), exponents)
     return power(expanded(x, (1,)), expanded(exponents, (0,)))
 
 
@@ -506,8 +521,10 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         if x.ndim != 1:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got {x.shape}.")
         if x.dtype == dtypes.bool_:
-            x = asarray(np.nonzero(np.asarray(x))[0])
-        elif not x.size:  # as NumPy has it
+            raise NotImplementedError(
+                "Boolean arguments to jax.numpy.ix_ are not implemented: give jnp.nonzero(x)[0]."
+            )
+        if not x.size:  # as NumPy has it
             x = asarray(np.zeros((0,), dtypes.int_()))
         out.append(_along(x, place, len(args)))
     return tuple(out)

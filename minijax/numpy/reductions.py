@@ -99,6 +99,10 @@ def _sum_dtype(a: Any, dtype: Any, promote_integers: bool) -> tuple[Any, Any]:
     if promote_integers and dtypes.issubdtype(found, np.integer):
         default = dtypes.uint() if dtypes.issubdtype(found, np.unsignedinteger) else dtypes.int_()
         found = default if found.itemsize < default.itemsize else found
+    if dtypes.is_extended(found):
+        raise TypeError(
+            f"elements of dtype {found.name} are no numbers: they have no sum or product."
+        )
     return wide(found), found
 
 

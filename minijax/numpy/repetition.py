@@ -44,12 +44,22 @@ def repeat(
         )
     if not isinstance(repeats, (int, np.integer)):
         check_arraylike("repeat", a, repeats)
+    if total_repeat_length is not None and total_repeat_length < 0:
+        raise TypeError(
+            "broadcast_in_dim shape must have every element be nonnegative, got "
+            f"total_repeat_length={total_repeat_length} in repeat."
+        )
     if isinstance(repeats, Tracer) and total_repeat_length is None:
         if repeats.concrete() is None:
             raise _needs_length(repeats)
         repeats = repeats.concrete()
     if total_repeat_length is None and np.ndim(repeats) <= 1 and not isinstance(repeats, int):
         known = np.asarray(repeats)
+        if known.size and known.dtype.kind not in "iub":
+            raise TypeError(
+                f"repeat takes integers as repeats, got an array of dtype {known.dtype}: convert it "
+                "with .astype(int)."
+            )
         if known.size == 1:
             repeats = int(known.reshape(()))
         else:

@@ -126,8 +126,9 @@ def _nonzero_of_size(a, fill_value, size):
     dtype = dtypes.int_()
     count = mask.aval.size
     if not size or not count:
-        filled = [broadcast_to_shape(converted(v, dtype), (size,)) for v in fill_value]
-        return tuple([converted(x, dtype) for x in filled])
+        zero = np.zeros((), dtype)[()]
+        filled = [promote_dtypes(to_array("nonzero", v), zero)[0] for v in fill_value]
+        return tuple([broadcast_to_shape(x, (size,)) for x in filled])
     # How many elements have each rank; of the first few ranks, as many as were asked for. An element
     # is preceded by all that have a rank of no more than its own.
     rank = cumsum(reshaped(mask, (count,)))
@@ -137,13 +138,14 @@ def _nonzero_of_size(a, fill_value, size):
     missing = compare.ge_p.bind(filling.iota(dtype, size), rank[-1])
     out = []
     stride = count
-    for axis_size, fill in zip(sizes, fill_value, strict=True):
+    for axis_size in sizes:
         stride //= axis_size
         index = found if stride == 1 else div_p.bind(found, np.asarray(stride, dtype)[()])
         if out:
             index = rem_p.bind(index, np.asarray(axis_size, dtype)[()])
-        out.append(choose_where(missing, converted(fill, dtype), index))
-    return tuple(out)
+        out.append(index)
+    chosen = [promote_dtypes(fill, index) for fill, index in zip(fill_value, out, strict=True)]
+    return tuple([choose_where(missing, fill, index) for fill, index in chosen])
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:

@@ -26,7 +26,6 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     canonical_shape,
     check_arraylike,
-    converted,
     is_arraylike,
     known_index,
     promote_one,
@@ -167,7 +166,7 @@ def resize(a, new_shape):
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {sizes}.")
     total = int(np.prod(sizes, dtype=object))
     if not total or not a.aval.size:
-        return broadcast_to_shape(converted(0, a.aval.dtype, a.aval.weak_type), sizes)
+        return broadcast_to_shape(np.zeros((), a.aval.dtype)[()], sizes)
     times = -(-total // a.aval.size)
     repeated = concatenate_p.bind(*[a] * times, dimension=0) if times > 1 else a
     return reshaped(slicing.slice_in_dim(repeated, 0, total), sizes)
@@ -198,6 +197,8 @@ def transpose(a, axes=None):
 @library(static=("axes",))
 def permute_dims(a, /, axes):
     """The axes in another order. Source: `permute_dims` of the array API standard."""
+    if axes is None:
+        raise TypeError("permute_dims: axes must be given, got None: jnp.transpose takes none.")
     return transpose(a, axes)
 
 
@@ -228,6 +229,8 @@ def moveaxis(a, source, destination):
     """Axes moved to other places, the rest in their order. Source: numpy.moveaxis."""
     a = to_array("moveaxis", a)
     rank = a.aval.ndim
+    if source is None or destination is None:
+        raise TypeError(f"moveaxis takes axes, got {source} and {destination}: give integers.")
     source, destination = axes_of(source, rank), axes_of(destination, rank)
     if len(source) != len(destination):
         raise ValueError(
@@ -416,7 +419,7 @@ def _shift_pairs(shift: Any, axis: Any, rank: int) -> list[tuple[Any, int]]:
     """One shift for each axis; one of either is used with all of the other."""
     axes = [axis_of(one, rank) for one in (axis if isinstance(axis, tuple) else (axis,))]
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift]
-    count = max(len(axes), len(shifts))
+    count = max(len(axes), len(shifts)) if axes and shifts else 0
     if len(axes) not in (1, count) or len(shifts) not in (1, count):
         raise ValueError(
             f"Incompatible shapes for broadcasting: {len(shifts)} shifts and {len(axes)} axes: "

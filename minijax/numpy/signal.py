@@ -5,7 +5,6 @@ May import the floors below and most of `numpy`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
+    known_count,
     promote_dtypes,
     promote_dtypes_inexact,
     promote_one_inexact,
@@ -348,9 +348,11 @@ def _(primals, tangents):  # by the chain rule the corner of abs would show at z
 
 
 def _window(name: str, count: Any) -> tuple[Array, int]:
-    count = operator.index(count)
+    count = known_count(count, f"M of {name}")
+    if count < 0:
+        raise TypeError(f"{name}: the number of points must be nonnegative, got M={count}.")
     if count <= 1:
-        return broadcast_to_shape(np.ones((), dtypes.float_())[()], (max(count, 0),)), count
+        return broadcast_to_shape(np.ones((), dtypes.float_())[()], (count,)), count
     return arange(count, dtype=dtypes.float_()), count
 
 

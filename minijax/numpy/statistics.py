@@ -85,6 +85,10 @@ def _spread_weights(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> A
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
+class NoElementsError(TypeError, ValueError):
+    """A quantile of nothing: a TypeError to upstream's older releases, a ValueError to later ones."""
+
+
 def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skip_nan) -> Any:
     if overwrite_input or out is not None:
         raise ValueError(
@@ -114,6 +118,11 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     axes = axes_of(axis, a.aval.ndim)
     keep = [i for i in range(a.aval.ndim) if i not in axes]
     rows = _rows_last(a, axes, keep)
+    if not rows.aval.shape[-1]:
+        raise NoElementsError(
+            f"jax.numpy.{name} reduction axis must be non-empty; got shape {a.aval.shape} and "
+            f"axis={axis}: no element can be picked."
+        )
     if weights is not None:
         if weights.aval.shape != a.aval.shape:
             weights = _spread_weights(a, weights, axis, axes)

@@ -20,6 +20,7 @@ from minijax.core.avals import get_aval
 from minijax.lax.random_floats import exponential_of, keys_from, unit_uniform
 from minijax.lax.random_floats import normal_of as real_normal_of
 from minijax.lax.shapes import canonical_shape
+from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
 from minijax.random.uniforms import (
     converted,
@@ -162,6 +163,7 @@ def double_sided_maxwell(
     size_key, sign_key = keys_from(keys, 2)
     size = maxwell_of(size_key, shape, dtype)
     size = lax.mul(signs(sign_key, shape, dtype), size)
+    check_arraylike("double_sided_maxwell", loc, scale)
     return jnp.add(jnp.multiply(size, jnp.asarray(scale)), jnp.asarray(loc))
 
 
@@ -334,6 +336,7 @@ def weibull_min(
     dtype = float_dtype("weibull_min", dtype)
     shape = canonical_shape(shape)
     e = exponential_of(keys, shape, dtype)
+    check_arraylike("weibull_min", scale, concentration)
     power = jnp.divide(1, jnp.asarray(concentration))
     return jnp.multiply(jnp.power(e, power), jnp.asarray(scale))
 

@@ -235,6 +235,7 @@ def generalized_normal(
     keys = single_key("generalized_normal", key)
     dtype = float_dtype("generalized_normal", dtype)
     shape = sample_shape("gamma", shape, p)
+    check_arraylike("generalized_normal", p)
     return generalized_normal_of(keys, jnp.asarray(p), shape, dtype)
 
 
@@ -255,6 +256,7 @@ def ball(
     """
     keys = single_key("ball", key)
     dtype = float_dtype("ball", dtype)
+    check_arraylike("ball", p)
     shape, p = canonical_shape(shape), jnp.asarray(p)
     normal_key, radius_key = keys_from(keys, 2)
     points = generalized_normal_of(normal_key, p, (*shape, d), dtype)

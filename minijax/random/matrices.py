@@ -43,6 +43,8 @@ def orthogonal(
     keys = single_key("orthogonal", key)
     dtype = float_dtype("orthogonal", dtype, complex_too=True)
     m = n if m is None else m
+    if n < 0 or m < 0:
+        raise ValueError(f"orthogonal: negative dimensions are not allowed, got n={n} and m={m}.")
     shape = (*canonical_shape(shape), max(n, m), min(n, m))
     q, r = linalg.qr(normal_of(keys, shape, dtype))
     signs = lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1))

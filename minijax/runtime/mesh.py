@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import numbers
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -501,7 +502,8 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of the first devices, in their order, with explicit axes unless said otherwise."""
     devices = list(platforms.devices() if devices is None else devices)
-    if isinstance(axis_shapes, str):
+    sizes = [axis_shapes] if isinstance(axis_shapes, str) else axis_shapes
+    if not all(isinstance(size, numbers.Real) for size in sizes):
         raise ValueError(
             f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}"
         )

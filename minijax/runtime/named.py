@@ -125,11 +125,6 @@ class NamedSharding(Sharding):
         """For each device, in the order of the mesh, the part of an array that it holds."""
         global_shape = tuple(global_shape)
         found = self._indices.get(global_shape)
-        if found is None and self._open_sums():
-            raise NotImplementedError(
-                f"device_indices_map doesn't work with unreduced: of an array with {self.spec} each "
-                "device holds a summand. Take the sum with minijax.reshard(x, P(...)) first."
-            )
         if found is None:
             sizes, parts = self.mesh.shape, self._parts(len(global_shape))
             steps = self.shard_shape(global_shape)
@@ -156,6 +151,14 @@ class NamedSharding(Sharding):
         return found
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict:
+        if self._open_sums():
+            raise NotImplementedError(
+                f"device_indices_map doesn't work with unreduced: of an array with {self.spec} each "
+                "device holds a summand. Take the sum with minijax.reshard(x, P(...)) first."
+            )
+        return self.parts_by_device(global_shape)
+
+    def parts_by_device(self, global_shape: Sequence[int]) -> dict:
         indices = self._index_list(tuple(global_shape))
         return dict(zip(self._device_assignment, indices, strict=True))
 
@@ -219,14 +222,15 @@ class NamedSharding(Sharding):
         used = [name for part in parts for name in part]
         rest = [name for name in names if name not in used and name not in sums]
         order = [names.index(name) for name in [*used, *sums, *rest]]
-        places = np.arange(self.mesh.size).reshape(self.mesh.axis_sizes).transpose(order)
         types = xla_client.OpSharding.Type
         groups = [(sums, types.UNREDUCED), (rest, types.REPLICATED)]
         counts = [math.prod([self.mesh.shape[name] for name in group]) for group, _ in groups]
         kinds = [kind for (_, kind), count in zip(groups, counts, strict=True) if count > 1]
-        grid = places.reshape([*pieces, *[count for count in counts if count > 1]])
-        return HloSharding.subgroup_with_device_ordering(
-            np.ascontiguousarray(grid, np.int64), subgroup_types=kinds
+        return HloSharding.iota_tile(
+            dims=[*pieces, *[count for count in counts if count > 1]],
+            reshape_dims=self.mesh.axis_sizes,
+            transpose_perm=order,
+            subgroup_types=kinds,
         )
 
     def _fields(self):
@@ -303,7 +307,7 @@ def sharding_of(where: Any, what: str) -> Any:
         mesh: Mesh | AbstractMesh = get_mesh()
         mesh = get_abstract_mesh() if mesh.empty else mesh
         if mesh.empty:
-            raise RuntimeError(
+            raise (ValueError if what == "device_put" else RuntimeError)(
                 f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s: "
                 f"got {where}. Set one with minijax.set_mesh(mesh), or give NamedSharding(mesh, "
                 "spec)."

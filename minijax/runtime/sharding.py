@@ -49,6 +49,10 @@ class Sharding(_jax.Sharding):
         """From each device to the part of an array of this shape that it holds."""
         raise NotImplementedError
 
+    def parts_by_device(self, global_shape: Shape) -> dict[Any, tuple[slice, ...]]:
+        """The same of what lies on each device, be it a part of an array or of a summand of it."""
+        return self.devices_indices_map(global_shape)
+
     @property
     def _addressable_device_assignment(self) -> tuple:
         """The devices of this process, in order: libraries that store arrays go through them."""

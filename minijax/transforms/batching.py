@@ -65,6 +65,9 @@ class BatchTracer(Tracer):
             self.aval = get_aval(value).dec_rank(trace.axis.size, dim)
             self.__class__ = HiBatchTracer
 
+    val = property(lambda self: self.value)  # upstream's names
+    batch_dim = property(lambda self: self.dim)
+
     def __repr__(self) -> str:
         whole = self.value.aval.str_short()
         return f"VmapTracer(aval={self.aval.str_short()}, batched={whole})"
@@ -109,16 +112,16 @@ class BatchTrace(Trace):
         context = local.context
         context.trace = self.parent
         try:
-            if not active and not self._named_by(primitive, params):
+            if not active and not self._named_by(primitive, args, params):
                 return self.parent.process(primitive, args, params)
             return self.apply(primitive, values, dims, params)
         finally:
             context.trace = self
 
-    def _named_by(self, primitive, params) -> bool:
+    def _named_by(self, primitive, args, params) -> bool:
         if self.effect is None or primitive.rule_effects is None:
             return False
-        return self.effect in primitive.effects_of(params)
+        return self.effect in primitive.effects_of(params, map(get_aval, args))
 
     def apply(self, primitive, values, dims, params):
         if primitive.brought:

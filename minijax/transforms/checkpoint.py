@@ -18,7 +18,7 @@ from minijax import tree_util
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.effects import is_impure
+from minijax.core.effects import check_allowed, is_impure, remat_allowed
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -275,6 +275,8 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     if policy is not None:
         closed = _exposed(closed, policy)
     linearized = linearize_jaxpr(closed, nonzeros)
+    if closed.effects:
+        check_allowed(remat_allowed, closed.effects, "partial-eval of `checkpoint`/`remat`")
     primal = linearized.primal.jaxpr
     count = len(closed.out_avals)
     saved, again = _choose(primal, primal.outvars[count:], policy)
@@ -528,6 +530,11 @@ class _Statics:
     __slots__ = ("names", "numbers")
 
     def __init__(self, fun: Callable, argnums: Any, argnames: Any):
+        if not isinstance(argnums, (int, tuple)):
+            raise TypeError(
+                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be an int, tuple "
+                f"of ints or, bool, but got value {argnums}: write a tuple."
+            )
         self.numbers = as_ints("static_argnums", argnums)
         names = as_names("static_argnames", argnames)
         signature = signature_of(fun) if names else None

@@ -195,8 +195,11 @@ def _(x, *, dst_sharding, free):
     spec = dst_sharding.spec
     parts = [*spec.partitions, *[None] * (x.ndim - len(spec))]
     where = NamedSharding(mesh_of(mesh), spec.update(partitions=parts))
-    if sums_open(where) and own.device_set != where.device_set:
-        x = put_array(x, where.with_spec([]))
+    if (
+        sums_open(where) and getattr(own, "mesh", None) != where.mesh
+    ):  # the results are over one mesh
+        over = own.device_set == where.device_set and isinstance(own, NamedSharding)
+        x = put_array(x, where.with_spec(list(own.spec.partitions) if over else []))
     if sums_open(where) or sums_open(own):
         params = {"dst_sharding": where, "free": False}
         return run_primitive(eval_trace, reshard_p, (x,), params, use_impl=False)

@@ -275,7 +275,13 @@ class custom_jvp(custom_rules.SetsInnerRules):
             total: list[Any] = [None] * len(leaves)
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is not None:
-                    parts = tree_util.flatten(rule(t, out, *primals))[0]
+                    parts, found = tree_util.flatten(rule(t, out, *primals))
+                    if found != tree:
+                        raise TypeError(
+                            f"Custom JVP rule {fun_name(rule)} for function {fun_name(self.fun)} "
+                            "must produce primal and tangent outputs with equal container (pytree) "
+                            f"structures, but got {tree} and {found} respectively."
+                        )
                     total = [add_tangents(x, y) for x, y in zip(total, parts, strict=True)]
             zeros = [instantiate(zero_like(x)) if t is None else t for x, t in zip(leaves, total)]
             return out, tree.unflatten(zeros)

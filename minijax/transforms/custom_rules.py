@@ -131,8 +131,10 @@ class Positional:
 
 
 def resolve_nondiff(fun: Callable, argnums: Sequence[int], argnames: Sequence[str]) -> tuple:
-    """The numbers of the arguments that a rule is not about."""
-    numbers = list(argnums)
+    """The numbers of the arguments that a rule is not about. TypeError unless `fun` is callable."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun} of type {type(fun)}.")
+    numbers = list(() if argnums is None else argnums)
     if argnames:
         signature = signature_of(fun)
         names = list(signature.parameters) if signature else []

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl
+from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.hitypes import is_hi_value
 from minijax.core.trace import eval_trace
-from minijax.runtime.mesh import AxisType, PartitionSpec, set_mesh
+from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
 from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
@@ -122,7 +123,7 @@ def auto_axes(
                 outs = f(*given, **named)
             return _typed(outs, out_sharding, mesh, free=True)
 
-        return _run(flat, leaves)
+        return flat(*_on(free, leaves))
 
     return wrapped
 
@@ -157,15 +158,30 @@ def explicit_axes(
             free = [name for name in names if name not in mesh.explicit_axes]
             return tree_util.tree_map(lambda x: hidden(x, free), outs) if free else outs
 
-        return _run(flat, leaves)
+        return flat(*_on(typed, leaves))
 
     return wrapped
 
 
-def _run(flat: Callable, leaves: Sequence[Any]) -> Any:
-    if local.context.trace is eval_trace and all(type(x) is ArrayImpl for x in leaves):
-        return jit(flat)(*leaves)
-    return flat(*leaves)
+def _on(mesh: Any, leaves: Sequence[Any]) -> Sequence[Any]:
+    """Arguments of a function that runs now: arrays, and over the devices of the mesh."""
+    if local.context.trace is not eval_trace:
+        return leaves
+    return [_array_on(mesh, x) for x in leaves]
+
+
+def _array_on(mesh: Any, x: Any) -> Any:
+    if is_hi_value(x) or getattr(get_aval(x), "explicit", None) is not None:
+        return x
+    x = as_array(x)
+    own, spec = x.sharding, PartitionSpec(*[None] * x.ndim)
+    if isinstance(own, NamedSharding) and own.mesh.shape_tuple == mesh.shape_tuple:
+        mesh, spec = own.mesh.update(axis_types=mesh.axis_types), own.spec
+    elif x.committed:
+        return x
+    else:
+        mesh = mesh_of(mesh)
+    return put_array(x, NamedSharding(mesh, spec))
 
 
 def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
@@ -173,7 +189,9 @@ def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
     where = out_sharding_of(where, name)
     if where.explicit_part(len(where.spec)) is None:
         return split_as(fun(*args), where, name)
-    return auto_axes(fun, out_sharding=where)(*args)
+    call = auto_axes(fun, out_sharding=where)
+    eager = local.context.trace is eval_trace and all(type(x) is ArrayImpl for x in args)
+    return (jit(call) if eager else call)(*args)
 
 
 def _typed(outs: Any, shardings: Any, mesh: Any, *, free: bool) -> Any:

@@ -182,6 +182,10 @@ class LinearFunction:
         self.in_avals, self.out_avals = in_avals, out_avals
         self.in_tree, self.out_tree = in_tree, out_tree
 
+    def __repr__(self) -> str:
+        """The program, and the residuals, which are its constants."""
+        return f"LinearFunction({self.closed.jaxpr}, residuals={list(self.closed.consts)})"
+
     def __call__(self, *tangents):
         leaves, tree = tree_util.flatten(tangents)
         if tree != self.in_tree:

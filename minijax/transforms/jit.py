@@ -609,6 +609,8 @@ def _typed(x: Any) -> Any:
         return x
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         return shape_struct(abstract(x))
+    if type(x) is int:
+        abstract(x)  # says so if it is too large
     return x
 
 
@@ -645,12 +647,15 @@ def check_different(args: Sequence[Any], fun: Callable) -> None:
         )
 
 
+_NOT_GIVEN = object()
+
+
 @overload
 def jit(fun: Callable[_P, _R], /, **options: Any) -> PjitFunction[_P, _R]: ...
 @overload
 def jit(**options: Any) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
 def jit(
-    fun: Callable | None = None,
+    fun: Any = _NOT_GIVEN,
     /,
     *,
     in_shardings: Any = None,
@@ -697,7 +702,7 @@ def jit(
         "inline": inline,
         "compiler_options": compiler_options,
     }
-    if fun is None:
+    if fun is _NOT_GIVEN:
         return lambda f: jit_of(f, options)
     return jit_of(fun, options)
 

@@ -105,7 +105,7 @@ class JVPTrace(Trace):
         try:
             if not active:
                 return self.parent.process(primitive, args, params)
-            if self.shared is None or primitive.effects_of(params):
+            if self.shared is None or primitive.effects_of(params, map(get_aval, args)):
                 return self.apply(primitive, primals, tangents, params)
             return self.share(primitive, args, primals, tangents, params)
         finally:

@@ -216,6 +216,13 @@ class VJP(Pullback):
         self._primals = primals  # until the residuals are sorted
         self._places: tuple[tuple[bool, int], ...] | None = None
 
+    def __repr__(self) -> str:
+        """The linear program that is transposed, its trees, and what was saved for it."""
+        return (
+            f"VJP(jaxpr={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
+            f"args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
+        )
+
     def _sort(self) -> None:
         """Which of the residuals are arguments, and the number of each among its kind."""
         numbers: dict[int, int] = {}

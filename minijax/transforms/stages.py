@@ -7,7 +7,8 @@ May import the floors below. `jit(f).trace(...)` gives `Traced`, its `.lower()` 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
@@ -148,7 +149,8 @@ class Traced(_Stage):
             )
         closed = on_values(spec.closed) if any(map(is_ref, spec.closed.in_avals)) else spec.closed
         donated = [False] * len(spec.consts) + spec.donated
-        made = lower_program(
+        lower = functools.partial(
+            lower_program,
             closed,
             spec.name,
             [*[c._value.signature for c in spec.consts], *spec.signatures],
@@ -161,15 +163,16 @@ class Traced(_Stage):
             arg_names=[*["a closed-over reference"] * len(spec.consts), *spec.arg_names],
             platform=lowering_platforms[0] if lowering_platforms else None,
         )
-        return Lowered(self._spec, made)
+        return Lowered(self._spec, lower(), functools.partial(lower, located=True))
 
 
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
-    def __init__(self, spec: _Spec, made: Any):
+    def __init__(self, spec: _Spec, made: Any, located: Callable[[], Any]):
         super().__init__(spec)
         self._made = made
+        self._located = located  # makes it with the places in the user's program
 
     @property
     def out_info(self) -> Any:
@@ -177,9 +180,13 @@ class Lowered(_Stage):
         return tree_util.tree_map(_strong, super().out_info)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The module as text: StableHLO by default, or `dialect="hlo"`."""
+        """The module as text: StableHLO by default, or `dialect="hlo"`.
+
+        With `debug_info` it says of each operation which line of the user's program made it.
+        """
         if dialect in (None, "stablehlo"):
-            return pretty(self._made.text, debug_info)
+            made = self._located() if debug_info else self._made
+            return pretty(made.text, debug_info)
         if dialect == "hlo":
             return as_hlo(self._made.text).as_hlo_text()
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
@@ -200,7 +207,7 @@ class Lowered(_Stage):
         """The same for calls whose arguments have this structure, and these leaves."""
         spec = copy.copy(self._spec)
         spec.in_tree = tree
-        return Lowered(spec, self._made)
+        return Lowered(spec, self._made, self._located)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile for the devices of the arguments, or the default device."""

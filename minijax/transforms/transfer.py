@@ -18,6 +18,7 @@ from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive, in_shape_rule
 from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer
+from minijax.dtypes import is_extended
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
@@ -254,14 +255,14 @@ def device_put(
 def device_get(x: Any) -> Any:
     """Transfer a tree of arrays to the host: a tree of NumPy arrays.
 
-    Leaves that are no arrays, and tracers, are unchanged.
+    Leaves that are no arrays, arrays of keys, and tracers are unchanged.
     """
     return tree_util.tree_map(_to_host, x)
 
 
 def _to_host(x: Any) -> Any:
     if isinstance(x, ArrayImpl):
-        return x._value
+        return x if is_extended(x.dtype) else x._value
     return np.asarray(x) if isinstance(x, np.generic) else x
 
 

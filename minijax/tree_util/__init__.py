@@ -282,7 +282,14 @@ def tree_transpose(
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple whose elements have the given structures."""
-    return _jax.pytree.treedef_tuple(registry, list(treedefs))
+    treedefs = list(treedefs)
+    for treedef in treedefs:
+        if not isinstance(treedef, PyTreeDef):  # of None the process would end
+            raise RuntimeError(
+                f"treedef_tuple takes structures, got {treedef!r} of type {type(treedef)}: "
+                "tree_structure(tree) gives one."
+            )
+    return _jax.pytree.treedef_tuple(registry, treedefs)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

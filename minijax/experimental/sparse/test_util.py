@@ -5,6 +5,7 @@ May import the floors below, `numpy`, and the formats.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,15 @@ __all__ = [
     "SparseLayout", "is_sparse", "iter_bcsr_layouts", "iter_sparse_layouts", "iter_subsets",
     "rand_bcoo", "rand_bcsr", "rand_sparse",
 ]  # fmt: skip
+
+# The test case stands over that of all suites, which needs absl: it is brought when it is asked for.
+_CASE = frozenset(("BatchedDotGeneralProperties", "MATMUL_TOL", "SparseTestCase"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CASE:
+        return getattr(importlib.import_module("minijax.jax.testing.sparse"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class SparseLayout(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Any
 from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
 from minijax.config import local
-from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.avals import AbstractValue
+from minijax.core.effects import check_allowed, control_flow_allowed
 from minijax.core.hitypes import is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.refs import Ref
@@ -22,7 +23,7 @@ from minijax.core.trace import Tracer
 from minijax.lax.convert import convert_element_type
 from minijax.transforms.arguments import argument_names, fun_name
 from minijax.transforms.caches import also_cleared
-from minijax.transforms.jit import jit_p
+from minijax.transforms.jit import check_results, jit_p
 
 __all__ = [
     "TracedFunction", "arrayed", "check_callables", "check_carry", "difference", "plain",
@@ -124,30 +125,18 @@ def _trace(name, fun, trees, avals, adapt) -> TracedFunction:
             start = stop
         outs, out_tree = tree_util.flatten(call(*args))
         out_trees.append(out_tree)
-        for index, out in enumerate(outs):
-            try:
-                get_aval(out)
-            except TypeError:
-                raise TypeError(_bad_result(name, fun, out_tree, outs, index)) from None
+        check_results(outs, fun, out_tree, name)
         return outs
 
     closed = trace_to_jaxpr(flat, avals, _WeakDebugInfo(name, fun, trees))
+    if closed.effects:
+        check_allowed(control_flow_allowed, closed.effects, f"`{name}`")
     consts = closed.consts
     if consts:
         jaxpr = closed.jaxpr
         jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
         closed = ClosedJaxpr(jaxpr)
     return TracedFunction(closed, consts, out_trees[0])
-
-
-def _bad_result(name: str, fun: Callable, out_tree: Any, outs: Sequence[Any], index: int) -> str:
-    paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
-    where = tree_util.keystr(paths[index][0])
-    component = f" at output component {where}" if where else ""
-    return (
-        f"function {fun_name(fun)} traced for {name} returned a value of type {type(outs[index])}"
-        f"{component}, which is not a valid JAX type: return arrays and numbers only."
-    )
 
 
 def promoted(

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import ShapedArray
+from minijax.core.effects import is_io
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dce_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
@@ -277,6 +278,11 @@ def _with_zeros(found: tuple, avals: Sequence[Any], wanted: Sequence[bool]) -> t
 def _(axis, args, dims, *, branches, **params):
     (index, *ops), (index_dim, *op_dims) = args, dims
     if index_dim is not None:
+        if any(is_io(effect) for branch in branches for effect in branch.effects):
+            raise NotImplementedError(
+                "IO effect not supported in vmap-of-cond: each element would choose for itself, and "
+                "all branches are run. Choose by a condition that is not mapped, or loop with lax.map."
+            )
         index = moveaxis(index, index_dim, 0)
         return _batched_choice(axis, index, ops, op_dims, branches)
     count = len(branches[0].out_avals)

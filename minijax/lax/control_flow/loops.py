@@ -16,6 +16,7 @@ from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.effects import is_io
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
 from minijax.core.refs import (
     CallPrimitive,
@@ -213,6 +214,11 @@ def _(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     # A condition that has axes already lines up with the front of the carry: it gets this one too.
     ends_apart = bool(cond_jaxpr.out_avals[0].shape) and any(carry)
     ends_apart = ends_apart or batch_jaxpr(cond_jaxpr, axis, cond_dims)[1][0] is not None
+    if ends_apart and any(map(is_io, cond_jaxpr.effects | body_jaxpr.effects)):
+        raise NotImplementedError(
+            "Unordered IO effects not supported in while_loop with batched predicate: elements that "
+            "have ended would go on acting. Loop with lax.map."
+        )
     if ends_apart:
         _, ins = split_list(body_jaxpr.jaxpr.invars, body_nconsts)
         changing = [x is not y for x, y in zip(ins, body_jaxpr.jaxpr.outvars, strict=True)]

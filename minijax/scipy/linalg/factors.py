@@ -31,7 +31,6 @@ from minijax.numpy.linalg.factors import adjoint
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
-    check_arraylike,
     converted,
     promote_dtypes_inexact,
     to_array,
@@ -235,6 +234,11 @@ def lu_solve(
 @library(static=("trans",))
 def _lu_solve(factors, pivots, b, trans):
     factors, b = promote_dtypes_inexact(asarray(factors), asarray(b))
+    if factors.ndim < 2 or not b.ndim:
+        raise ValueError(
+            f"lu_solve takes what lu_factor gives and right sides; got shapes {factors.shape} and "
+            f"{b.shape}."
+        )
     size = factors.shape[-1]
     permutation = lax_linalg.lu_pivots_to_permutation(asarray(pivots), size)
     factors, b, vector = _systems("lu_solve", factors, b)
@@ -272,8 +276,7 @@ def qr_multiply(
     """
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
-    check_arraylike("qr_multiply", a, c)
-    a, c = promote_dtypes_inexact(to_array("qr_multiply", a), to_array("qr_multiply", c))
+    a, c = promote_dtypes_inexact(asarray(a), asarray(c))
     left = mode == "left"
     rows, columns = a.shape[-2:]
     k = min(rows, columns)
@@ -336,12 +339,13 @@ def rsf2csf(T, Z, check_finite=True):
     """A real Schur form and its vectors made complex: the form triangular. Source:
     scipy.linalg.rsf2csf.
     """
-    for name, x in (("T", T), ("Z", Z)):
-        if np.ndim(x) < 2 or np.shape(x)[-1] != np.shape(x)[-2]:
+    t, z = asarray(T), asarray(Z)
+    for name, x in (("T", t), ("Z", z)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"Input '{name}' must be square.")
-    if np.shape(T) != np.shape(Z):
-        raise ValueError(f"Input array shapes must match: Z: {np.shape(Z)} vs. T: {np.shape(T)}")
-    t, z = promote_dtypes_inexact(to_array("rsf2csf", T), to_array("rsf2csf", Z))
+    if t.shape != z.shape:
+        raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
+    t, z = promote_dtypes_inexact(t, z)
     dtype = dtypes.to_complex_dtype(t.dtype)
     t, z = converted(t, dtype), converted(z, dtype)
     run = _complex_form
@@ -399,9 +403,11 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
 
     Source: scipy.linalg.hessenberg.
     """
-    size = np.shape(a)[-1]
+    a = to_array("hessenberg", a)
+    if a.ndim < 2:
+        raise TypeError(f"hessenberg takes matrices [..., n, n]; got shape {a.shape}.")
+    size = a.shape[-1]
     if not size:
-        a = to_array("hessenberg", a)
         return (a, a) if calc_q else a
     reduced, taus = lax_linalg.hessenberg(a)
     h = triu(reduced, -1)

@@ -17,7 +17,6 @@ from minijax.numpy.linalg.factors import adjoint
 from minijax.numpy.linear_algebra import diag
 from minijax.numpy.logic import isfinite
 from minijax.numpy.promotion import (
-    check_arraylike,
     converted,
     promote_dtypes_inexact,
     to_array,
@@ -296,8 +295,7 @@ def solve_sylvester(A, B, C, *, method="schur", tol=1e-8):
 
     NaN where an eigenvalue of `A` and one of `-B` are within `tol`. ValueError if shapes do not fit.
     """
-    check_arraylike("solve_sylvester", A, B, C)
-    A, B, C = promote_dtypes_inexact(*[to_array("solve_sylvester", x) for x in (A, B, C)])
+    A, B, C = promote_dtypes_inexact(*[asarray(x) for x in (A, B, C)])
     fits = min(A.ndim, B.ndim, C.ndim) >= 2 and A.shape[:-1] == C.shape[:-1]
     fits = fits and A.shape[-1] == A.shape[-2] and B.shape[-2] == B.shape[-1] == C.shape[-1]
     if not fits:

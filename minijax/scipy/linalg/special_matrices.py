@@ -79,6 +79,8 @@ def hankel(c, r=None):
     `r[0]` is not read. Source: scipy.linalg.hankel.
     """
     _need_axis("hankel", c)
+    if r is not None:
+        _need_axis("hankel", r)
     c, r = _vectors("hankel", c, to_array("hankel", c) * 0 if r is None else r)
     i, j = _grid(c.shape[-1], r.shape[-1])
     return _joined(c, r[..., 1:])[..., i + j]
@@ -281,12 +283,12 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     ValueError unless `n` is a power of two.
     """
     size = int(n)
-    if size < 1 or size & (size - 1):
+    if size != n or size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     matrix = np.ones((1, 1), np.int64)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return asarray(matrix, dtype=dtype)
+    return asarray(matrix, dtype=dtypes.check_user_dtype_supported(dtype, "hadamard"))
 
 
 def helmert(n: int, full: bool = False) -> Array:

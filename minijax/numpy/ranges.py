@@ -40,7 +40,7 @@ from minijax.numpy.shapes import broadcast_arrays, broadcast_to, expanded, movea
 from minijax.transforms.library import library
 
 __all__ = [
-    "arange", "c_", "diag_indices", "diag_indices_from", "eye", "geomspace", "identity",
+    "arange", "band", "c_", "diag_indices", "diag_indices_from", "eye", "geomspace", "identity",
     "index_exp", "indices", "ix_", "linspace", "logspace", "meshgrid", "mgrid",
     "ogrid", "r_", "s_", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
     "triu_indices", "triu_indices_from", "vander",
@@ -301,7 +301,7 @@ def _size(x: Any, name: str) -> int:
     return size
 
 
-def _band(rows: int, columns: int, k: Any, compare_p: Any, lead: tuple[int, ...] = ()) -> Any:
+def band(rows: int, columns: int, k: Any, compare_p: Any, lead: tuple[int, ...] = ()) -> Any:
     """Compares row + k with column."""
     sizes = (*lead, rows, columns)
     row = filling.broadcasted_iota(np.int32, sizes, len(lead))
@@ -326,12 +326,12 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
 
 @library(static=("rows", "columns", "k", "dtype"))
 def _eye(rows, columns, k, dtype):
-    return converted(_band(rows, columns, k, compare.eq_p), dtype)
+    return converted(band(rows, columns, k, compare.eq_p), dtype)
 
 
 @library(static=("rows", "columns", "dtype"))
 def _eye_at(rows, columns, k, dtype):
-    return converted(_band(rows, columns, k, compare.eq_p), dtype)
+    return converted(band(rows, columns, k, compare.eq_p), dtype)
 
 
 def identity(n: Any, dtype: Any = None) -> Array:
@@ -348,7 +348,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 
 @library(static=("rows", "columns", "k", "dtype"))
 def _tri(rows, columns, k, dtype):
-    return converted(_band(rows, columns, k, compare.ge_p), dtype)
+    return converted(band(rows, columns, k, compare.ge_p), dtype)
 
 
 def _offset(name: str, k: Any) -> int:
@@ -364,8 +364,8 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
     *lead, rows, columns = m.aval.shape
     zero = converted(0, m.aval.dtype, m.aval.weak_type)
     if lower:
-        return choose_where(_band(rows, columns, k, compare.ge_p, tuple(lead)), m, zero)
-    below = _band(rows, columns, k - 1, compare.ge_p, tuple(lead))
+        return choose_where(band(rows, columns, k, compare.ge_p, tuple(lead)), m, zero)
+    below = band(rows, columns, k - 1, compare.ge_p, tuple(lead))
     return choose_where(below, zero, m)
 
 

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     canonical_shape,
     check_arraylike,
+    converted,
     is_arraylike,
     known_index,
     promote_one,
@@ -166,7 +167,7 @@ def resize(a, new_shape):
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {sizes}.")
     total = int(np.prod(sizes, dtype=object))
     if not total or not a.aval.size:
-        return broadcast_to_shape(np.zeros((), a.aval.dtype)[()], sizes)
+        return broadcast_to_shape(converted(0, a.aval.dtype, a.aval.weak_type), sizes)
     times = -(-total // a.aval.size)
     repeated = concatenate_p.bind(*[a] * times, dimension=0) if times > 1 else a
     return reshaped(slicing.slice_in_dim(repeated, 0, total), sizes)

@@ -705,6 +705,15 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     type, ValueError for dtypes that do not promote (strings, `float0`).
     Source: `numpy.promote_types`, JEP 9263.
     """
+    settings = local.context.settings
+    try:
+        return _promote_types(a, b, settings.numpy_dtype_promotion, settings.enable_x64)
+    except TypeError:  # for what has no hash too
+        return _promote_types.__wrapped__(a, b, settings.numpy_dtype_promotion, settings.enable_x64)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def _promote_types(a: Any, b: Any, rules: str, x64: bool) -> np.dtype:
     pairs = tuple(
         (python_scalar_dtypes[one], one is not bool)
         if type(one) is type and one in python_scalar_dtypes
@@ -716,9 +725,8 @@ def promote_types(a: Any, b: Any) -> np.dtype:
             f"promote_types(a, b): a is {a!r} and b is {b!r}; only bool, integer, floating and "
             "complex dtypes promote. Convert to one of these first."
         )
-    settings = local.context.settings
-    found, _ = _resolve(pairs, settings.numpy_dtype_promotion)
-    if found == int64 and not settings.enable_x64 and all(given != int64 for given, _ in pairs):
+    found, _ = _resolve(pairs, rules)
+    if found == int64 and not x64 and all(given != int64 for given, _ in pairs):
         return int32  # uint32 with a signed dtype
     return found
 

@@ -394,6 +394,8 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     *lead, rows, columns = a.aval.shape
     count, last = diagonal_length(rows, columns, offset), len(lead)
+    if not count:
+        return slicing.slice_in_dim(reshaped(a, (*lead, rows * columns)), 0, 0, axis=last)
     # As a slice of the rows in one it is as fast, but not its gradient: such a padding is slow.
     row = filling.broadcasted_iota(dtypes.int32, (count, 1), 0)
     places = [_from(row, max(-offset, 0)), _from(row, max(offset, 0))]

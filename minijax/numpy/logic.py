@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.lax import arithmetic, compare
 from minijax.lax.compare import (
@@ -269,6 +270,8 @@ def isreal(x):
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex. Source: numpy.iscomplexobj."""
+    if isinstance(x, Array):
+        return x.aval.dtype.kind == "c"
     if x is None:
         return False
     if not is_arraylike(x):

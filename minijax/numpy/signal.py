@@ -149,11 +149,11 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
             "The 'edge_order' argument to jnp.gradient is not supported: leave it out."
         )
     axis = tuple(axis) if isinstance(axis, list) else axis
-    return _gradient(f, *varargs, axis=axis)
+    return _gradient(f, *varargs) if axis is None else _gradient(f, *varargs, axis=axis)
 
 
 @library(static=("axis",))
-def _gradient(f, *spacings, axis):
+def _gradient(f, *spacings, axis=None):
     check_arraylike("gradient", f, *spacings)
     f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *spacings)
     axes = axes_of(axis, f.aval.ndim)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -48,7 +49,7 @@ class _Pytree:
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 _ARRAY = object()  # the place of an argument that is an array
 # What looking for the program of a call may raise that is to take the general way.
-_UNMET = (KeyError, AttributeError, TypeError, ValueError, OverflowError)
+_UNMET = (LookupError, AttributeError, TypeError, ValueError, OverflowError)
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -164,10 +165,19 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
         if context.trace is not eval_trace:
             return fun(**named) if x is _ABSENT else fun(x, *others, **named)
         try:
-            if type(x) is ArrayImpl and (alone or not others):
+            count = len(others)
+            if type(x) is ArrayImpl and (alone or not count):
                 key, operands = x.signature, [x._buffer]
-                if others:
-                    key = (key, others, *map(type, others))
+                if count == 1:
+                    (y,) = others
+                    key = (key, y, type(y))
+                elif count == 2:
+                    y, z = others
+                    key = (key, y, z, type(y), type(z))
+                elif count:
+                    key = (key, *others, *map(type, others))
+            elif count == 1 and type(x) is type(y := others[0]) is ArrayImpl:
+                key, operands = (x.signature, y.signature), [x._buffer, y._buffer]
             else:
                 key, operands = [], []
                 for place, a in enumerate((x, *others)):
@@ -176,19 +186,23 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                         if place in statics or a is None:
                             key += (kind, a)
                             continue
-                        if kind is list:
-                            leaves, tree = tree_util.flatten(a)
-                            key += (tree, *[leaf.signature for leaf in leaves])
-                            operands += [leaf._buffer for leaf in leaves]
+                        if kind is list or kind is tuple:
+                            nested = type(a[0]) is list  # as blocks are
+                            key += (kind, tuple(map(_signatures, a)) if nested else _signatures(a))
+                            operands += [b._buffer for b in (chain(*a) if nested else a)]
                             continue
                         a = _operand(a, context)
                     key.append(a.signature)
                     operands.append(a._buffer)
                 key = tuple(key)
             if named:
-                if len(named) == 1:
+                count = len(named)
+                if count == 1:
                     ((name, value),) = named.items()
                     key = (key, name, value, type(value))
+                elif count == 2:
+                    (name, value), (other, y) = named.items()
+                    key = (key, name, other, value, y, type(value), type(y))
                 else:
                     values = named.values()
                     key = (key, *named, *values, *map(type, values))
@@ -217,6 +231,11 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
 
 
 _BY_COUNT = {1: _of_one, 2: _of_two}
+
+
+def _signatures(arrays: Sequence) -> tuple:
+    """Those of a sequence of arrays. AttributeError for anything else in it."""
+    return tuple([x.signature for x in arrays])
 
 
 def _operand(x: Any, context: Any) -> ArrayImpl:
@@ -327,7 +346,7 @@ class _Calls:
             kinds = [type(x) for x in others]
             if not _SIGNED.isdisjoint(kinds):
                 return None
-            return (arrays[0].signature, others, *kinds) if others else arrays[0].signature
+            return (arrays[0].signature, *others, *kinds) if others else arrays[0].signature
         key: list[Any] = []
         rest = iter(arrays)
         for place, x in enumerate(args):
@@ -337,9 +356,16 @@ class _Calls:
                 key += (type(x), x)
             elif type(x) in _PLAIN or isinstance(x, np.generic):
                 key.append(next(rest).signature)
-            elif type(x) is list:
-                leaves, tree = tree_util.flatten(x)
-                key += (tree, *[next(rest).signature for _ in leaves])
+            elif type(x) in (list, tuple):
+                nested = bool(x) and type(x[0]) is list
+                if any((type(part) is list) != nested for part in x):
+                    return None
+                given = chain(*x) if nested else x
+                if any(type(leaf) is not ArrayImpl for leaf in given):
+                    return None
+                key += (type(x), tuple(map(_signatures, x)) if nested else _signatures(x))
+                for _ in chain(*x) if nested else x:
+                    next(rest)
             else:
                 return None
         return tuple(key)
@@ -347,6 +373,8 @@ class _Calls:
 
 def _made(tree: Any, signatures: tuple) -> Callable:
     """What makes the results of a call, a pytree, of the buffers of its program."""
+    if tree == tree_util.tree_structure(signatures) and len(signatures) != 2:
+        return lambda results: tuple(map(ArrayImpl, results, signatures))
     if tree != _PAIR:
         return lambda results: tree.unflatten(map(ArrayImpl, results, signatures))
     one, other = signatures

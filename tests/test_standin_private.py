@@ -1,4 +1,4 @@
-"""Names of `jax._src` that suites written for JAX take: one program, the same lines on both."""
+"""Names of `jax._src` that suites written for JAX take: programs that print the same lines on both."""
 
 import os
 import pathlib
@@ -9,19 +9,22 @@ import pytest
 
 pytest.importorskip("absl")
 
-PROGRAM = pathlib.Path(__file__).with_name("standin_private.py")
+HERE = pathlib.Path(__file__).parent
 
 
-def lines(*how):
+def lines(program, *how):
     done = subprocess.run(
-        [sys.executable, *how, str(PROGRAM)], capture_output=True, text=True, timeout=300,
+        [sys.executable, *how, str(HERE / program)], capture_output=True, text=True, timeout=300,
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()
 
 
-def test_the_same_lines():
-    ours, theirs = lines("-m", "minijax.jax"), lines()
+@pytest.mark.parametrize(
+    "program", ["standin_private.py", "standin_private_core.py", "standin_rooms.py"]
+)
+def test_the_same_lines(program):
+    ours, theirs = lines(program, "-m", "minijax.jax"), lines(program)
     assert len(ours) > 150
     assert ours == theirs

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 __all__ = [
-    "DebugEffect", "Effect", "EffectTypes", "IOEffect", "NamedAxisEffect", "OrderedDebugEffect",
-    "OrderedIOEffect", "RefEffect", "check_allowed", "control_flow_allowed", "is_impure", "is_io",
+    "AccumEffect", "DebugEffect", "Effect", "EffectTypes", "FreezeEffect", "IOEffect",
+    "JaxprInputEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect", "ReadEffect",
+    "RefEffect", "WriteEffect", "check_allowed", "control_flow_allowed", "is_impure", "is_io",
     "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
 ]  # fmt: skip
 
@@ -69,14 +70,64 @@ class OrderedIOEffect(Effect):
         return "OrderedIO"
 
 
-class RefEffect(Effect):
-    """The equation reads a reference or changes it, so that it is kept, in its place."""
+class JaxprInputEffect(Effect):
+    """An effect on one input: a variable of the program, or the number of an operand in a rule."""
 
-    def __init__(self, name: str):
-        self.name = name
+    __slots__ = ("input",)
+    name = "Input"
+
+    def __init__(self, input):
+        self.input = input
+
+    def replace(self, *, input) -> JaxprInputEffect:
+        """The same effect on another input."""
+        return type(self)(input)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.input == other.input
+
+    def __hash__(self):
+        return hash((type(self), self.input))
 
     def __repr__(self) -> str:
-        return self.name
+        return f"{type(self).__name__}({self.input!r})"
+
+
+class RefEffect(JaxprInputEffect):
+    """The equation reads a reference or changes it, so that it is kept, in its place."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.input}>"
+
+
+class ReadEffect(RefEffect):
+    """The equation reads the reference."""
+
+    __slots__ = ()
+    name = "Read"
+
+
+class WriteEffect(RefEffect):
+    """The equation writes to the reference."""
+
+    __slots__ = ()
+    name = "Write"
+
+
+class AccumEffect(RefEffect):
+    """The equation adds to the reference."""
+
+    __slots__ = ()
+    name = "Accum"
+
+
+class FreezeEffect(RefEffect):
+    """The equation takes the value of the reference, which ends there."""
+
+    __slots__ = ()
+    name = "Freeze"
 
 
 class EffectTypes:

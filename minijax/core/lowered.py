@@ -25,7 +25,15 @@ from minijax.core.hitypes import (
     state_of,
     with_state,
 )
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, eval_jaxpr, jaxprs_in_params
+from minijax.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Var,
+    eval_jaxpr,
+    jaxprs_in_params,
+    on_operands,
+)
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.refs import RefTrace, within
 from minijax.core.staging import JaxprTrace, StagedTracer, trace_to_jaxpr
@@ -123,7 +131,7 @@ class HiPrimitive(Primitive):
         outs, effects = self.abstract_eval(*shown, **params)
         outvars = [Var(aval) for aval in (outs if self.multiple_results else [outs])]
         context = local.context
-        effects = frozenset(effects) if effects else no_effects
+        effects = on_operands(frozenset(effects), atoms, params) if effects else no_effects
         where = context.source or source.capture(3)
         trace.eqns.append(JaxprEqn(atoms, outvars, self, params, effects, where, context.scope))
         trace.effects |= effects

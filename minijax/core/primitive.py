@@ -93,11 +93,12 @@ class Primitive:
     - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
       over which any does, and those over which its results vary; by default the same both
     - dce(used_outputs, eqn) -> used inputs, new equation or None
+    - discharge(args, params) -> results: apply it to references that are cells (`core.refs`)
     """
 
     __slots__ = (
         "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
-        "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
+        "rule_batch_axis", "rule_dce", "rule_discharge", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
         "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_sums",
         "rule_transpose", "rule_varying", "shown",
     )  # fmt: skip
@@ -127,6 +128,7 @@ class Primitive:
     lower = _setter("rule_lower")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
+    discharge = _setter("rule_discharge")
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
     sums = _setter("rule_sums")
@@ -201,7 +203,9 @@ class Primitive:
                 f"rule for {self.name!r} not implemented either: see def_impl."
             )
         ref = next(filter(is_ref, avals), None)
-        if ref is not None and not self.takes_refs:
+        if ref is not None and not (
+            self.takes_refs or self._effects_by_type or self.rule_discharge
+        ):
             raise TypeError(
                 f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
                 "read it first, as in ref[...]."

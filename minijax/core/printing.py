@@ -17,6 +17,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import source
+from minijax.core.effects import Effect, JaxprInputEffect
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -27,7 +28,7 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
 )
 
-__all__ = ["format_eqn", "format_jaxpr"]
+__all__ = ["Doc", "format_eqn", "format_jaxpr"]
 
 _INLINE_EQUATIONS = 10  # a longer program is named in front of the one that calls it
 _SHARES_NAMES = frozenset({"jit"})  # the sub-program is written with the names of its caller
@@ -48,7 +49,7 @@ class _Note(NamedTuple):
     text: str
 
 
-class _Doc:
+class Doc:
     """Parts in a row. A group breaks as a whole or not; `indent` is that of lines within."""
 
     __slots__ = ("group", "indent", "parts", "width")
@@ -62,16 +63,23 @@ class _Doc:
             kind = type(part)
             if kind is str:
                 width += len(part)
-            elif kind is _Doc:
+            elif kind is Doc:
                 width += part.width
             elif kind is _Break:
                 width += len(part.flat)
         self.width = width
 
+    def format(self, width: int = 80, **how: Any) -> str:
+        """Its text, on lines of at most `width` columns where it can be; without colors."""
+        return _render(self, width)
+
+    def __str__(self) -> str:
+        return self.format()
+
 
 _SPACE = _Break()
 _EMPTY = _Break("")
-_FILL = _Doc([_SPACE], group=True)  # breaks only where it stands, so that lines are filled
+_FILL = Doc([_SPACE], group=True)  # breaks only where it stands, so that lines are filled
 
 
 def _joined(separator: Any, items: Iterable[Any]) -> list[Any]:
@@ -83,7 +91,12 @@ def _joined(separator: Any, items: Iterable[Any]) -> list[Any]:
     return parts
 
 
-def _render(doc: _Doc, limit: int) -> str:
+def _bracketed(opening: str, items: Iterable[Any], closing: str) -> Doc:
+    inner = [_EMPTY, *_joined(_SPACE, items)]
+    return Doc([opening, Doc(inner, 2), _EMPTY, closing], group=True)
+
+
+def _render(doc: Doc, limit: int) -> str:
     """Lay a document out on lines of at most `limit` columns, where it can be."""
     lines: list[tuple[str, list[str]]] = []
     line: list[str] = []
@@ -96,7 +109,7 @@ def _render(doc: _Doc, limit: int) -> str:
         if kind is str:
             line.append(item)
             column += len(item)
-        elif kind is _Doc:
+        elif kind is Doc:
             if item.group:
                 broken = broken and column + item.width > limit
             indent += item.indent
@@ -154,7 +167,7 @@ class _Printer:
             self.var_names[var] = name
         return name
 
-    def atom(self, atom: Var | Literal) -> str:
+    def atom(self, atom: Var | Literal, typed: bool = True) -> str:
         if type(atom) is not Literal:
             return self.name(atom)
         value = atom.val
@@ -166,9 +179,7 @@ class _Printer:
                 value = int(value)
             elif kind != dtypes.float0:
                 value = float(value)
-        if not self.options.print_shapes:
-            return str(value)
-        return f"{value}:{atom.aval.str_short(True)}"
+        return f"{value}:{atom.aval.str_short(True)}" if typed else str(value)
 
     def binder(self, var: Var) -> str:
         name = self.name(var)
@@ -190,7 +201,7 @@ class _Printer:
                 self.shared[each] = chosen
         self.taken.update(self.shared.values())
 
-    def program(self, jaxpr: Jaxpr) -> _Doc:
+    def program(self, jaxpr: Jaxpr) -> Doc:
         """The definitions of shared sub-programs, then the program itself."""
         self.name_shared(jaxpr)
         parts: list[Any] = []
@@ -198,12 +209,12 @@ class _Printer:
             parts += [f"let {name} = ", self.jaxpr(each), " in", _SPACE]
         self.drop_unread(jaxpr)
         parts.append(self.jaxpr(jaxpr))
-        return _Doc(parts)
+        return Doc(parts)
 
-    def jaxpr(self, jaxpr: Jaxpr) -> _Doc:
+    def jaxpr(self, jaxpr: Jaxpr) -> Doc:
         head = ["lambda ", *_joined(_FILL, map(self.binder, jaxpr.constvars)), "; "]
         head += [*_joined(_FILL, map(self.binder, jaxpr.invars)), ". let"]
-        eqns = _Doc([_SPACE, *_joined(_Break("; "), map(self.eqn, jaxpr.eqns))], 4)
+        eqns = Doc([_SPACE, *_joined(_Break("; "), map(self.eqn, jaxpr.eqns))], 4)
         outs = [self.atom(v) for v in jaxpr.outvars]
         if len(outs) == 1:
             results: list[Any] = [outs[0], ","]
@@ -211,10 +222,15 @@ class _Printer:
             results = _joined(_FILL, [*(f"{out}," for out in outs[:-1]), *outs[-1:]])
         end: list[Any] = [")"]
         if self.options.print_effects:
-            names = ", ".join(sorted(map(str, jaxpr.effects)))
+            names = ", ".join(sorted(map(self.effect, jaxpr.effects)))
             end.append(f" : {{ {names} }}")
-        body = ["{ ", _Doc(head, 4), eqns, _Doc([_SPACE], 2), "in (", _Doc(results, 4), *end, " }"]
-        return _Doc(body, group=True)
+        body = ["{ ", Doc(head, 4), eqns, Doc([_SPACE], 2), "in (", Doc(results, 4), *end, " }"]
+        return Doc(body, group=True)
+
+    def effect(self, effect: Effect) -> str:
+        if not isinstance(effect, JaxprInputEffect):
+            return str(effect)
+        return str(effect.replace(input=self.atom(effect.input)))
 
     def drop_unread(self, jaxpr: Jaxpr) -> None:
         """Name `_` the results of equations that nothing reads; so is done at the top only."""
@@ -227,21 +243,20 @@ class _Printer:
 
     # -- equations ------------------------------------------------------------------------------
 
-    def eqn(self, eqn: JaxprEqn) -> _Doc:
+    def eqn(self, eqn: JaxprEqn) -> Doc:
         if self.options.rules and eqn.primitive.name in _SHARES_NAMES:
             self.share_names(eqn)
         parts: list[Any] = self.notes(eqn)
         if eqn.primitive.shown is not None and self.options.rules:
-            return _Doc([*parts, eqn.primitive.shown(self, eqn)])
+            return Doc([*parts, eqn.primitive.shown(self, eqn)])
         if eqn.outvars:
-            parts += [_Doc(_joined(_FILL, map(self.binder, eqn.outvars)), 2), " = "]
+            parts += [Doc(_joined(_FILL, map(self.binder, eqn.outvars)), 2), " = "]
         parts.append(eqn.primitive.name)
         params = self.params(eqn)
         if params:
-            inner = [_EMPTY, *_joined(_SPACE, params)]
-            parts.append(_Doc(["[", _Doc(inner, 2), _EMPTY, "]"], group=True))
-        parts += [" ", _Doc(_joined(_FILL, map(self.atom, eqn.invars)), 2)]
-        return _Doc(parts)
+            parts.append(_bracketed("[", params, "]"))
+        parts += [" ", Doc(_joined(_FILL, map(self.atom, eqn.invars)), 2)]
+        return Doc(parts)
 
     def notes(self, eqn: JaxprEqn) -> list[Any]:
         notes: list[Any] = []
@@ -268,20 +283,19 @@ class _Printer:
                 self.var_names[var] = self.name(outer)
                 renamed.add(var)
 
-    def params(self, eqn: JaxprEqn) -> list[_Doc]:
+    def params(self, eqn: JaxprEqn) -> list[Doc]:
         rule = eqn.primitive.printed if self.options.rules else None
         shown = rule(eqn.params) if rule is not None else eqn.params
         # An operation that says what is printed of it is introduced by its name, if it has one.
         first = "name" if rule is not None else None
         names = sorted(shown, key=lambda name: (name != first, name))
-        return [_Doc([f"{name}=", self.value(shown[name])]) for name in names]
+        return [Doc([f"{name}=", self.value(shown[name])]) for name in names]
 
     def value(self, value: Any) -> Any:
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
             return self.subprogram(value)
         if _all_programs(value):
-            inner = [_EMPTY, *_joined(_SPACE, map(self.subprogram, value))]
-            return _Doc(["(", _Doc(inner, 2), _EMPTY, ")"], group=True)
+            return _bracketed("(", map(self.subprogram, value), ")")
         if isinstance(value, np.dtype):
             return value.name
         return _ADDRESS.sub(" at 0xXXXXXXXXXXXX", str(value))

@@ -197,20 +197,14 @@ def resolved(x: Any) -> Any:
 class CallPrimitive(Primitive):
     """A primitive that holds programs, and may be given references.
 
-    Its `discharge` rule, `(args, params) -> results`, is for a call with cells among its operands:
-    it applies the primitive to their values, and keeps what these have become.
+    Its `discharge` rule is for a call with cells among its operands: it applies the primitive to their
+    values, and keeps what these have become.
     """
 
-    __slots__ = ("rule_discharge",)
+    __slots__ = ()
 
     def __init__(self, name: str):
         super().__init__(name, multiple_results=True, memoize=False)
-        self.rule_discharge: Callable | None = None
-
-    def discharge(self, rule: Callable) -> Callable:
-        """Decorator: set the 'discharge' rule."""
-        self.rule_discharge = rule
-        return rule
 
     def bind(self, *args, **params):
         if not cell_types.isdisjoint(map(type, args)):
@@ -232,6 +226,13 @@ class RefTrace(Trace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         if primitive.high and not hi_makers.keys().isdisjoint(map(type, args)):
             return primitive.rule_impl(*args, **params)
+        if primitive._effects_by_type and any(map(is_cell, args)):  # a library's, on references
+            if primitive.rule_discharge is None:
+                raise NotImplementedError(
+                    f"No state discharge rule implemented for primitive: {primitive.name}. Give it "
+                    "one with register_discharge_rule, or read the reference before, as in ref[...]."
+                )
+            return primitive.rule_discharge(args, params)
         return self.pass_to_parent(primitive, args, params)
 
 
@@ -328,13 +329,18 @@ def without_refs(
     return closed.derive(("without refs", which, avals, local.context.key), make)
 
 
-def on_values(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on values in the places of references, which gives their last values too."""
-    cells = [n for n, aval in enumerate(closed.in_avals) if is_ref(aval)]
-    which = [cells.index(n) if n in cells else None for n in range(len(closed.in_avals))]
+def on_values(closed: ClosedJaxpr, chosen: Sequence[bool] | None = None) -> ClosedJaxpr:
+    """The program on values in the places of references, which gives their last values too.
+
+    `chosen` says which inputs become values, if they are references; all by default.
+    """
+    count = len(closed.in_avals)
+    chosen = [True] * count if chosen is None else chosen
+    cells = [n for n, aval in enumerate(closed.in_avals) if is_ref(aval) and chosen[n]]
+    which = [cells.index(n) if n in cells else None for n in range(count)]
     made = without_refs(closed, which, [closed.in_avals[n] for n in cells])
-    count = len(closed.in_avals) - len(cells)
-    rest, last = iter(made.jaxpr.invars[:count]), made.jaxpr.invars[count:]
+    others = count - len(cells)
+    rest, last = iter(made.jaxpr.invars[:others]), made.jaxpr.invars[others:]
     invars = [next(rest) if n is None else last[n] for n in which]
     return ClosedJaxpr(made.jaxpr.replace(invars=invars), made.consts)
 

@@ -90,7 +90,7 @@ def _report_leaks(ended: weakref.ref[Trace]) -> None:
     trace = ended()
     if trace is None:
         return
-    tracers = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x._trace is trace]
+    tracers = leaked(trace)
     if tracers:
         shown = " ".join(f"{x.described()}: {x.origin()}" for x in tracers[:5])
         raise Exception(
@@ -98,6 +98,11 @@ def _report_leaks(ended: weakref.ref[Trace]) -> None:
             "the traced function (a global, an attribute, a closure, a list) keeps them: return "
             "values instead."
         )
+
+
+def leaked(trace: Trace) -> list[Tracer]:
+    """The tracers of a trace that something still holds."""
+    return [x for x in gc.get_referrers(trace) if isinstance(x, Tracer) and x._trace is trace]
 
 
 def current() -> Trace:

@@ -50,10 +50,13 @@ def check_solvable(in_tree: Any, in_avals: Sequence[Any]) -> None:
     )
 
 
-def check_sizes(exported: Any, avals: Sequence[Any]) -> None:
-    """ValueError unless the sizes of arguments fit the symbolic ones that the program was made for."""
+def check_sizes(exported: Any, avals: Sequence[Any]) -> dict[str, Any]:
+    """ValueError unless the sizes of arguments fit the symbolic ones that the program was made for.
+
+    Gives the values of the variables.
+    """
     if not any(map(is_symbolic, exported.in_avals)):
-        return
+        return {}
     names = argument_names(exported.in_tree)
     specs = _specifications(names, exported.in_avals)
     known, _ = solved([aval.shape for aval in exported.in_avals])
@@ -81,6 +84,7 @@ def check_sizes(exported: Any, avals: Sequence[Any]) -> None:
             raise refuse(f"{start}Expected value >= 1 for dimension variable '{name}'.")
     _check_others(exported, avals, names, values, lambda what: refuse(start + what))
     _check_constraints(exported, values, refuse)
+    return values
 
 
 def _check_others(exported: Any, avals: Any, names: Any, values: dict, refuse: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tables import RuleTable
-from minijax.lax import broadcast_in_dim, reshape
+from minijax.lax import broadcast_in_dim, reduce_sum, reshape
 from minijax.transforms.batching import AxisData, BatchTrace, BatchTracer, to_front
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.vmappable import register_vmappable, unregister_vmappable
@@ -55,42 +55,78 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
     return to_front(x, bdim, size)
 
 
+def matchaxis(axis_data: AxisData, src: Any, dst: Any, x: Any, sum_match: bool = False) -> Any:
+    """`x` with its batch axis, `src`, at `dst`; summed over, if that is None and `sum_match`.
+
+    ValueError if it has a batch axis, is to have none, and is not to be summed.
+    """
+    if src == dst:
+        return x
+    if dst is None:
+        if sum_match:
+            return reduce_sum(x, (src,))
+        raise ValueError(
+            f"vmap has mapped output (axis_name={axis_data.name}) but out_axes is None: the output "
+            f"varies over the axis, at {src}. Give the axis where it is to be."
+        )
+    return broadcast(x, axis_data.size, dst) if src is None else moveaxis(x, src, dst)
+
+
+def _with_dims(prim: Primitive, out: Any, dim: Any) -> tuple[Any, Any]:
+    return (out, [dim] * len(out)) if prim.multiple_results else (out, dim)
+
+
+def vectorized_batcher(
+    prim: Primitive, axis_data: AxisData, batched_args: Any, batch_dims: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule that `defvectorized` gives."""
+    return _with_dims(prim, prim.bind(*batched_args, **params), batch_dims[0])
+
+
+def broadcast_batcher(
+    prim: Primitive, axis_data: AxisData, args: Any, dims: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule that `defbroadcasting` gives."""
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
+    full = []
+    for x, dim in zip(args, dims, strict=True):
+        if dim is None:
+            full.append(broadcast(x, size, 0) if len(x.shape) == rank else x)
+        else:
+            x = moveaxis(x, dim, 0)
+            missing = rank + 1 - len(x.shape)
+            full.append(reshape(x, (size, *(1,) * missing, *x.shape[1:])) if missing else x)
+    return _with_dims(prim, prim.bind(*full, **params), 0)
+
+
+def expand_dims_batcher(prim: Primitive, args: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+    """The rule of a primitive that takes a leading batch axis of all of its operands."""
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    front = [to_front(x, dim, size) for x, dim in zip(args, dims, strict=True)]
+    return _with_dims(prim, prim.bind(*front, **params), 0)
+
+
+def reducer_batcher(
+    prim: Primitive, axis_data: AxisData, batched_args: Any, batch_dims: Any, axes: Any,
+    **params: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The rule that `defreducer` gives."""
+    ((x,), (dim,)) = batched_args, batch_dims
+    moved = tuple(axis + (axis >= dim) for axis in axes)
+    return prim.bind(x, axes=moved, **params), dim - sum(axis < dim for axis in moved)
+
+
 def defvectorized(prim: Primitive) -> None:
     """The batching rule of a primitive that works element by element on one operand."""
-
-    def rule(args, dims, **params):
-        out = prim.bind(*args, **params)
-        return (out, [dims[0]] * len(out)) if prim.multiple_results else (out, dims[0])
-
-    primitive_batchers[prim] = rule
+    fancy_primitive_batchers[prim] = functools.partial(vectorized_batcher, prim)
 
 
 def defbroadcasting(prim: Primitive) -> None:
     """The batching rule of a primitive that works element by element on operands of one shape."""
-
-    def rule(args, dims, **params):
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
-        full = []
-        for x, dim in zip(args, dims, strict=True):
-            if dim is None:
-                full.append(broadcast(x, size, 0) if len(x.shape) == rank else x)
-            else:
-                x = moveaxis(x, dim, 0)
-                missing = rank + 1 - len(x.shape)
-                full.append(reshape(x, (size, *(1,) * missing, *x.shape[1:])) if missing else x)
-        out = prim.bind(*full, **params)
-        return (out, [0] * len(out)) if prim.multiple_results else (out, 0)
-
-    primitive_batchers[prim] = rule
+    fancy_primitive_batchers[prim] = functools.partial(broadcast_batcher, prim)
 
 
 def defreducer(prim: Primitive) -> None:
     """The batching rule of a primitive that reduces over the axes of its param `axes`."""
-
-    def rule(args, dims, axes, **params):
-        ((x,), (dim,)) = args, dims
-        moved = tuple(axis + (axis >= dim) for axis in axes)
-        return prim.bind(x, axes=moved, **params), dim - sum(axis < dim for axis in moved)
-
-    primitive_batchers[prim] = rule
+    fancy_primitive_batchers[prim] = functools.partial(reducer_batcher, prim)

@@ -1,9 +1,9 @@
 """The import finder of the stand-in: from upstream's module names to minijax's module objects.
 
 Floor 7: may import all of minijax. There is no second tree of files: `jax.X` is the module object
-`minijax.X`. Only two kinds of module are made here: `jax` itself, which shows minijax under
-upstream's name and version, and the modules of `names.BORROWED` and `rooms.ROOMS`, which show single
-objects.
+`minijax.X`, and those of `names.WHOLE` are modules of minijax too. Only two kinds of module are made
+here: `jax` itself, which shows minijax under upstream's name and version, and the modules of
+`names.BORROWED` and `rooms.ROOMS`, which show single objects.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Finder:
             return None
         if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)
-        if not is_public(fullname):
+        if fullname not in names.WHOLE and not is_public(fullname):
             raise ModuleNotFoundError(missing(fullname), name=fullname)
         return ModuleSpec(fullname, Loader, is_package=True)
 
@@ -154,7 +154,7 @@ class Loader:
             module = Borrowed(spec.name, f"What minijax has of upstream's {spec.name}.")
             module.__file__ = spec.origin
             return module
-        module = importlib.import_module("mini" + spec.name)
+        module = importlib.import_module(names.WHOLE.get(spec.name, "mini" + spec.name))
         spec.loader_state = module.__spec__
         if spec.name in names.KNOWN_BY_NAME:
             module.__name__ = spec.name

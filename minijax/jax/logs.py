@@ -6,8 +6,9 @@ Floor 7. A record of minijax's is handed to the logger that upstream's own would
 from __future__ import annotations
 
 import logging
+import sys
 
-__all__ = ["forward"]
+__all__ = ["forward", "update_debug_log_modules", "update_logging_level_global"]
 
 # By the module of minijax that writes the record, upstream's logger.
 _LOGGERS = {
@@ -34,3 +35,61 @@ def forward() -> None:
     logger = logging.getLogger("minijax")
     logger.parent = logging.getLogger("jax")  # whose level counts
     logger.addFilter(_hand_on)
+
+
+# -- the settings `jax_logging_level` and `jax_debug_log_modules` ----------------------------------------
+
+_LEVELS = ("CRITICAL", "FATAL", "ERROR", "WARN", "WARNING", "INFO", "DEBUG")
+_FORMAT = logging.Formatter("{levelname}:{asctime}:{name}:{lineno}: {message}", style="{")
+_global: list[tuple[logging.Logger, logging.Handler]] = []
+_modules: list[tuple[logging.Logger, logging.Handler, int]] = []
+
+
+def _shown(level: int) -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(level)
+    handler.setFormatter(_FORMAT)
+    return handler
+
+
+def _beside_others(record: logging.LogRecord) -> bool:
+    """Whether the logger "jax" leaves something to the handlers of single modules."""
+    return logging.getLogger("jax").level > logging.DEBUG
+
+
+def update_logging_level_global(logging_level: str | None) -> None:
+    """Show records from this level up on stderr; none for None or "NOTSET". ValueError for another."""
+    if logging_level not in (None, "NOTSET", *_LEVELS):
+        raise ValueError(
+            f'Attempting to set log level "{logging_level}" which isn\'t one of the supported: '
+            f"{list(_LEVELS)}."
+        )
+    while _global:
+        logger, handler = _global.pop()
+        logger.removeHandler(handler)
+    if logging_level is None:
+        return
+    for name in ("jax", "jaxlib"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging_level)
+        if logging_level != "NOTSET":
+            handler = _shown(logging.NOTSET)
+            logger.addHandler(handler)
+            _global.append((logger, handler))
+
+
+def update_debug_log_modules(module_names_str: str | None) -> None:
+    """Show all records of these modules, with commas between their names; those named before no more.
+
+    The logger "jax" shows them itself unless it has a level above DEBUG.
+    """
+    while _modules:
+        logger, handler, level = _modules.pop()
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    for name in dict.fromkeys(filter(None, (module_names_str or "").split(","))):
+        logger, handler = logging.getLogger(name), _shown(logging.DEBUG)
+        handler.addFilter(_beside_others)
+        logger.addHandler(handler)
+        _modules.append((logger, handler, logger.level))
+        logger.setLevel(logging.DEBUG)

@@ -11,12 +11,21 @@ PRIVATE_ROOMS = frozenset(
     ("arrays", "difftest", "explain", "jacobian", "jax", "lowering", "runtime", "transforms")
 )
 
-_HERE = "minijax.jax.counterparts"
-_INTERNALS = "minijax.jax.internals"
-_PROGRAMS = "minijax.jax.programs"
+_HERE = "minijax.jax.private.counterparts"
+_INTERNALS = "minijax.jax.private.internals"
+_PROGRAMS = "minijax.jax.private.programs"
+_SCOPES = "minijax.jax.private.scopes"
 
 # Names of `jax` itself that are other objects than minijax's own.
 FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
+
+# Private modules of upstream's that are modules of minijax, with all that these do as modules.
+WHOLE: dict[str, str] = {
+    f"jax._src.internal_test_util.{name}": f"minijax.jax.testing.{name}"
+    for name in (
+        "deprecation_module", "lazy_loader_module", "lazy_loader_module.lazy_test_submodule",
+    )
+}  # fmt: skip
 
 # Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
@@ -48,6 +57,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "stop_gradient_p": "minijax.lax:stop_gradient_p",
     },
     "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
+    "jax._src.cache_key": {"get": "minijax.jax.private.compilation_cache:get_cache_key"},
     "jax._src.checkify": {
         "Error": "minijax.experimental.checkify:Error",
         "JaxException": "minijax.experimental.checkify:JaxException",
@@ -63,7 +73,18 @@ BORROWED: dict[str, dict[str, str]] = {
     "jax._src.core": {
         "AxisName": f"{_HERE}:AxisName",
         "AxisSize": f"{_HERE}:AxisSize",
+        "AvalMutableQDD": "minijax.core.hitypes:AvalMutableQDD",
+        "AvalQDD": "minijax.core.hitypes:AvalQDD",
+        "MemorySpace": "minijax.core.memory:MemorySpace",
+        "MutableQuasiDynamicData": "minijax.core.hitypes:MutableState",
+        "aval_method": "minijax.core.hitypes:aval_method",
+        "aval_property": "minijax.core.hitypes:aval_property",
+        "call": "minijax.transforms.calls:call_p.bind",
         "call_p": "minijax.transforms.calls:call_p",
+        "empty_ref_p": "minijax.lax.refs:empty_ref_p",
+        "free_ref_p": "minijax.lax.refs:free_ref_p",
+        "freeze_p": "minijax.lax.refs:freeze_p",
+        "ref_p": "minijax.lax.refs:ref_p",
         "closed_call_p": "minijax.transforms.calls:closed_call_p",
         "is_symbolic_dim": "minijax.export.symbolic:is_symbolic_dim",
         "Ref": "minijax.core.refs:Ref",
@@ -73,6 +94,9 @@ BORROWED: dict[str, dict[str, str]] = {
         "is_concrete": f"{_INTERNALS}:is_concrete",
         "physical_aval": "minijax.lowering.types:physical",
         "trace_state_clean": f"{_HERE}:trace_state_clean",
+    },
+    "jax._src.custom_api_util": {
+        "forward_attr": "minijax.transforms.custom_rules:SetsInnerRules.__getattr__",
     },
     "jax._src.debugging": {
         "debug_effect": f"{_HERE}:debug_effect",
@@ -118,12 +142,15 @@ BORROWED: dict[str, dict[str, str]] = {
         "EffectTypeSet": "minijax.core.effects:EffectTypes",
         "Effects": "minijax.extend.core:Effects",
         "control_flow_allowed_effects": "minijax.core.effects:control_flow_allowed",
-        "custom_derivatives_allowed_effects": "minijax.core.effects:control_flow_allowed",
+        "custom_derivatives_allowed_effects": f"{_SCOPES}:custom_derivatives_allowed_effects",
+        "partial_eval_kept_effects": f"{_SCOPES}:partial_eval_kept_effects",
+        "shardable_ordered_effects": f"{_SCOPES}:shardable_ordered_effects",
         "lowerable_effects": "minijax.core.effects:lowerable",
         "no_effects": "minijax.core.primitive:no_effects",
         "ordered_effects": "minijax.core.effects:ordered_types",
         "remat_allowed_effects": "minijax.core.effects:remat_allowed",
     },
+    "jax._src.export.shape_poly": {"_DimExpr": "minijax.core.dims:DimExpr"},
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {
@@ -142,12 +169,15 @@ BORROWED: dict[str, dict[str, str]] = {
         "JaxprTrace": "minijax.core.staging:PartialTrace",
     },
     "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
+    "jax._src.lax": {"scaled_dot": "minijax.lax:scaled_dot"},  # a module of that name is there too
     "jax._src.lax.lax": {
         "_const": f"{_INTERNALS}:const",
         "_convert_element_type": f"{_INTERNALS}:convert",
     },
     "jax._src.lib": {
         "_jax": "minijax.runtime.versions:_jax",
+        "_profile_data": "jaxlib._profile_data",
+        "_profiler": "jaxlib._profiler",
         "gpu_linalg": "jaxlib.gpu_linalg",
         "gpu_prng": "jaxlib.gpu_prng",
         "gpu_rnn": "jaxlib.gpu_rnn",
@@ -213,6 +243,19 @@ BORROWED: dict[str, dict[str, str]] = {
         "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
     },
     "jax._src.numpy.util": {
+        "_arraylike": f"{_INTERNALS}:arraylike",
+        "_arraylike_asarray": f"{_INTERNALS}:arraylike_asarray",
+        "_broadcast_arrays": "minijax.numpy:broadcast_arrays",
+        "_broadcast_to": "minijax.numpy:broadcast_to",
+        "_check_no_float0s": f"{_INTERNALS}:check_no_float0s",
+        "_where": "minijax.numpy:where",
+        "canonicalize_device_to_sharding": f"{_INTERNALS}:canonicalize_device_to_sharding",
+        "check_arraylike_or_none": f"{_INTERNALS}:check_arraylike_or_none",
+        "check_for_prngkeys": f"{_INTERNALS}:check_for_prngkeys",
+        "check_no_float0s": f"{_INTERNALS}:check_no_float0s",
+        "ensure_arraylike_tuple": f"{_INTERNALS}:ensure_arraylike_tuple",
+        "promote_args_complex": f"{_INTERNALS}:promote_args_complex",
+        "promote_args_numeric": f"{_INTERNALS}:promote_args_numeric",
         "ensure_arraylike": f"{_INTERNALS}:ensure_arraylike",
         "promote_args": f"{_INTERNALS}:promote_args",
         "promote_args_inexact": f"{_INTERNALS}:promote_args_inexact",
@@ -222,17 +265,25 @@ BORROWED: dict[str, dict[str, str]] = {
         "promote_dtypes_numeric": f"{_INTERNALS}:promote_dtypes_numeric",
     },
     "jax._src.path": {"Path": "pathlib:Path"},
-    "jax._src.pjit": {"pjit": "minijax:jit"},
+    "jax._src.pjit": {
+        "get_unconstrained_dims": "minijax.jax.private.placing:get_unconstrained_dims",
+        "hashable_pytree": "minijax.jax.private.placing:hashable_pytree",
+        "pjit": "minijax:jit",
+        "with_layout_constraint": "minijax.experimental.layout:with_layout_constraint",
+    },
     "jax._src.sharding": {
         "common_devices_indices_map": f"{_HERE}:common_devices_indices_map",
     },
     "jax._src.sharding_impls": {
+        "SPMDAxisContext": "minijax.lowering.bindings:SPMDAxisContext",
+        "ShardingContext": "minijax.lowering.bindings:ShardingContext",
         "UNSPECIFIED": f"{_HERE}:UNSPECIFIED",
         "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
         "MeshAxisName": f"{_HERE}:MeshAxisName",
     },
     "jax._src.state": {},
     "jax._src.state.primitives": {
+        "broadcast_to": "minijax.numpy:broadcast_to",
         "ref_addupdate": "minijax.lax.refs:addupdate",
         "ref_get": "minijax.lax.refs:get",
         "ref_set": "minijax.lax.refs:set",

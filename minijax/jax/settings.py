@@ -3,7 +3,7 @@
 Floor 7: may import all of minijax. A flag of upstream's is one of three things here: a setting of
 minijax (`minijax.config`); a way of working that minijax always has, or never (`_FIXED`), which
 cannot be set to anything else; or a hint that changes no result (`_HINTS`), which is kept and
-otherwise left alone.
+otherwise left alone, but for those on logging (`_SET`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from minijax.config import Settings, local
 from minijax.config import canonical_name as _canonical
 from minijax.config import config as _own
 from minijax.config import override as _override
+from minijax.jax import logs
 
 __all__ = [
     "State", "bool_state", "config", "enum_state", "float_state", "int_state",
@@ -98,6 +99,10 @@ _HINTS: dict[str, Any] = {
     "jax_use_simplified_jaxpr_constants": False,
     "jax_xla_profile_version": 0,
 }
+_SET: dict[str, Callable[[Any], None]] = {  # what setting one does besides
+    "jax_debug_log_modules": logs.update_debug_log_modules,
+    "jax_logging_level": logs.update_logging_level_global,
+}
 _hints = dict(_HINTS)
 _SETTINGS = frozenset(field.name for field in dataclasses.fields(Settings))
 
@@ -148,6 +153,8 @@ class _Config:
             _fixed(name, value)
         elif name in _hints:
             _check(name, value)
+            if name in _SET:
+                _SET[name](value)
             _hints[name] = value
         else:
             _own.update(name, value)

@@ -17,7 +17,7 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.effects import RefEffect
+from minijax.core.effects import AccumEffect, FreezeEffect, ReadEffect, RefEffect, WriteEffect
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.lowered import pure
 from minijax.core.primitive import Primitive, no_rule
@@ -25,6 +25,7 @@ from minijax.core.refs import AbstractRef, Ref, RefTrace, resolved
 from minijax.core.slices import Slice
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.lax.arithmetic import add_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.ref_blocks import (
     block_of,
@@ -140,8 +141,8 @@ def _read(value: Any, operands: Sequence[Any], index: tuple) -> Any:
 
 
 def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str) -> Any:
-    if not index and how == "set":
-        return new
+    if not index:
+        return new if how == "set" else add_p.bind(value, new)
     joined = _joined(_within(value.shape, index), operands) if index else ...
     block = block_of(value.shape, joined) if operands else None
     if block is not None:
@@ -202,9 +203,9 @@ _NOT_MAPPED = (
 _EVALUATED = "programs with references are made pure before they are lowered"
 
 
-def _shared_rules(primitive: Primitive, effect: str | None) -> None:
+def _shared_rules(primitive: Primitive, effect: type[RefEffect] | None) -> None:
     if effect is not None:
-        effects = frozenset([RefEffect(effect)])
+        effects = frozenset([effect(0)])  # on the first operand
         primitive.effects_rule(lambda **params: effects)
     primitive.lower(no_rule(_EVALUATED))
     primitive.transpose(no_rule("the values in a reference are differentiated where it is a cell"))
@@ -268,7 +269,7 @@ def _(*, dtype, memory_space):
 
 freeze_p = _RefPrimitive("freeze")
 freeze_p.on_cell = lambda ref: ref._value
-_shared_rules(freeze_p, "Freeze")
+_shared_rules(freeze_p, FreezeEffect)
 
 
 @freeze_p.shape_rule
@@ -278,7 +279,7 @@ def _(ref):
 
 free_ref_p = _RefPrimitive("free_ref", multiple_results=True)
 free_ref_p.on_cell = lambda ref: []
-_shared_rules(free_ref_p, "Free")
+_shared_rules(free_ref_p, FreezeEffect)
 
 
 @free_ref_p.shape_rule
@@ -287,7 +288,7 @@ def _(ref):
 
 
 get_p = _RefPrimitive("get")
-_shared_rules(get_p, "Read")
+_shared_rules(get_p, ReadEffect)
 
 
 @get_p.shape_rule
@@ -323,7 +324,7 @@ def _elements(operands: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
 
 
 swap_p = _RefPrimitive("swap")
-_shared_rules(swap_p, "Write")
+_shared_rules(swap_p, WriteEffect)
 
 
 @swap_p.shape_rule
@@ -366,7 +367,7 @@ def _on_cell(primitive: Primitive, how: str):
 swap_p.on_cell = _on_cell(swap_p, "set")
 addupdate_p = _RefPrimitive("addupdate", multiple_results=True)
 addupdate_p.on_cell = _on_cell(addupdate_p, "add")
-_shared_rules(addupdate_p, "Accum")
+_shared_rules(addupdate_p, AccumEffect)
 
 
 @addupdate_p.shape_rule

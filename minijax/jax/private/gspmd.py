@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.jax.op_shardings import are_hlo_shardings_equal, get_num_ways_dim_sharded
+from minijax.jax.private.op_shardings import are_hlo_shardings_equal, get_num_ways_dim_sharded
 from minijax.lowering.bindings import sdy
 from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec
 from minijax.runtime.named import NamedSharding, named_of_hlo

@@ -5,7 +5,7 @@ Floor 7: may import all of minijax.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -13,12 +13,21 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import dtypes
+from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.numpy import promotion
-from minijax.numpy.promotion import check_arraylike, promote, promote_inexact, to_array
+from minijax.numpy.promotion import (
+    check_arraylike,
+    promote,
+    promote_inexact,
+    promote_shapes,
+    to_array,
+)
 from minijax.runtime.mesh import get_mesh
+from minijax.runtime.platforms import Device
+from minijax.sharding import SingleDeviceSharding
 
 python_scalar_types = {bool, int, float, complex}
 weak_types = [int, float, complex]
@@ -151,6 +160,66 @@ def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:
     check_arraylike(fun_name, *args)
     found = tuple(to_array(fun_name, x, position) for position, x in enumerate(args))
     return found[0] if len(found) == 1 else found
+
+
+def ensure_arraylike_tuple(fun_name: str, tup: Iterable[Any]) -> tuple[Any, ...]:
+    """Arrays of what is array-like, as a tuple."""
+    return tuple(to_array(fun_name, x, position) for position, x in enumerate(tup))
+
+
+def promote_args_complex(fun_name: str, *args: Any) -> list[Any]:
+    """The arguments as arrays of the complex dtype that they promote to, of one rank."""
+    check_arraylike(fun_name, *args)
+    return promote_dtypes_complex(*promote_shapes(fun_name, *args))
+
+
+def promote_args_numeric(fun_name: str, *args: Any) -> list[Any]:
+    """The arguments as arrays of the dtype that they promote to, no booleans, of one rank."""
+    check_arraylike(fun_name, *args)
+    return promote_dtypes_numeric(*promote_shapes(fun_name, *args))
+
+
+def arraylike(x: Any) -> bool:
+    """Whether a value is an array, a NumPy or Python scalar, or makes an array of itself."""
+    return isinstance(x, (np.ndarray, Array)) or np.isscalar(x) or hasattr(x, "__jax_array__")
+
+
+def arraylike_asarray(x: Any) -> Any:
+    """An array of what is array-like; TypeError for anything else."""
+    return to_array("asarray", x)
+
+
+def check_arraylike_or_none(fun_name: str, *args: Any) -> None:
+    """TypeError unless each argument is None or `_arraylike`."""
+    for position, x in enumerate(args):
+        if x is not None and not arraylike(x):
+            raise TypeError(
+                f"{fun_name} requires ndarray, scalar, or None arguments, got {type(x)} at position "
+                f"{position}."
+            )
+
+
+def check_no_float0s(fun_name: str, *args: Any) -> None:
+    """TypeError for arrays of float0."""
+    if any(getattr(x, "dtype", None) == dtypes.float0 for x in args):
+        raise TypeError(
+            f"Called {fun_name} with a float0 array. float0s do not support any operations by design, "
+            "for they are the tangents of integers: make an array of zeros of a dtype of your own in "
+            "its place."
+        )
+
+
+def check_for_prngkeys(fun_name: str, *args: Any) -> None:
+    """TypeError for random keys among arrays of other dtypes."""
+    found = [get_aval(x).dtype for x in args]
+    if any(dtypes.is_extended(d) for d in found) and any(d != found[0] for d in found):
+        names = ", ".join(getattr(d, "name", str(d)) for d in found)
+        raise TypeError(f"{fun_name} does not accept dtypes {names}.")
+
+
+def canonicalize_device_to_sharding(device: Any) -> Any:
+    """The sharding of a device; anything else as it is."""
+    return SingleDeviceSharding(device) if isinstance(device, Device) else device
 
 
 class _ResourceEnv:

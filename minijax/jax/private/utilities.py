@@ -17,11 +17,14 @@ from minijax.transforms import arguments
 
 __all__ = [
     "HashableFunction", "HashablePartial", "HashableWrapper", "OrderedSet", "StrictABC",
-    "StrictABCMeta", "cache", "canonicalize_axis", "canonicalize_axis_tuple", "ceil_of_ratio",
+    "StrictABCMeta", "Unhashable", "cache", "canonicalize_axis", "canonicalize_axis_tuple",
+    "ceil_of_ratio",
     "clear_all_caches", "concatenate", "curry", "flatten", "foreach", "fun_name", "fun_qual_name",
-    "memoize", "merge_lists", "moveaxis", "partition_list", "pprint_bytes", "register_cache",
+    "immutable", "maybe_named_axis", "memoize", "merge_lists", "moveaxis",
+    "multi_weakref_lru_cache", "partition_list", "pprint_bytes", "register_cache",
     "safe_map", "safe_zip", "set_module", "split_list", "split_list_checked", "stable_unique",
-    "subvals", "tuple_delete", "tuple_insert", "tuple_update", "unflatten", "unzip2", "unzip3",
+    "subs_list", "subs_list2", "subvals", "test_event", "tuple_delete", "tuple_insert",
+    "tuple_update", "unflatten", "unzip2", "unzip3",
     "weakref_lru_cache", "wrap_name", "wraps",
 ]  # fmt: skip
 
@@ -72,6 +75,30 @@ def subvals(lst: Sequence, replace: Iterable[tuple[int, Any]]) -> tuple:
     for index, value in replace:
         values[index] = value
     return tuple(values)
+
+
+def subs_list(subs: Sequence[int | None], src: Sequence, base: Sequence) -> list:
+    """For each number the element of `src` of this number, for each None the next of `base`.
+
+    AssertionError if some of `base` are left.
+    """
+    return subs_list2(subs, [None] * len(subs), src, (), base)
+
+
+def subs_list2(
+    subs1: Sequence[int | None], subs2: Sequence[int | None], src1: Sequence, src2: Sequence,
+    base: Sequence,
+) -> list:  # fmt: skip
+    """`subs_list` from two sources; no place has a number for both."""
+    rest = iter(base)
+    found = []
+    for i, j in zip(subs1, subs2, strict=True):
+        assert i is None or j is None, f"both sources are named for one place: {i}, {j}"
+        found.append(src1[i] if i is not None else src2[j] if j is not None else next(rest))
+    assert next(rest, rest) is rest, (
+        f"base has {len(base)} elements, more than places without a number"
+    )
+    return found
 
 
 def split_list(args: Sequence, ns: Sequence[int]) -> list[list]:
@@ -146,6 +173,15 @@ def tuple_update(t: tuple, idx: int, val: Any) -> tuple:
 
 
 # Axes and numbers.
+
+
+def maybe_named_axis(axis: Any, if_pos: Callable, if_named: Callable) -> Any:
+    """What the first function gives for a number, the second for a name."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        return if_named(axis)
+    return if_pos(number)
 
 
 def canonicalize_axis(axis: Any, num_dims: int) -> int:
@@ -297,6 +333,32 @@ class HashableWrapper:
         return self.x is other.x if self.hash is None else self.x == other.x
 
 
+class Unhashable:
+    """A value without a hash, equal to others of equal values."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, val: Any):
+        self.val = val
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Unhashable) and self.val == other.val
+
+
+def immutable(cls: type) -> type:
+    """Decorator: attributes of instances cannot be set or deleted, and a deep copy is the instance."""
+
+    def refuse_set(self, name, value):
+        raise AttributeError(f"cannot assign to field {name!r}")
+
+    def refuse_delete(self, name):
+        raise AttributeError(f"cannot delete field {name!r}")
+
+    cls.__setattr__, cls.__delattr__ = refuse_set, refuse_delete
+    cls.__deepcopy__ = lambda self, memo: self
+    return cls
+
+
 class OrderedSet:
     """A set that is walked in order of insertion."""
 
@@ -382,3 +444,14 @@ def weakref_lru_cache(
             weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key
         )
     return _keyed(f, maxsize, trace_context_in_key)
+
+
+def multi_weakref_lru_cache(
+    call: Callable, *, maxsize: int | None = 2048, trace_context_in_key: bool = True
+) -> Callable:
+    """`cache`, as a decorator."""
+    return _keyed(call, maxsize, trace_context_in_key)
+
+
+def test_event(name: str, *args: Any) -> None:
+    """Something happened that a test may count; here none listens."""

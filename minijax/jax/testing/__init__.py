@@ -19,9 +19,9 @@ import numpy as np
 from absl.testing import parameterized
 
 from minijax.core.struct import ShapeDtypeStruct
-from minijax.jax import deprecations
 from minijax.jax.finder import missing
-from minijax.jax.internals import promote_dtypes, promote_dtypes_inexact  # noqa: F401
+from minijax.jax.private import deprecations
+from minijax.jax.private.internals import promote_dtypes, promote_dtypes_inexact  # noqa: F401
 from minijax.jax.testing import cases, checks, contexts, counts, inputs, places
 from minijax.jax.testing.checks import _assert_numpy_allclose, _dtype, tolerance
 from minijax.jax.testing.contexts import (

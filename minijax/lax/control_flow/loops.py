@@ -17,7 +17,7 @@ from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import is_io
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr, numbered
 from minijax.core.refs import (
     CallPrimitive,
     apart,
@@ -77,7 +77,8 @@ def _(*avals, body_jaxpr, **params):
 
 @while_p.effects_rule
 def _(*, cond_jaxpr, body_jaxpr, **params):
-    return cond_jaxpr.effects | body_jaxpr.effects
+    # The constants of the body stand between those of the condition and what is carried.
+    return numbered(cond_jaxpr.jaxpr) | body_jaxpr.effects
 
 
 while_p.lower(lower_while)

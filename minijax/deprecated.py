@@ -47,7 +47,7 @@ _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
     "minijax.interpreters.pxla": {
         **{
             name: (
-                "minijax.jax.op_shardings",
+                "minijax.jax.private.op_shardings",
                 f"minijax.interpreters.pxla.{name} is deprecated as of JAX v0.8.2.",
             )
             for name in (
@@ -57,7 +57,7 @@ _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
             )
         },
         "thread_resources": (
-            "minijax.jax.internals",
+            "minijax.jax.private.internals",
             "minijax.interpreters.pxla.thread_resources is deprecated as of JAX v0.8.2. Please "
             "switch to using `with minijax.set_mesh(mesh)` instead of `with mesh:` and then use "
             "`minijax.sharding.get_abstract_mesh()` to get the current mesh.",

@@ -572,8 +572,9 @@ def raised(m, call):
     return None
 
 
-if jax.__version_info__ >= (0, 11):  # which raises another error
+if jax.__version_info__ >= (0, 11):  # which raises another error, or none
     del CALLS["constraint without devices"]
+    del CALLS["split past the end"]
 
 
 def test_there_are_enough():

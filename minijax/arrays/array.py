@@ -301,7 +301,7 @@ class ArrayImpl(Array):
         return f"Array({body},{' ' * len('Array(') if wide else ' '}{suffix}"
 
     def __str__(self) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType) or sums_open(self.sharding):
             return repr(self)
         return str(self._value)
 
@@ -431,7 +431,7 @@ _FEW_BYTES = 64
 def small_array(x: np.ndarray) -> ArrayImpl:
     """An operand from the host; a few integers, which are mostly indices, are kept as numbers are."""
     if x.nbytes > _FEW_BYTES or x.dtype.kind not in "iu":
-        return as_array(x)
+        return _host_array(x)
     key = (x.dtype, x.shape, x.tobytes(), local.context.numbers_key)
     found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():

@@ -269,6 +269,15 @@ class PjitFunction(Generic[_P, _R]):
                     operands = [a._buffer for a in args]
             elif (
                 first in _OF_HOST
+                and not (kwargs or self._has_static)
+                and context.numbers_key is context.key  # no transfer is guarded
+                and _ONE_LEAF.issuperset(map(type, args))
+            ):
+                leaves = [a if type(a) is ArrayImpl else as_array(a) for a in args]
+                entry = self._fast[(context.key, *[a.signature for a in leaves])]
+                operands = [a._buffer for a in leaves]
+            elif (
+                first in _OF_HOST
                 or self._has_static
                 or (kwargs and not _OF_HOST.isdisjoint(map(type, kwargs.values())))
             ):
@@ -279,7 +288,7 @@ class PjitFunction(Generic[_P, _R]):
                 operands = [a._buffer for a in leaves]
         except AttributeError:
             leaves, operands, entry = self._found(context, args, kwargs)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             entry = None
         if entry is None:  # outside of the handler: errors from here on have no other as context
             return self._call(context, args, kwargs)

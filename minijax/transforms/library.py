@@ -31,6 +31,7 @@ _NUMBERS = dtypes.python_scalar_dtypes
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *_NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
+_LISTS = {list}
 _LEAF = tree_util.tree_structure(0)
 _PAIR = tree_util.tree_structure((0, 0))
 _new = object.__new__
@@ -187,9 +188,9 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                             key += (kind, a)
                             continue
                         if kind is list or kind is tuple:
-                            nested = type(a[0]) is list  # as blocks are
-                            key += (kind, tuple(map(_signatures, a)) if nested else _signatures(a))
-                            operands += [b._buffer for b in (chain(*a) if nested else a)]
+                            counts, a = _flat(a)
+                            key += (kind, counts, *[leaf.signature for leaf in a])
+                            operands += [leaf._buffer for leaf in a]
                             continue
                         a = _operand(a, context)
                     key.append(a.signature)
@@ -233,9 +234,11 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
 _BY_COUNT = {1: _of_one, 2: _of_two}
 
 
-def _signatures(arrays: Sequence) -> tuple:
-    """Those of a sequence of arrays. AttributeError for anything else in it."""
-    return tuple([x.signature for x in arrays])
+def _flat(x: Sequence) -> tuple[tuple[int, ...] | int, Sequence]:
+    """What is in a sequence, or in lists in it, as blocks are; and the number, or those of each."""
+    if set(map(type, x)) == _LISTS:
+        return tuple(map(len, x)), [*chain(*x)]
+    return len(x), x
 
 
 def _operand(x: Any, context: Any) -> ArrayImpl:
@@ -357,15 +360,10 @@ class _Calls:
             elif type(x) in _PLAIN or isinstance(x, np.generic):
                 key.append(next(rest).signature)
             elif type(x) in (list, tuple):
-                nested = bool(x) and type(x[0]) is list
-                if any((type(part) is list) != nested for part in x):
+                counts, leaves = _flat(x)
+                if any(type(leaf) is not ArrayImpl for leaf in leaves):
                     return None
-                given = chain(*x) if nested else x
-                if any(type(leaf) is not ArrayImpl for leaf in given):
-                    return None
-                key += (type(x), tuple(map(_signatures, x)) if nested else _signatures(x))
-                for _ in chain(*x) if nested else x:
-                    next(rest)
+                key += (type(x), counts, *[next(rest).signature for _ in leaves])
             else:
                 return None
         return tuple(key)

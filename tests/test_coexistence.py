@@ -91,3 +91,14 @@ def test_results_alone_and_together():
         for first in ("", "import jax\n")
     ]
     assert found[0] == found[1]
+
+
+def test_arrays_of_the_host_alone():
+    """They reach programs, again and again, where upstream was not imported."""
+    program = (
+        "import minijax, minijax.numpy as jnp, numpy as np\n"
+        "x = np.arange(3.0)\n"
+        "for f in (jnp.sin, jnp.asarray, minijax.jit(jnp.cos), minijax.vmap(jnp.sin)):\n"
+        "    assert [f(x).shape for _ in range(3)] == [(3,)] * 3\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

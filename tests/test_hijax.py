@@ -471,6 +471,24 @@ def test_refused():
         L.cur_qdd(1.0)
 
 
+def test_types_of_arrays():
+    """What the type of a tuple asks of the types of its parts."""
+    for x in (1.0, np.ones((3, 4), np.float32)):
+        said = []
+        for j in (jax, minijax):
+            aval = j.typeof(x)
+            stacked = aval.inc_rank(3, aval.leading_axis_spec())
+            types = (aval, aval.inc_rank(3, None), stacked, stacked.dec_rank(3, 0))
+            said.append([f(t) for t in types for f in (str, repr, aval.__class__.str_short)])
+            said[-1] += [
+                aval.str_short(True, True),
+                str(j.typeof(j.new_ref(x)).str_short(False, True)),
+            ]
+            with pytest.raises(AssertionError):
+                stacked.dec_rank(5, 0)
+        assert said[0] == said[1]
+
+
 def test_names():
     theirs = {n for n in dir(jax.experimental.hijax) if n[0] != "_"}
     ours = {n for n in dir(minijax.experimental.hijax) if n[0] != "_"}

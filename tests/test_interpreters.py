@@ -612,3 +612,11 @@ def test_pruning_calls():
 
     for closed in (True, False):
         assert run(minijax, closed) == run(jax, closed)
+
+
+def test_an_implementation_in_numpy_is_mapped():
+    for m, batching in ((jax, jax.interpreters.batching), (minijax, our_batching)):
+        p = CORE[m].Primitive("thrice")
+        p.def_impl(lambda x: np.multiply(x, 3))
+        batching.primitive_batchers[p] = lambda args, dims, p=p: (p.bind(*args), dims[0])
+        assert m.vmap(lambda x: p.bind(p.bind(x)))(np.arange(3.0)).tolist() == [0, 9, 18]

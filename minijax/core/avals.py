@@ -68,7 +68,7 @@ class AbstractToken(AbstractValue):
     weak_type = False
     shape = ()
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return "Tok"
 
     __repr__ = str_short
@@ -194,6 +194,22 @@ class ShapedArray(AbstractValue):
             where = where.with_parts([*parts[:axis], split, *parts[axis:]])
         return self.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=where)
 
+    # What a library's own type of several arrays says of each of them (`HiType`); None is no axis.
+    def dec_rank(self, size: int, spec: int | None) -> ShapedArray:
+        if spec is None:
+            return self
+        assert 0 <= spec < self.ndim and self.shape[spec] == size, (size, spec, self)
+        return self.without_axis(spec)
+
+    def inc_rank(self, size: int, spec: int | None) -> ShapedArray:
+        if spec is None:
+            return self
+        assert 0 <= spec <= self.ndim, (size, spec, self)
+        return self.with_axis(spec, size)
+
+    def leading_axis_spec(self) -> int:
+        return 0
+
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
 
@@ -223,7 +239,7 @@ class ShapedArray(AbstractValue):
 
     to_ct_aval = to_cotangent_aval
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
         if self.dtype == dtypes.float0:
             name = "float0"
@@ -232,7 +248,9 @@ class ShapedArray(AbstractValue):
         text = f"{name}{space}[{','.join(sizes)}]"
         if self.vma or self.explicit is not None:
             text += self._over_axes()
-        return f"~{text}" if self.weak_type and not short_dtypes else text
+        if mesh_axis_types:
+            text += self._kinds_of_axes()
+        return text
 
     def _split_sizes(self) -> list[str]:
         return [
@@ -247,12 +265,19 @@ class ShapedArray(AbstractValue):
         shown = [f"{kind}:{_shown_axes(sorted(axes))}" for kind, axes in kinds.items() if axes]
         return f"{{{', '.join(shown)}}}" if shown else ""
 
+    def _kinds_of_axes(self) -> str:
+        mesh, kinds = self.sharding.mesh, {}
+        for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
+            kinds.setdefault(kind.name, []).append(name)
+        shown = [f"{kind}: {tuple(names)}" for kind, names in kinds.items()]
+        return f"({{{', '.join(shown)}}})"
+
     def __str__(self) -> str:
-        return self.str_short()
+        return f"~{self.str_short()}" if self.weak_type else self.str_short()
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.str_short().removeprefix('~')}{weak})"
+        return f"ShapedArray({self.str_short()}{weak})"
 
     def __len__(self) -> int:
         if not self.shape:

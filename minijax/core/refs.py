@@ -65,9 +65,10 @@ class AbstractRef(AbstractValue):
 
     to_cotangent_aval = to_ct_aval = to_tangent_aval
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         space = "" if self.memory_space is None else f"<{self.memory_space}>"
-        return f"Ref{space}{{{self.inner_aval.strip_weak_type().str_short(short_dtypes)}}}"
+        inner = self.inner_aval.strip_weak_type().str_short(short_dtypes, mesh_axis_types)
+        return f"Ref{space}{{{inner}}}"
 
     def __repr__(self) -> str:
         return self.str_short()

@@ -53,7 +53,7 @@ class StagedTracer(Tracer):
         return self.described() if text is None else text
 
     def described(self) -> str:
-        return f"JitTracer({self.aval.str_short()})"
+        return f"JitTracer({self.aval})"
 
     def concrete(self) -> Any:
         values = self._trace.values

@@ -169,7 +169,7 @@ class Tracer(Array):
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.aval.str_short()})"
+        return f"{type(self).__name__}({self.aval})"
 
     def described(self) -> str:
         """The tracer in messages: without values that would have to be computed for them."""
@@ -312,7 +312,7 @@ for _name in ("addressable_shards", "committed", "global_shards", "is_fully_addr
 
 def _conversion_message(tracer: Tracer, refused: str, seen: str, remedy: str) -> str:
     """The first words are upstream's: libraries' tests look for them."""
-    shown = str(tracer.aval).replace("~", "")
+    shown = tracer.aval.str_short()
     parts = (
         f"{refused} traced array with shape {shown}: {tracer.described()}.",
         seen,
@@ -334,7 +334,7 @@ def check_alive(tracer: Tracer) -> None:
         raise errors.UnexpectedTracerError(
             "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
             "allowing for a reference to an intermediate value with type "
-            f"{tracer.aval.str_short().replace('~', '')} to escape the scope of the transformation: "
+            f"{tracer.aval.str_short()} to escape the scope of the transformation: "
             f"it leaked, and was used after its end. It is {tracer.described()}. "
             + (origin + " " if origin else "")
             + "A function under jit, grad, vmap or another transformation may not store its "

@@ -17,6 +17,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.dims import is_dim
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.splits import along
 from minijax.lax.arithmetic import (
@@ -68,6 +69,8 @@ class _Scan:
 
     def run(self, x):
         size = x.shape[self.axis]
+        if is_dim(size):
+            return self.looped(x, self.axis)
         if size <= _UNROLLED:
             return self.unrolled(x)
         return self.looped(x, self.axis) if size <= _LOOPED else self.blocked(x)
@@ -115,13 +118,16 @@ class _Scan:
         start = self.b.full(self.identity, carried)
         state = [index, carried, x.aval]
 
+        def number(r, n):
+            return r.size(n) if is_dim(n) else r.constant(n, index)
+
         def condition(r, i, total, xs):
-            return [r.compare(i, r.constant(size, index), "LT")]
+            return [r.compare(i, number(r, size), "LT")]
 
         def body(r, i, total, xs):
             at = i
             if self.reverse:
-                at = r.op("stablehlo.subtract", (r.constant(size - 1, index), i), index)
+                at = r.op("stablehlo.subtract", (number(r, size - 1), i), index)
             starts = [r.constant(0, index)] * len(x.shape)
             starts[axis] = at
             sizes = f"slice_sizes = {i64_array(carried.shape)}"

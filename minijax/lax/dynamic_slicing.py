@@ -7,7 +7,6 @@ comparison and shapes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import is_dim
+from minijax.core.dims import certain, is_dim
 from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
@@ -38,6 +37,7 @@ from minijax.lax.shapes import (
     canonical_shape,
     expand_dims,
     resized,
+    size_of,
     squeeze_p,
     trailing,
 )
@@ -374,12 +374,13 @@ def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
         return start
     if not allow_negative or not dtypes.issubdtype(dtype, np.signedinteger):
         return start
-    if size > dtypes.iinfo(dtype).max:
+    if certain(lambda: size > dtypes.iinfo(dtype).max):
         dtype = dtypes.canonicalize_dtype(np.int64)
         start = convert_element_type(start, dtype)
     kind = dtype.type
     negative = lt_p.bind(start, kind(0))
-    return select_n_p.bind(negative, start, add_p.bind(start, kind(size)))
+    by = convert_element_type(size.__jax_array__(), dtype) if is_dim(size) else kind(size)
+    return select_n_p.bind(negative, start, add_p.bind(start, by))
 
 
 @library(static=("slice_sizes", "allow_negative_indices"))
@@ -422,7 +423,7 @@ def dynamic_slice_in_dim(
     axis = canonical_axis(axis, len(shape))
     starts = _on_axis(start_index, axis, len(shape))
     starts = _start_indices("dynamic_slice", shape, starts, allow_negative_indices)
-    shape[axis] = index(slice_size)
+    shape[axis] = size_of(slice_size)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=tuple(shape))
 
 

@@ -17,7 +17,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.splits import ambiguous, as_operand, merge, parts_of
 from minijax.core.sums import alike, first
 from minijax.lax.rules import same_dtypes
-from minijax.lax.shapes import broadcast, canonical_axis, resized, trailing
+from minijax.lax.shapes import broadcast, canonical_axis, resized, size_of, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.primitives import broadcast_in_dim_p, instantiate, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
@@ -210,7 +210,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
     ValueError if these are negative or do not add up to the size of the axis.
     """
-    sizes = tuple(map(index, sizes))
+    sizes = tuple(map(size_of, sizes))
     return list(split_p.bind(operand, sizes=sizes, axis=canonical_axis(axis, np.ndim(operand))))
 
 

@@ -18,7 +18,7 @@ from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import is_dim
+from minijax.core.dims import is_dim, is_negative
 from minijax.core.primitive import Primitive
 from minijax.core.splits import batched_sharding, kept_axes, parts_of
 from minijax.core.sums import first, refused
@@ -376,9 +376,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     if not shapes:
         raise ValueError("broadcast_shapes takes at least one shape; none was given.")
     first = shapes[0]
-    if type(first) is tuple and len({*shapes}) == 1 and min(first, default=0) >= 0:
+    if type(first) is tuple and len({*shapes}) == 1 and not any(map(is_negative, first)):
         return first
-    return _broadcast_shapes(tuple([tuple(map(index, shape)) for shape in shapes]))
+    return _broadcast_shapes(tuple([tuple(map(size_of, shape)) for shape in shapes]))
 
 
 def shape_as_value(shape: Sequence[int]) -> np.ndarray:

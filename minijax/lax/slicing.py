@@ -149,12 +149,12 @@ def slice_in_dim(
     shape = np.shape(operand)
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
-    start = 0 if start_index is None else index(start_index)
-    limit = size if limit_index is None else index(limit_index)
+    start = 0 if start_index is None else size_of(start_index)
+    limit = size if limit_index is None else size_of(limit_index)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = index(stride)
+    strides[axis] = size_of(stride)
     return slice_p.bind(
         operand,
         start_indices=tuple(starts),
@@ -170,7 +170,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     """
     axis = canonical_axis(axis, np.ndim(operand))
     size = np.shape(operand)[axis]
-    wrapped = _as_index(index)
+    wrapped = size_of(index)
     wrapped = wrapped + size if wrapped < 0 else wrapped
     if not 0 <= wrapped < size:
         raise IndexError(
@@ -180,8 +180,6 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     row = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
     return row if keepdims else squeeze_p.bind(row, dimensions=(axis,))
 
-
-_as_index = index
 
 # -- pad ---------------------------------------------------------------------------------------------
 

@@ -14,14 +14,14 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import certain
+from minijax.core.dims import certain, is_dim
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.splits import along
 from minijax.lax.filling import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p
 from minijax.lax.reductions import from_ordered_bits, to_ordered_bits
-from minijax.lax.shapes import canonical_axis, reshape_p
+from minijax.lax.shapes import canonical_axis, reshape_p, size_of
 from minijax.lowering.module import i64_array
 from minijax.runtime.versions import approx_top_k_size
 from minijax.transforms.batching import to_front
@@ -325,7 +325,11 @@ def _greatest(b, x, k: int, axis: int, outs: Sequence[ShapedArray]) -> list:
         x = b.convert(x, np.dtype(wide))
     shape = (*x.shape[:last], k)
     chosen = [x.aval.update(shape=shape), x.aval.update(shape=shape, dtype=_INT32)]
-    values, places = b.op_n("chlo.top_k", (x,), chosen, f"k = {k} : i64")
+    if is_dim(k):
+        target = 'call_target_name = "stablehlo.dynamic_top_k", api_version = 2 : i32'
+        values, places = b.op_n("stablehlo.custom_call", (x, b.size(k)), chosen, target)
+    else:
+        values, places = b.op_n("chlo.top_k", (x,), chosen, f"k = {k} : i64")
     values = b.convert(values, dtype)
     if axis == last:
         return [values, places]
@@ -340,7 +344,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     than the axis is long, or for complex operands.
     """
     axis = canonical_axis(axis, np.ndim(operand))
-    return list(top_k_p.bind(operand, k=index(k), axis=axis))
+    return list(top_k_p.bind(operand, k=size_of(k), axis=axis))
 
 
 # -- approx_max_k, approx_min_k -------------------------------------------------------------------------

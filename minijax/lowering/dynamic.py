@@ -71,6 +71,8 @@ _FORMS = {
     ),
     "stablehlo.gather": ("stablehlo.dynamic_gather", ("slice_sizes",)),
 }  # fmt: skip
+# A list with a size that has variables.
+_WITH_VARIABLES = re.compile(r"= array<i64: [^>]*[A-Za-z_]")
 
 
 class DynamicBuilder(Builder):
@@ -187,7 +189,7 @@ class DynamicBuilder(Builder):
         if name == "stablehlo.dynamic_slice" and is_symbolic(out):
             return self._dynamic_slice(*operands, out=out)
         form = _FORMS.get(name)
-        if form is None or not is_symbolic(out):
+        if form is None or not (is_symbolic(out) or _WITH_VARIABLES.search(attributes)):
             return super().op(name, operands, out, attributes)
         dynamic, moved = form
         given = list(operands)
@@ -198,7 +200,7 @@ class DynamicBuilder(Builder):
             pattern = re.compile(rf"(?:, )?{field} = array<i64(?:: (.*?))?>")
             text = pattern.search(attributes)[1] or ""
             attributes = pattern.sub("", attributes).removeprefix(", ")
-            given.append(self.vector(self._read(text, out)))
+            given.append(self.vector(self._read(text, (out, *[x.aval for x in operands]))))
         return super().op(dynamic, given, out, attributes)
 
     def _dynamic_slice(self, x: Value, *starts: Value, out: Any) -> Value:
@@ -218,9 +220,9 @@ class DynamicBuilder(Builder):
         steps = self.root.constant(np.ones(len(starts), np.int32), shape)
         return Builder.op(self, "stablehlo.real_dynamic_slice", (x, first, last, steps), out)
 
-    def _read(self, text: str, out: Any) -> list[Any]:
-        """The sizes that a list of them was written as."""
-        scope = next(size.scope for size in out.shape if is_dim(size))
+    def _read(self, text: str, avals: Sequence[Any]) -> list[Any]:
+        """The sizes that a list of them was written as; a size of these types tells the scope."""
+        scope = next(size.scope for aval in avals for size in aval.shape if is_dim(size))
         return list(scope.read(text))
 
     def constant(self, value: Any, aval: ShapedArray | None = None) -> Value:

@@ -8,6 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.core.dims import is_dim
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.numpy import reductions, ufuncs
@@ -62,7 +63,7 @@ def bincount(
         value = known(x, "bincount", "Pass a static `length` argument.")
         length = max(minlength, int(value.max()) + 1 if value.size else 0)
     else:
-        length = int(length)
+        length = length if is_dim(length) else int(length)
     return _bincount(x, weights, length)
 
 

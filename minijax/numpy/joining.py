@@ -19,7 +19,15 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     to_array,
 )
-from minijax.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, expanded, ravel, reshaped
+from minijax.numpy.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expanded,
+    moveaxis,
+    ravel,
+    reshaped,
+)
 from minijax.transforms.library import library
 
 __all__ = [
@@ -40,6 +48,20 @@ def _parts(name: str, arrays: Any) -> list[Any]:
             f"{name} takes a sequence of arrays; got {type(arrays).__name__}: write them in a list."
         )
     return [to_array(name, x, i) for i, x in enumerate(arrays)]
+
+
+def _whole(arrays: Any) -> Any:
+    """The array whose rows are to be joined, or None: moved as one, its rows need not be cut."""
+    if isinstance(arrays, (Array, np.ndarray)) and np.ndim(arrays) > 1 and arrays.shape[0] != 0:
+        return to_array("concatenate", arrays)
+    return None
+
+
+def _merged(x: Any, axis: int) -> Any:
+    """The rows of an array, concatenated along an axis of theirs."""
+    x = moveaxis(x, 0, axis)
+    sizes = x.aval.shape
+    return reshaped(x, (*sizes[:axis], sizes[axis] * sizes[axis + 1], *sizes[axis + 2 :]))
 
 
 def _one_dtype(name: str, parts: list[Any], dtype: Any) -> list[Any]:
@@ -73,6 +95,11 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
 @library(static=("axis", "dtype"))
 def concatenate(arrays, axis=0, dtype=None):
     """Arrays one after the other along an axis; flattened if it is None. Source: numpy.concatenate."""
+    whole = _whole(arrays)
+    if whole is not None:
+        (whole,) = _one_dtype("concatenate", [whole], dtype)
+        rank = whole.aval.ndim - 1
+        return ravel(whole) if axis is None else _merged(whole, axis_of(axis, rank))
     parts = _parts("concatenate", arrays)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
@@ -89,6 +116,9 @@ def concat(arrays, /, *, axis=0):
 def stack(arrays, axis=0, out=None, dtype=None):
     """Arrays of one shape along a new axis. Source: numpy.stack."""
     check_no_out("stack", out)
+    whole = _whole(arrays)
+    if whole is not None:
+        return moveaxis(*_one_dtype("stack", [whole], dtype), 0, axis_of(axis, whole.aval.ndim))
     parts = _parts("stack", arrays)
     if not parts:
         raise ValueError("Need at least one array to stack; got none.")
@@ -108,12 +138,19 @@ def _at_least(function: Any, parts: list[Any]) -> list[Any]:
 @library(static=("dtype",))
 def vstack(tup, dtype=None):
     """Arrays one below the other, as rows. Source: numpy.vstack."""
+    whole = _whole(tup)
+    if whole is not None:
+        (whole,) = _one_dtype("vstack", [whole], dtype)
+        return whole if whole.aval.ndim == 2 else _merged(whole, 0)
     return joined("vstack", _at_least(atleast_2d, _parts("vstack", tup)), 0, dtype)
 
 
 @library(static=("dtype",))
 def hstack(tup, dtype=None):
     """Arrays side by side: along axis 1, or 0 for vectors. Source: numpy.hstack."""
+    whole = _whole(tup)
+    if whole is not None:
+        return concatenate(whole, 0 if whole.aval.ndim == 2 else 1, dtype)
     parts = _at_least(atleast_1d, _parts("hstack", tup))
     return joined("hstack", parts, 0 if parts and parts[0].aval.ndim == 1 else 1, dtype)
 

@@ -12,7 +12,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.lax import filling, slicing
+from minijax.lax import compare, filling, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.creation import asarray
 from minijax.numpy.indexing import IndexHelper
@@ -27,6 +27,7 @@ from minijax.numpy.promotion import (
     weakened,
 )
 from minijax.numpy.searching import known, nonzero
+from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort
 from minijax.numpy.taking import take
@@ -131,6 +132,17 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     return _insert(arr, ravel(places), values, axis, scalar)
 
 
+def _parted(arr: Any, first: Any, count: int, axis: int) -> Any:
+    """`arr` with a gap of `count` slices from a place: a choice between two padded copies."""
+    zero = np.zeros((), arr.aval.dtype)[()]
+    widths = [[(0, 0, 0)] * arr.aval.ndim for _ in range(2)]
+    widths[0][axis], widths[1][axis] = (0, count, 0), (count, 0, 0)
+    low, high = (slicing.pad(arr, zero, w) for w in widths)
+    return choose_where(
+        filling.broadcasted_iota(dtypes.int_(), low.aval.shape, axis) < first, low, high
+    )
+
+
 @library(static=("axis", "scalar"))
 def _insert(arr, places, values, axis, scalar):
     length, rank = arr.aval.shape[axis], arr.aval.ndim
@@ -147,13 +159,18 @@ def _insert(arr, places, values, axis, scalar):
     values = broadcast_to(values, tuple(sizes))
     places = broadcast_to(places, (count,))
     places = converted(places, dtypes.int_())
-    places = (places < 0) * length + places
+    places = compare.clamp(0, (places < 0) * length + places, length)
+    before = (slice(None),) * axis
+    if scalar or count == 1:
+        out = _parted(arr, places[0], count, axis)
+        places = places[0] + filling.iota(dtypes.int_(), count)
+        out = IndexHelper(out)[(*before, places)].set(values)
+        return weakened(out) if arr.aval.weak_type else out
     order = argsort(places)
     ranks = filling.iota(dtypes.int_(), count)
     places = places[order] + ranks
     new = IndexHelper(broadcast_to_shape(np.bool_(False), (length + count,)))[places].set(True)
     (old,) = nonzero(~new, size=length)
-    before = (slice(None),) * axis
     sizes[axis] = length + count
     out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], tuple(sizes))
     out = IndexHelper(out)[(*before, old)].set(arr)
@@ -194,12 +211,30 @@ def delete(
         places = np.clip(np.where(places < 0, places + length, places), -1, length)
         keep = np.ones(length + 1, bool)
         keep[places.astype(int)] = False
-        return take(arr, np.nonzero(keep[:length])[0], axis=axis)
+        return _kept(arr, keep[:length], axis)
     if not dtypes.issubdtype(obj.dtype, np.integer):
         known(obj, "delete", "Boolean masks must be known: give integers.")
     if obj.ndim and not assume_unique_indices:
         known(obj, "delete", "Pass assume_unique_indices=True if the places are distinct.")
     return _delete_at(arr, ravel(obj), axis)
+
+
+def _kept(arr: Array, keep: np.ndarray, axis: int) -> Array:
+    """The slices of `arr` that a mask keeps.
+
+    A few runs in a larger program are sliced and joined. Else they are gathered: where they lie is
+    then no part of the program, so that an eager call compiles once for all places.
+    """
+    changes = np.diff(np.concatenate([[0], keep, [0]]).astype(np.int8))
+    starts, ends = np.nonzero(changes > 0)[0].tolist(), np.nonzero(changes < 0)[0].tolist()
+    if isinstance(arr, Tracer) and 0 < len(starts) <= _FEW_RUNS:
+        runs = [slicing.slice_in_dim(arr, *ab, axis=axis) for ab in zip(starts, ends, strict=True)]
+        return concatenate_p.bind(*runs, dimension=axis) if len(runs) > 1 else runs[0]
+    places = np.nonzero(keep)[0]
+    return take(arr, places, axis, None, "clip", unique_indices=True, indices_are_sorted=True)
+
+
+_FEW_RUNS = 2  # Of more, XLA makes a slower loop than of a gather.
 
 
 @library(static=("axis",))

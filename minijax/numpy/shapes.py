@@ -6,7 +6,6 @@ in `padding`.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from minijax.core.dims import is_dim
 from minijax.errors import InconclusiveDimensionOperation
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
-from minijax.lax.shapes import reshape_p, rev_p, squeeze_p, tile_p
+from minijax.lax.shapes import reshape_p, rev_p, size_of, squeeze_p, tile_p
 from minijax.numpy.promotion import (
     axes_of,
     axis_of,
@@ -472,9 +471,9 @@ def tile(A, reps):
     """The array repeated along each axis. Source: numpy.tile."""
     A = to_array("tile", A)
     try:
-        times = tuple([operator.index(one) for one in reps])
+        times = tuple(map(size_of, reps))
     except TypeError:
-        times = (operator.index(reps),)
+        times = (size_of(reps),)
     rank = max(len(times), A.aval.ndim)
     times = (1,) * (rank - len(times)) + times
     A = broadcast_to_shape(A, (1,) * (rank - A.aval.ndim) + A.aval.shape)

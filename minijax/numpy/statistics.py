@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
+from minijax.core.dims import is_dim
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import div_p, mul_p, sub_p
 from minijax.numpy import reductions, ufuncs
@@ -139,7 +141,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
 def _rows_last(a: Any, axes: tuple[int, ...], keep: list[int]) -> Any:
     """The axes to reduce, made into one last axis."""
     a = transpose_p.bind(a, permutation=(*keep, *axes)) if a.aval.ndim > 1 else a
-    length = int(np.prod([a.aval.shape[i] for i in range(len(keep), a.aval.ndim)], dtype=np.int64))
+    length = math.prod(a.aval.shape[len(keep) :])
     return reshaped(a, (*a.aval.shape[: len(keep)], length))
 
 
@@ -160,10 +162,10 @@ def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
         index = ufuncs.multiply(qs, last)
         last = ufuncs.maximum(last, number_like(last, 0))
     else:
-        last = np.asarray(length - 1, dtype)[()]
+        last = _count(length - 1, dtype)
         index = ufuncs.multiply(qs, last)
         if method == "inverted_cdf":
-            index = ufuncs.multiply(qs, np.asarray(length, dtype)[()]) - 1
+            index = ufuncs.multiply(qs, _count(length, dtype)) - 1
     if method == "inverted_cdf" and skip_nan:
         index = ufuncs.multiply(qs, count) - 1
     low, high = arithmetic.floor(index), arithmetic.ceil(index)
@@ -173,6 +175,10 @@ def _of_sorted(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
     high = ufuncs.minimum(ufuncs.maximum(high, zero), last)
     lower, upper = (_pick(rows, place, q.aval.ndim) for place in (low, high))
     return _between(method, lower, upper, weight)
+
+
+def _count(size: Any, dtype: np.dtype) -> Any:
+    return converted(size.__jax_array__(), dtype) if is_dim(size) else np.asarray(size, dtype)[()]
 
 
 def _pick(rows: Any, place: Any, extra: int) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from minijax.lax.prng import (
     random_wrap_p,
     resolve_prng,
 )
-from minijax.lax.shapes import as_value, canonical_shape
+from minijax.lax.shapes import as_value, canonical_shape, size_of
 from minijax.transforms.library import library
 
 __all__ = [
@@ -229,7 +228,7 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     """`num` new keys, independent of each other and of the given one; `num` may be a shape."""
-    shape = tuple(map(index, num)) if isinstance(num, (tuple, list)) else (index(num),)
+    shape = tuple(map(size_of, num)) if isinstance(num, (tuple, list)) else (size_of(num),)
     return _split(key, shape)
 
 

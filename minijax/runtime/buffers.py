@@ -44,8 +44,6 @@ def putter(aval: Any, sharding: Any) -> Callable[[np.ndarray], Any]:
     """`put` of values of one type on one device, uncommitted and copied."""
     put, devices = _jax.batched_device_put, list(sharding._device_assignment)
     how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    if len(devices) == 1:  # jaxlib's own, which it need not ask in Python
-        sharding = _jax.SingleDeviceSharding(devices[0], memory_kind=sharding.memory_kind)
     return lambda value: put(aval, sharding, [value], devices, False, False, how, True)
 
 

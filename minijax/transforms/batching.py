@@ -60,7 +60,12 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         if type(dim) is int or not isinstance(dim, MappingSpec):
-            self.aval = value.aval.without_axis(dim)
+            try:
+                aval = value.aval
+            except AttributeError:  # of NumPy: a library's implementation of its own primitive
+                self.value = as_array(value)
+                aval = self.value.aval
+            self.aval = aval.without_axis(dim)
         else:
             self.aval = get_aval(value).dec_rank(trace.axis.size, dim)
             self.__class__ = HiBatchTracer
@@ -69,8 +74,7 @@ class BatchTracer(Tracer):
     batch_dim = property(lambda self: self.dim)
 
     def __repr__(self) -> str:
-        whole = self.value.aval.str_short()
-        return f"VmapTracer(aval={self.aval.str_short()}, batched={whole})"
+        return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 
     def origin(self) -> str:
         text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."

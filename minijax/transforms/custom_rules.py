@@ -464,7 +464,7 @@ def info_of(function: Any, what: str) -> Any:
 
 def show(avals: Sequence[Any], tree: Any) -> str:
     """A tree of types, for a message."""
-    return str(tree.unflatten([_Text(aval.str_short().lstrip("~")) for aval in avals]))
+    return str(tree.unflatten([_Text(aval.str_short()) for aval in avals]))
 
 
 class _Text(str):

@@ -305,8 +305,8 @@ class FlatBackward(Rule):
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple "
                 "of the primal function, but at "
                 f"output{tree_util.keystr(list(paths)[index][0])} the bwd rule produced an output "
-                f"of type {found.str_short().lstrip('~')} corresponding to an input of type "
-                f"{aval.str_short().lstrip('~')}, so the shapes do not match: see {self!r}, the "
+                f"of type {found.str_short()} corresponding to an input of type "
+                f"{aval.str_short()}, so the shapes do not match: see {self!r}, the "
                 f"rule of {fun_name(self.call.fun)}."
             )
         return ct if hasattr(ct, "shape") else np.asarray(ct, found.dtype)[()]

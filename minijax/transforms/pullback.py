@@ -152,9 +152,9 @@ class Pullback:
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
                 f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-                f"{short_type(ct)}, but expected {wanted.update(weak_type=False).str_short()} because "
+                f"{short_type(ct)}, but expected {wanted.str_short()} because "
                 "the corresponding output of the differentiated function had JAX type "
-                f"{aval.update(weak_type=False).str_short()}."
+                f"{aval.str_short()}."
             )
 
     def residuals(self) -> Sequence[Any]:

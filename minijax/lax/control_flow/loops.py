@@ -16,6 +16,7 @@ from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.dims import is_dim
 from minijax.core.effects import is_io
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr, numbered
 from minijax.core.refs import (
@@ -425,6 +426,7 @@ def fori_loop(
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
     """Both bounds, of one type, and whether they are known; then they are Python integers."""
+    lower, upper = [x.__jax_array__() if is_dim(x) else x for x in (lower, upper)]
     low, high = get_aval(lower), get_aval(upper)
     for name, bound, aval in (("lower", lower, low), ("upper", upper, high)):
         if aval.shape:

@@ -15,7 +15,11 @@ HERE = pathlib.Path(__file__).parent
 def lines(program, *how):
     done = subprocess.run(
         [sys.executable, *how, str(HERE / program)], capture_output=True, text=True, timeout=300,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        env={
+            **os.environ,
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        },
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()

@@ -400,7 +400,7 @@ def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
             x,
         )
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
-        check_unmasked(x)
+        _check_unmasked(x)
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
 
 
@@ -415,7 +415,7 @@ def check_fits(x: int, aval: AbstractValue) -> None:
         ) from None
 
 
-def check_unmasked(x: np.ndarray) -> None:
+def _check_unmasked(x: np.ndarray) -> None:
     """ValueError for a masked array, whose mask would be lost."""
     if isinstance(x, np.ma.MaskedArray):
         raise ValueError(

@@ -6,6 +6,7 @@ a transpose rule is `rule(cotangents, *args, **params) -> a cotangent or None fo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,56 +94,100 @@ def _sum(terms: Sequence[Any], primal_out: Any) -> Any:
     return total
 
 
-def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
-    """Set the jvp rule from one rule an argument: `rule(tangent, *primals, **params)`, or None."""
+def standard_jvp(
+    jvprules: Sequence[Any], primitive: Primitive, primals: Any, tangents: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule that `defjvp` gives."""
     adapted = [
         None if rule is None else lambda t, out, *xs, rule=rule, **params: rule(t, *xs, **params)
         for rule in jvprules
     ]
-    defjvp2(primitive, *adapted)
+    return standard_jvp2(adapted, primitive, primals, tangents, **params)
+
+
+def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
+    """Set the jvp rule from one rule an argument: `rule(tangent, *primals, **params)`, or None."""
+    primitive.rule_jvp = functools.partial(standard_jvp, jvprules, primitive)
+
+
+def standard_jvp2(
+    jvprules: Sequence[Any], primitive: Primitive, primals: Any, tangents: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule that `defjvp2` gives."""
+    out = primitive.bind(*primals, **params)
+    terms = [
+        rule(t, out, *primals, **params)
+        for rule, t in zip(jvprules, tangents, strict=True)
+        if rule is not None and type(t) is not Zero
+    ]
+    return out, _sum(terms, out)
 
 
 def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
     """The same for rules that are given the result: `rule(tangent, out, *primals, **params)`."""
+    primitive.rule_jvp = functools.partial(standard_jvp2, jvprules, primitive)
 
-    def jvp(primals, tangents, **params):
+
+def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
+    """The rule of an operation that is linear in all of its operands."""
+    out = primitive.bind(*primals, **params)
+    if all(type(t) is Zero for t in tangents):
+        return out, _zeros_like(primitive, out)
+    return out, primitive.bind(*[instantiate_zeros(t) for t in tangents], **params)
+
+
+def _zeros_like(primitive: Primitive, out: Any) -> Any:
+    return [zero_like(x) for x in out] if primitive.multiple_results else zero_like(out)
+
+
+def defjvp_zero(primitive: Primitive) -> None:
+    """Set the rule of an operation whose derivative is zero."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
-        terms = [
-            rule(t, out, *primals, **params)
-            for rule, t in zip(jvprules, tangents, strict=True)
-            if rule is not None and type(t) is not Zero
-        ]
-        return out, _sum(terms, out)
+        return out, _zeros_like(primitive, out)
 
     primitive.rule_jvp = jvp
 
 
-def _linear_jvp(primitive: Primitive) -> Callable:
-    def jvp(primals, tangents, **params):
-        out = primitive.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            zeros = [zero_like(x) for x in out] if primitive.multiple_results else zero_like(out)
-            return out, zeros
-        return out, primitive.bind(*[instantiate_zeros(t) for t in tangents], **params)
-
-    return jvp
+def linear_transpose(
+    transpose_rule: Callable, cotangent: Any, *args: Any, **params: Any
+) -> Sequence[Any]:
+    """The rule that `deflinear` gives."""
+    adapted = lambda ct, *args, **params: transpose_rule(ct, **params)
+    return linear_transpose2(adapted, cotangent, *args, **params)
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable) -> None:
     """A primitive linear in all its arguments: `transpose_rule(cotangent, **params)`."""
-    deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
+    primitive.rule_jvp = functools.partial(linear_jvp, primitive)
+    primitive.rule_transpose = functools.partial(linear_transpose, transpose_rule)
+
+
+def linear_transpose2(
+    transpose_rule: Callable, cotangent: Any, *args: Any, **params: Any
+) -> Sequence[Any]:
+    """The rule that `deflinear2` gives."""
+    if type(cotangent) is Zero:
+        return [Zero(x.aval.to_tangent_aval()) for x in args]
+    return transpose_rule(cotangent, *args, **params)
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
     """The same for `transpose_rule(cotangent, *args, **params)`."""
-    primitive.rule_jvp = _linear_jvp(primitive)
+    primitive.rule_jvp = functools.partial(linear_jvp, primitive)
+    primitive.rule_transpose = functools.partial(linear_transpose2, transpose_rule)
 
-    def transpose(ct, *args, **params):
-        if type(ct) is Zero:
-            return [Zero(x.aval.to_tangent_aval()) for x in args]
-        return transpose_rule(ct, *args, **params)
 
-    primitive.rule_transpose = transpose
+def bilinear_transpose(
+    lhs_rule: Callable, rhs_rule: Callable, cotangent: Any, x: Any, y: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule that `defbilinear` gives."""
+    if is_undefined_primal(x) == is_undefined_primal(y):
+        raise AssertionError("the operation is linear in one argument at a time")
+    rule, own = (lhs_rule, x) if is_undefined_primal(x) else (rhs_rule, y)
+    found = Zero(own.aval) if type(cotangent) is Zero else rule(cotangent, x, y, **params)
+    return (found, None) if own is x else (None, found)
 
 
 def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
@@ -155,14 +200,4 @@ def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None
         lambda t, x, y, **params: prim.bind(t, y, **params),
         lambda t, x, y, **params: prim.bind(x, t, **params),
     )
-
-    def transpose(ct, x, y, **params):
-        if is_undefined_primal(x) == is_undefined_primal(y):
-            raise AssertionError(f"{prim} is linear in one argument at a time")
-        if type(ct) is Zero:
-            return [Zero(a.aval) if is_undefined_primal(a) else None for a in (x, y)]
-        if is_undefined_primal(x):
-            return [lhs_rule(ct, x, y, **params), None]
-        return [None, rhs_rule(ct, x, y, **params)]
-
-    prim.rule_transpose = transpose
+    prim.rule_transpose = functools.partial(bilinear_transpose, lhs_rule, rhs_rule)

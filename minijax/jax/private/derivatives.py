@@ -12,84 +12,9 @@ from typing import Any
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import ad
 from minijax.interpreters.ad import UndefinedPrimal, Zero, add_tangents, is_undefined_primal
 from minijax.interpreters.tables import RuleTable
 from minijax.transforms import linearize, transpose
-from minijax.transforms.tangents import zero_like
-
-# -- rules -----------------------------------------------------------------------------------------
-
-
-def _terms(
-    jvprules: Sequence[Any], primals: Any, tangents: Any, first: tuple, params: dict
-) -> list:
-    return [
-        rule(t, *first, *primals, **params)
-        for rule, t in zip(jvprules, tangents, strict=True)
-        if rule is not None and type(t) is not Zero
-    ]
-
-
-def standard_jvp(
-    jvprules: Sequence[Any], primitive: Primitive, primals: Any, tangents: Any, **params: Any
-) -> tuple[Any, Any]:
-    """The rule that `defjvp` gives."""
-    out = primitive.bind(*primals, **params)
-    return out, ad._sum(_terms(jvprules, primals, tangents, (), params), out)
-
-
-def standard_jvp2(
-    jvprules: Sequence[Any], primitive: Primitive, primals: Any, tangents: Any, **params: Any
-) -> tuple[Any, Any]:
-    """The rule that `defjvp2` gives."""
-    out = primitive.bind(*primals, **params)
-    return out, ad._sum(_terms(jvprules, primals, tangents, (out,), params), out)
-
-
-def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
-    """The rule of an operation that is linear in all of its operands."""
-    return ad._linear_jvp(primitive)(primals, tangents, **params)
-
-
-def defjvp_zero(primitive: Primitive) -> None:
-    """Set the rule of an operation whose derivative is zero."""
-
-    def rule(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals, **params)
-        return out, [zero_like(x) for x in out] if primitive.multiple_results else zero_like(out)
-
-    ad.primitive_jvps[primitive] = rule
-
-
-def linear_transpose2(
-    transpose_rule: Callable, cotangent: Any, *args: Any, **kwargs: Any
-) -> Sequence[Any]:
-    """The rule that `deflinear2` gives."""
-    if type(cotangent) is Zero:
-        return [Zero(x.aval.to_tangent_aval()) for x in args]
-    return transpose_rule(cotangent, *args, **kwargs)
-
-
-def linear_transpose(
-    transpose_rule: Callable, cotangent: Any, *args: Any, **kwargs: Any
-) -> Sequence[Any]:
-    """The rule that `deflinear` gives."""
-    return linear_transpose2(
-        lambda ct, *xs, **k: transpose_rule(ct, **k), cotangent, *args, **kwargs
-    )
-
-
-def bilinear_transpose(
-    lhs_rule: Callable, rhs_rule: Callable, cotangent: Any, x: Any, y: Any, **kwargs: Any
-) -> tuple[Any, Any]:
-    """The rule that `defbilinear` gives."""
-    if is_undefined_primal(x) == is_undefined_primal(y):
-        raise AssertionError("the operation is linear in one argument at a time")
-    rule, own = (lhs_rule, x) if is_undefined_primal(x) else (rhs_rule, y)
-    found = Zero(own.aval) if type(cotangent) is Zero else rule(cotangent, x, y, **kwargs)
-    return (found, None) if own is x else (None, found)
-
 
 # -- what sums up cotangents -----------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
 from minijax.interpreters.batching import AxisData, matchaxis
@@ -21,10 +20,6 @@ from minijax.transforms.policies import Offloadable, Recompute, Saveable, decide
 
 RecomputeType, SaveableType = type(Recompute), type(Saveable)
 RematCases = bool | RecomputeType | SaveableType | Offloadable
-
-# Upstream's table of how calls are split; kept for those who add to it, as splitting here takes every
-# primitive alike.
-call_partial_eval_rules: dict[Primitive, Callable] = {}
 
 # -- parts of programs -----------------------------------------------------------------------------
 

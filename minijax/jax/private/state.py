@@ -55,16 +55,16 @@ def register_discharge_rule(prim: Primitive) -> Callable[[Callable], Callable]:
     def register(rule: Callable) -> Callable:
         @prim.discharge
         def _(args: Sequence[Any], params: dict) -> Any:
-            cells = [x for x in args if isinstance(get_aval(x), AbstractRef)]
             in_avals = [get_aval(x) for x in args]
+            refs = [isinstance(aval, AbstractRef) for aval in in_avals]
             out_avals = prim.out_avals(tuple(in_avals), params)
-            given = [x._value if isinstance(x.aval, AbstractRef) else x for x in args]
+            given = [x._value if ref else x for x, ref in zip(args, refs, strict=True)]
             last, out = rule(
                 in_avals, out_avals if prim.multiple_results else [out_avals], *given, **params
             )
-            for cell, value in zip(args, last, strict=True):
-                if value is not None and any(cell is one for one in cells):
-                    cell.replace(value)
+            for x, ref, value in zip(args, refs, last, strict=True):
+                if ref and value is not None:
+                    x.replace(value)
             return out
 
         return rule

@@ -321,7 +321,7 @@ REASONS = {
     "extract|compress|union1d|unique": "counts by blocks instead of a pass for each power of two",
     "argm": "compared as integers, which takes no care of NaN in the loop",
     "cum": "by blocks: less work, in more pieces",
-    "slogdet": "the diagonal, a strided slice, is counted as the whole matrix",
+    "slogdet": "the identity that is solved for is scattered into zeros, not made by a mask",
     "det": "the gradient is right for singular matrices too",
     "sinc": "the quotient is kept for its derivative, not computed again",
     "attention": "probabilities are laid out for the product with the values",

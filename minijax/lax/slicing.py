@@ -25,6 +25,7 @@ from minijax.lax.rules import linear_in
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
+from minijax.transforms.library import library
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     full_like_aval,
@@ -138,6 +139,7 @@ def slice(
     )
 
 
+@library(static=("start_index", "limit_index", "stride", "axis"))
 def slice_in_dim(
     operand: Any,
     start_index: int | None,
@@ -163,6 +165,7 @@ def slice_in_dim(
     )
 
 
+@library(static=("index", "axis", "keepdims"))
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part of `operand` at one static index of an axis, which is kept with size 1 or dropped.
 

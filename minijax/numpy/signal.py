@@ -139,7 +139,8 @@ def ediff1d(ary, to_end=None, to_begin=None):
     return joined("ediff1d", [x for x in (parts[0], out, parts[1]) if x is not None], 0)
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+@library(static=("axis", "edge_order"))
+def gradient(f, *varargs, axis=None, edge_order=None):
     """Central differences along axes, one-sided at the ends. Source: numpy.gradient.
 
     `varargs`: the spacing, as one number, one for each axis, or coordinates.
@@ -148,14 +149,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
         raise NotImplementedError(
             "The 'edge_order' argument to jnp.gradient is not supported: leave it out."
         )
-    axis = tuple(axis) if isinstance(axis, list) else axis
-    return _gradient(f, *varargs) if axis is None else _gradient(f, *varargs, axis=axis)
-
-
-@library(static=("axis",))
-def _gradient(f, *spacings, axis=None):
-    check_arraylike("gradient", f, *spacings)
-    f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *spacings)
+    check_arraylike("gradient", f, *varargs)
+    f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *varargs)
     axes = axes_of(axis, f.aval.ndim)
     if not axes:
         return []

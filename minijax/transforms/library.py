@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -31,7 +30,6 @@ _NUMBERS = dtypes.python_scalar_dtypes
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *_NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
-_LISTS = {list}
 _LEAF = tree_util.tree_structure(0)
 _PAIR = tree_util.tree_structure((0, 0))
 _new = object.__new__
@@ -188,9 +186,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                             key += (kind, a)
                             continue
                         if kind is list or kind is tuple:
-                            counts, a = _flat(a)
-                            key += (kind, counts, *[leaf.signature for leaf in a])
-                            operands += [leaf._buffer for leaf in a]
+                            _gather(a, key, operands)
                             continue
                         a = _operand(a, context)
                     key.append(a.signature)
@@ -204,6 +200,9 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                 elif count == 2:
                     (name, value), (other, y) = named.items()
                     key = (key, name, other, value, y, type(value), type(y))
+                elif count == 3:
+                    (name, value), (other, y), (third, z) = named.items()
+                    key = (key, name, other, third, value, y, z, type(value), type(y), type(z))
                 else:
                     values = named.values()
                     key = (key, *named, *values, *map(type, values))
@@ -234,11 +233,19 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
 _BY_COUNT = {1: _of_one, 2: _of_two}
 
 
-def _flat(x: Sequence) -> tuple[tuple[int, ...] | int, Sequence]:
-    """What is in a sequence, or in lists in it, as blocks are; and the number, or those of each."""
-    if set(map(type, x)) == _LISTS:
-        return tuple(map(len, x)), [*chain(*x)]
-    return len(x), x
+def _gather(x: Sequence, key: list, operands: list) -> None:
+    """A sequence of arrays, or of lists of them as blocks are, into the key and the operands."""
+    key.append(type(x))
+    key.append(len(x))
+    for item in x:
+        if type(item) is list:
+            key.append(len(item))
+            for leaf in item:
+                key.append(leaf.signature)
+                operands.append(leaf._buffer)
+        else:
+            key.append(item.signature)
+            operands.append(item._buffer)
 
 
 def _operand(x: Any, context: Any) -> ArrayImpl:
@@ -360,10 +367,13 @@ class _Calls:
             elif type(x) in _PLAIN or isinstance(x, np.generic):
                 key.append(next(rest).signature)
             elif type(x) in (list, tuple):
-                counts, leaves = _flat(x)
-                if any(type(leaf) is not ArrayImpl for leaf in leaves):
+                operands: list[Any] = []
+                try:
+                    _gather(x, key, operands)
+                except AttributeError:  # something in it is no array
                     return None
-                key += (type(x), counts, *[next(rest).signature for _ in leaves])
+                for _ in operands:
+                    next(rest)
             else:
                 return None
         return tuple(key)

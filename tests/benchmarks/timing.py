@@ -2,6 +2,7 @@
 
 import gc
 import math
+import operator
 import statistics
 import time
 
@@ -39,12 +40,15 @@ def compare(ours, theirs, rounds=3, seconds=0.06):
     return min(times[0]), min(times[1])
 
 
-def compare_quick(ours, theirs, turns=60, block=3e-4):
+def compare_quick(ours, theirs, turns=240, block=3e-4, seconds=1.0):
     """The best times of two functions over short blocks in many turns, in seconds.
 
-    For calls of microseconds: a block is short beside the spells in which a machine is slow.
+    For calls of microseconds: a block is short beside the spells in which a machine is slow. Calls
+    that take longer than a block get fewer turns, so that all takes about `seconds`.
     """
-    calls = [max(1, int(block / best_of(function, 0))) for function in (ours, theirs)]
+    once = [best_of(function, 0) for function in (ours, theirs)]
+    calls = [max(1, int(block / took)) for took in once]
+    turns = max(3, min(turns, int(seconds / sum(map(operator.mul, once, calls)))))
     enabled = gc.isenabled()
     gc.disable()
     try:

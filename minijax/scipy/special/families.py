@@ -59,8 +59,9 @@ def bernoulli(n: int) -> Array:
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v: an array of shape (v + 1, *z.shape).
 
-    By Miller's recurrence down from order `n_iter`, which is to be well above |z|. TypeError for
-    complex z and orders that are no integers. Source: Zhang and Jin (1996); DLMF 10.74(iv).
+    By Miller's recurrence down from order `n_iter`, which is to be well above |z|; where z is so
+    small that the dtype has no such values, from the last order that it has. TypeError for complex
+    z and orders that are no integers. Source: Zhang and Jin (1996); DLMF 10.74(iv).
     """
     v, n_iter = operator.index(v), operator.index(n_iter)
     (z,) = promote_inexact("bessel_jn", z)
@@ -70,26 +71,31 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     z = z.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
     is_zero = z == 0
     inverse = 2 / jnp.where(is_zero, 1, z)
+    tiny = float(dtypes.finfo(z.dtype).tiny)
+    orders = np.arange(1, n_iter + 2).reshape(-1, *[1] * z.ndim)
+    # The first order k that the dtype has: where (z / 2)**k / k! is in its range.
+    sizes = -jnp.log(jnp.abs(inverse)) * orders - np.vectorize(math.lgamma)(orders + 1)
+    first = jnp.sum(~(sizes < math.log(tiny)), axis=0)
+    zeros = jnp.zeros_like(z)
+
+    def begun(k):
+        return jnp.where(first == k, tiny**0.5, zeros)
 
     def step(i, carry):
         above, current, total, kept = carry
         k = n_iter - i
         below = (k + 1).astype(z.dtype) * inverse * current - above
-        # Sizes grow quickly where z is small: all that is kept is scaled down together.
-        scale = jnp.where(jnp.abs(below) > 1e10, 1e-10, 1).astype(z.dtype)
-        below = below * scale
-        total = total * scale + jnp.where(k % 2 == 0, 2 * below, 0)
-        place = jnp.arange(v + 1).reshape(-1, *[1] * z.ndim)
-        kept = jnp.where(place == k, below, kept * scale)
-        return current * scale, below, total, kept
+        below = jnp.where(k < first, below, begun(k))
+        total = total + jnp.where(k % 2 == 0, 2 * below, 0)
+        kept = lax.dynamic_update_index_in_dim(kept, below, lax.min(k, v + 1), 0)
+        return current, below, total, kept
 
-    zeros = jnp.zeros_like(z)
-    start = (zeros, jnp.full_like(z, 1e-16), zeros, jnp.zeros((v + 1, *z.shape), z.dtype))
+    start = (zeros, begun(n_iter + 1), zeros, jnp.zeros((v + 2, *z.shape), z.dtype))
     _, last, total, kept = lax.fori_loop(0, n_iter + 1, step, start)
     orders = np.zeros(v + 1)
     orders[:1] = 1
     at_zero = orders.reshape(-1, *[1] * z.ndim).astype(z.dtype)
-    return jnp.where(is_zero, at_zero, kept / (total - last)).astype(dtype)
+    return jnp.where(is_zero, at_zero, kept[:-1] / (total - last)).astype(dtype)
 
 
 # -- hypergeometric functions ----------------------------------------------------------------------

@@ -293,21 +293,27 @@ class Program:
         self.checked = settings.debug_nans or settings.debug_infs
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
-        """Note whether calls with these signatures need no selection, move or check."""
+        """Note whether calls with these signatures need no move or check."""
         eqns = closed.jaxpr.eqns
         if self.checked and (len(eqns) > 1 or (eqns and eqns[0].primitive.name != self.name)):
             self.closed = closed
         if local.context.settings.debug_key_reuse and Program.watching is not None:
             self.watch = Program.watching(closed)
-        self.simple = (
-            self.watch is None
-            and not self.trivial
-            and self.kept == list(range(len(signatures)))
-            and not self.hidden
-            and not self.checked
-            and not self.effects
-            and all(s.sharding == t for s, t in zip(signatures, self.targets, strict=True))
-        )
+        execute = self.direct(signatures)
+        self.simple = execute is not None
+        self.execute = execute or self.execute
+
+    def direct(self, signatures: Sequence[Signature]) -> Callable | None:
+        """What executes the buffers of arguments of these types; None if that is not all to do."""
+        if self.watch is not None or self.trivial or self.checked or self.effects:
+            return None
+        execute, hidden, kept = self.execute, self.hidden, self.kept
+        places = [signatures[index].sharding for index in kept]
+        if any(where != target for where, target in zip(places, self.targets, strict=True)):
+            return None
+        if not hidden and kept == list(range(len(signatures))):
+            return execute
+        return lambda operands: execute([*hidden, *[operands[index] for index in kept]])
 
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
         operands = [a._buffer for a in args] if self.simple else self.prepare(args)
@@ -401,10 +407,11 @@ class ArgumentError(executables.JaxRuntimeError, ValueError):
     """XLA refused the arguments of a program."""
 
 
-def check_executed(args: Sequence[ArrayImpl], error: Exception) -> None:
+def check_executed(args: Sequence[Any], error: Exception) -> None:
     """Raise what users know for what jaxlib said of arguments that it would not take."""
     for a in args:
-        a._check_deleted()
+        if type(a) is ArrayImpl:
+            a._check_deleted()
     if isinstance(error, executables.JaxRuntimeError) and str(error).startswith("INVALID_ARGUMENT"):
         raise ArgumentError(str(error)) from None
 

@@ -7,6 +7,7 @@ program; each interpreter transforms the program once and calls the result. `Pji
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 import time
@@ -16,9 +17,7 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-import numpy as np
-
-from minijax import dtypes, monitoring, tree_util
+from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.arrays.dispatch import (
     Program,
@@ -51,6 +50,7 @@ from minijax.transforms.arguments import (
 from minijax.transforms.cache_misses import explain
 from minijax.transforms.called import calls_program
 from minijax.transforms.constraints import constrained, flat_shardings
+from minijax.transforms.entries import UNMET, entry_of, gather, new_array
 from minijax.transforms.stages import Traced, make_traced
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
@@ -235,6 +235,7 @@ class PjitFunction(Generic[_P, _R]):
         )
         _check_apart(self._static_argnames, self._donate_argnames)
         self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
+        self._static_places: dict[int, Sequence[int]] = {}
         self._has_static = bool(self._static_argnums or self._static_argnames)
         self._params = {
             "inline": options["inline"],
@@ -255,93 +256,70 @@ class PjitFunction(Generic[_P, _R]):
         if context.trace is not eval_trace:
             return self._bind(context, args, kwargs)
         try:
-            first = type(args[0]) if args else None
-            leaves = args
-            if first is ArrayImpl and not kwargs:
-                if len(args) == 1:
-                    (x,) = args
-                    entry = self._fast[(context.key, x.signature)]
-                    operands = [x._buffer]
-                elif self._has_static:
-                    leaves, operands, entry = self._found(context, args, kwargs)
-                else:
-                    entry = self._fast[(context.key, *[a.signature for a in args])]
-                    operands = [a._buffer for a in args]
-            elif (
-                first in _OF_HOST
-                and not (kwargs or self._has_static)
-                and context.numbers_key is context.key  # no transfer is guarded
-                and _ONE_LEAF.issuperset(map(type, args))
-            ):
-                leaves = [a if type(a) is ArrayImpl else as_array(a) for a in args]
-                entry = self._fast[(context.key, *[a.signature for a in leaves])]
-                operands = [a._buffer for a in leaves]
-            elif (
-                first in _OF_HOST
-                or self._has_static
-                or (kwargs and not _OF_HOST.isdisjoint(map(type, kwargs.values())))
-            ):
-                leaves, operands, entry = self._found(context, args, kwargs)
+            if kwargs or self._has_static:
+                key, operands = self._key(context, args, kwargs)
+            elif len(args) == 1 and type(args[0]) is ArrayImpl:
+                (x,) = args
+                key, operands = (context.key, x.signature), [x._buffer]
             else:
-                leaves, tree = tree_util.flatten((args, kwargs))
-                entry = self._fast[(context.key, tree, *[a.signature for a in leaves])]
-                operands = [a._buffer for a in leaves]
-        except AttributeError:
-            leaves, operands, entry = self._found(context, args, kwargs)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            entry = None
-        if entry is None:  # outside of the handler: errors from here on have no other as context
-            return self._call(context, args, kwargs)
-        execute, handlers, signatures, out_tree = entry
-        try:
-            results = execute(operands).consume_with_handlers(handlers)
-        except Exception as error:
-            check_executed(leaves, error)
-            raise
-        if out_tree is None:
-            out = _new(ArrayImpl)  # as ArrayImpl(...), in fewer steps
+                key, operands = [context.key], []
+                for x in args:
+                    if type(x) is ArrayImpl:
+                        key.append(x.signature)
+                        operands.append(x._buffer)
+                    else:
+                        gather(x, key, operands, context)
+                key = tuple(key)
+            execute, handlers, signature, many = self._fast[key]
+        except UNMET:
+            pass
+        else:
+            try:
+                results = execute(operands).consume_with_handlers(handlers)
+            except Exception as error:
+                check_executed(tree_util.tree_leaves((args, kwargs)), error)
+                raise
+            if many is not None:
+                return many(results)
+            out = new_array(ArrayImpl)
             (out._buffer,) = results
-            (out.signature,) = signatures
+            out.signature = signature
             return out
-        return out_tree.unflatten(map(ArrayImpl, results, signatures))
+        # Outside of the handler: errors from here on have no other as context.
+        return self._call(context, args, kwargs)
 
-    def _found(self, context, args, kwargs) -> tuple[Sequence, list, tuple | None]:
-        """The leaves as arrays, their buffers, and the program that was met for such, where numbers,
-        arrays of the host or static values are among the arguments.
-        """
-        if not self._fast or context.numbers_key is not context.key:  # transfers are guarded
-            return (), [], None
-        try:
-            marks, leaves = self._marks(args, kwargs)
-            leaves = [a if type(a) is ArrayImpl else as_array(a) for a in leaves]
-            entry = self._fast.get((context.key, *marks, *[a.signature for a in leaves]))
-            return leaves, [a._buffer for a in leaves], entry
-        except Exception:  # `_call` says what is wrong
-            return (), [], None
-
-    def _marks(self, args, kwargs) -> tuple[Sequence, Sequence]:
-        """What stands in the key of a call beside the types of its arrays; and those arrays."""
-        marks: list[Any] = []
-        if self._has_static:
-            statics, given, args = self._static_among(len(args)), args, []
-            for n, a in enumerate(given):
-                if n in statics:
-                    marks += (type(a), a)
-                else:
-                    args.append(a)
-            if kwargs:
-                for name in self._static_argnames:
-                    if name in kwargs:
-                        marks += (name, type(kwargs[name]), kwargs[name])
-                kwargs = {k: a for k, a in kwargs.items() if k not in self._static_argnames}
-        if args and not kwargs and _ONE_LEAF.issuperset(map(type, args)):
-            return marks, args
-        leaves, tree = tree_util.flatten((tuple(args), kwargs))
-        return [*marks, tree], leaves
+    def _key(self, context, args, kwargs) -> tuple[tuple, list]:
+        """By what a call finds its entry, and the operands; one of `UNMET` where it has no such."""
+        key, operands = [context.key], []
+        statics = self._static_among(len(args)) if self._static_argnums else ()
+        for n, x in enumerate(args):
+            if n in statics:
+                key.append(type(x))
+                key.append(x)
+            elif type(x) is ArrayImpl:
+                key.append(x.signature)
+                operands.append(x._buffer)
+            else:
+                gather(x, key, operands, context)
+        for name, x in kwargs.items():
+            key.append(name)
+            if name in self._static_argnames:
+                key.append(type(x))
+                key.append(x)
+            elif type(x) is ArrayImpl:
+                key.append(x.signature)
+                operands.append(x._buffer)
+            else:
+                gather(x, key, operands, context)
+        return tuple(key), operands
 
     def _static_among(self, count: int) -> Sequence[int]:
         """The numbers of the static arguments among so many."""
-        return sorted({n % count for n in self._static_argnums if -count <= n < count})
+        found = self._static_places.get(count)
+        if found is None:
+            found = sorted({n % count for n in self._static_argnums if -count <= n < count})
+            self._static_places[count] = found
+        return found
 
     @boundary
     def _call(self, context, args, kwargs):
@@ -359,8 +337,11 @@ class PjitFunction(Generic[_P, _R]):
         key = (context.key, tree, statics, *[a.signature for a in arrays])
         entry = self._programs.get(key)
         if entry is None:
-            entry = self._compile(call or self._take_apart(args, kwargs), args, arrays, key, kwargs)
+            entry = self._compile(call or self._take_apart(args, kwargs), arrays, key)
         program, out_tree = entry
+        if type(program) is Program and program.simple:
+            with contextlib.suppress(*UNMET):
+                self._fast[self._key(context, args, kwargs)[0]] = entry_of(program, out_tree)
         return out_tree.unflatten(program(arrays))
 
     def _as_array(self, x: Any, args: tuple, kwargs: dict) -> ArrayImpl:
@@ -375,8 +356,8 @@ class PjitFunction(Generic[_P, _R]):
                 aval_of_argument(leaf, self._fun, call.in_tree, index, "jit", as_array)
             raise
 
-    def _compile(self, call: Call, args: tuple, arrays: list, key: tuple, kwargs: dict) -> tuple:
-        """Trace and compile for these arguments, and note how to find the program next time."""
+    def _compile(self, call: Call, arrays: list, key: tuple) -> tuple:
+        """Trace and compile for these arguments."""
         traced = self._traced(call)
         if not cell_types.isdisjoint(map(type, traced.consts)) or is_high(traced.closed):
             return (lambda _: self._applied(call, traced)), traced.out_tree
@@ -387,16 +368,6 @@ class PjitFunction(Generic[_P, _R]):
         if traced.consts:
             return _with_constants(program, traced), traced.out_tree
         self._programs[key] = entry
-        if program.simple:
-            found = (
-                program.execute,
-                program.handlers,
-                program.out_signatures,
-                None if traced.out_tree == _LEAF else traced.out_tree,
-            )
-            signatures = [a.signature for a in arrays]
-            marks, _ = self._marks(args, kwargs)
-            self._fast[(local.context.key, *marks, *signatures)] = found
         return entry
 
     def _shardings(self, call: Call, out_tree: Any) -> dict[str, Any]:
@@ -600,9 +571,6 @@ def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
 
 
 _LEAF = tree_util.tree_structure(0)
-_OF_HOST = frozenset((np.ndarray, *dtypes.python_scalar_dtypes))
-_ONE_LEAF = _OF_HOST | {ArrayImpl}
-_new = object.__new__
 
 
 def _with_constants(program: Program, traced: _Traced) -> Callable:

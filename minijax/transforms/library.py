@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from minijax import dtypes, tree_util
+from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import check_executed, program_for
 from minijax.config import local
@@ -22,17 +22,14 @@ from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.core.tracebacks import hide_frames
+from minijax.transforms.entries import LEAF, NUMBERS, UNMET, entry_of, new_array, operand_of
 from minijax.transforms.explicit import split_as
 
 __all__ = ["library", "program_table"]
 
-_NUMBERS = dtypes.python_scalar_dtypes
-_PLAIN = frozenset((ArrayImpl, np.ndarray, *_NUMBERS))  # what is one operand, no container of them
+_PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
-_LEAF = tree_util.tree_structure(0)
-_PAIR = tree_util.tree_structure((0, 0))
-_new = object.__new__
 _registered: list[dict] = []
 
 
@@ -47,8 +44,6 @@ class _Pytree:
 
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 _ARRAY = object()  # the place of an argument that is an array
-# What looking for the program of a call may raise that is to take the general way.
-_UNMET = (LookupError, AttributeError, TypeError, ValueError, OverflowError)
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -80,7 +75,7 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
 
 
 # The three that follow do the same, the first two in fewer steps: what stands in them is most of
-# what an eager call costs beside the execution. `_new` and what follows is `ArrayImpl(...)`.
+# what an eager call costs beside the execution. `new_array` and what follows is `ArrayImpl(...)`.
 
 
 def _of_one(fun: Callable, general: _Calls) -> Callable:
@@ -93,9 +88,9 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
             return fun(x)
         try:
             if type(x) is not ArrayImpl:
-                x = _operand(x, context)
+                x = operand_of(x, context)
             execute, handlers, signature, many = plain[context.key][x.signature]
-        except _UNMET:
+        except UNMET:
             pass
         else:
             try:
@@ -105,7 +100,7 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
                 raise
             if many is not None:
                 return many(results)
-            out = _new(ArrayImpl)
+            out = new_array(ArrayImpl)
             (out._buffer,) = results
             out.signature = signature
             return out
@@ -128,11 +123,11 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
             return fun(x, y)
         try:
             if type(x) is not ArrayImpl:
-                x = _operand(x, context)
+                x = operand_of(x, context)
             if type(y) is not ArrayImpl:
-                y = _operand(y, context)
+                y = operand_of(y, context)
             execute, handlers, signature, many = plain[context.key][(x.signature, y.signature)]
-        except _UNMET:
+        except UNMET:
             pass
         else:
             try:
@@ -142,7 +137,7 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
                 raise
             if many is not None:
                 return many(results)
-            out = _new(ArrayImpl)
+            out = new_array(ArrayImpl)
             (out._buffer,) = results
             out.signature = signature
             return out
@@ -188,7 +183,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                         if kind is list or kind is tuple:
                             _gather(a, key, operands)
                             continue
-                        a = _operand(a, context)
+                        a = operand_of(a, context)
                     key.append(a.signature)
                     operands.append(a._buffer)
                 key = tuple(key)
@@ -207,7 +202,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                     values = named.values()
                     key = (key, *named, *values, *map(type, values))
             execute, handlers, signature, many = plain[context.key][key]
-        except _UNMET:
+        except UNMET:
             pass
         else:
             try:
@@ -217,7 +212,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                 raise
             if many is not None:
                 return many(results)
-            out = _new(ArrayImpl)
+            out = new_array(ArrayImpl)
             (out._buffer,) = results
             out.signature = signature
             return out
@@ -246,19 +241,6 @@ def _gather(x: Sequence, key: list, operands: list) -> None:
         else:
             key.append(item.signature)
             operands.append(item._buffer)
-
-
-def _operand(x: Any, context: Any) -> ArrayImpl:
-    """A number, or an array of the host, on the device. TypeError for anything else."""
-    kind = type(x)
-    if kind in _NUMBERS:
-        return scalar_array(x)
-    if context.numbers_key is context.key:  # no transfer is guarded
-        if kind is np.ndarray:
-            return small_array(x)
-        if isinstance(x, np.generic):
-            return as_array(x)
-    raise TypeError
 
 
 class _Calls:
@@ -331,10 +313,7 @@ class _Calls:
         program, out_tree = entry
         key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
-            signatures = program.out_signatures
-            many = None if out_tree is None else _made(out_tree, signatures)
-            found = program.execute, program.handlers, signatures[0] if signatures else None, many
-            self.plain.setdefault(context.key, {})[key] = found
+            self.plain.setdefault(context.key, {})[key] = entry_of(program, out_tree)
         return entry
 
     def _plain_key(self, args, kwargs, arrays) -> Any:
@@ -379,23 +358,6 @@ class _Calls:
         return tuple(key)
 
 
-def _made(tree: Any, signatures: tuple) -> Callable:
-    """What makes the results of a call, a pytree, of the buffers of its program."""
-    if tree == tree_util.tree_structure(signatures) and len(signatures) != 2:
-        return lambda results: tuple(map(ArrayImpl, results, signatures))
-    if tree != _PAIR:
-        return lambda results: tree.unflatten(map(ArrayImpl, results, signatures))
-    one, other = signatures
-
-    def pair(results):
-        a, b = _new(ArrayImpl), _new(ArrayImpl)
-        a._buffer, b._buffer = results
-        a.signature, b.signature = one, other
-        return a, b
-
-    return pair
-
-
 def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:
     """An argument, in the key of its call, and among the arrays if it is some."""
     kind = type(x)
@@ -405,7 +367,7 @@ def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:
     elif is_static or x is None:
         key.append(kind)
         key.append(repr(x) if kind in _SIGNED else x)
-    elif kind in _NUMBERS:
+    elif kind in NUMBERS:
         x = scalar_array(x)
         arrays.append(x)
         key.append(x.signature)
@@ -433,7 +395,7 @@ def _add(x: Any, arrays: list, key: list) -> None:
         key.append(x.signature)
         return
     leaves, tree = tree_util.flatten(x)
-    if tree == _LEAF:
+    if tree == LEAF:
         x = as_array(x)
         arrays.append(x)
         key.append(x.signature)
@@ -450,7 +412,7 @@ def _places(x: Any, is_static: bool) -> Any:
     if type(x) is not ArrayImpl and (is_static or x is None):
         return x
     leaves, tree = tree_util.flatten(x)
-    return _ARRAY if tree == _LEAF else _Pytree(tree, len(leaves))
+    return _ARRAY if tree == LEAF else _Pytree(tree, len(leaves))
 
 
 def _compile(fun, static_places, static_names, args, kwargs, arrays) -> tuple:
@@ -479,7 +441,7 @@ def _compile(fun, static_places, static_names, args, kwargs, arrays) -> tuple:
         flat, tuple([a.aval for a in arrays]), DebugInfo("library", fun.__name__)
     )
     program = program_for(closed, fun.__name__, arrays, keep_unused=True)
-    return program, None if trees[0] == _LEAF else trees[0]
+    return program, None if trees[0] == LEAF else trees[0]
 
 
 def program_table() -> dict:

@@ -1,0 +1,99 @@
+"""What a cached call looks up and runs: how its key is made, how its results are put together.
+
+May import the floors below. `jit`, compiled functions and library functions keep entries, tuples of
+what executes the operands, the handlers of the results, the signature of the only result, and what
+makes several; their fast paths write the run out, since a call of a function counts there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
+from minijax.arrays.dispatch import Program
+
+__all__ = ["LEAF", "NUMBERS", "UNMET", "entry_of", "gather", "new_array", "operand_of"]
+
+NUMBERS = dtypes.python_scalar_dtypes
+# What looking for the program of a call may raise that is to take the general way.
+UNMET = (LookupError, AttributeError, TypeError, ValueError, OverflowError)
+
+_CONTAINERS = frozenset((dict, list, tuple))
+LEAF = tree_util.tree_structure(0)
+_PAIR = tree_util.tree_structure((0, 0))
+new_array = object.__new__  # with its two attributes set, `ArrayImpl(...)` in fewer steps
+
+
+def entry_of(program: Program, out_tree: Any, execute: Callable | None = None) -> tuple:
+    """The entry for a simple program, or for what executes the operands of another.
+
+    An `out_tree` of None is that of one array.
+    """
+    signatures = tuple(program.out_signatures)
+    many = None if out_tree is None or out_tree == LEAF else _made(out_tree, signatures)
+    return execute or program.execute, program.handlers, signatures[0] if signatures else None, many
+
+
+def _made(tree: Any, signatures: tuple) -> Callable:
+    """What makes the results of a call, a pytree, of the buffers of its program."""
+    if tree == tree_util.tree_structure(signatures) and len(signatures) != 2:
+        return lambda results: tuple(map(ArrayImpl, results, signatures))
+    if tree != _PAIR:
+        return lambda results: tree.unflatten(map(ArrayImpl, results, signatures))
+    one, other = signatures
+
+    def pair(results):
+        a, b = new_array(ArrayImpl), new_array(ArrayImpl)
+        a._buffer, b._buffer = results
+        a.signature, b.signature = one, other
+        return a, b
+
+    return pair
+
+
+def gather(x: Any, key: list, operands: list, context: Any) -> None:
+    """An argument that is not static, into the key of its call and the operands of its program.
+
+    Raises one of `UNMET` for what is to take the general way.
+    """
+    kind = type(x)
+    if kind is not ArrayImpl:
+        if x is None:
+            key.append(None)
+            return
+        if kind in _CONTAINERS or not (
+            kind in NUMBERS or kind is np.ndarray or isinstance(x, np.generic)
+        ):
+            leaves, tree = tree_util.flatten(x)
+            key.append(tree)
+            try:
+                buffers = [x._buffer for x in leaves]
+                key += [x.signature for x in leaves]
+                operands += buffers
+            except AttributeError:
+                for x in leaves:
+                    if type(x) is not ArrayImpl:
+                        x = operand_of(x, context)
+                    key.append(x.signature)
+                    operands.append(x._buffer)
+            return
+        x = operand_of(x, context)
+    key.append(x.signature)
+    operands.append(x._buffer)
+
+
+def operand_of(x: Any, context: Any) -> ArrayImpl:
+    """A number, or an array of the host, on the device. TypeError for anything else."""
+    kind = type(x)
+    if kind in NUMBERS:
+        return scalar_array(x)
+    if context.numbers_key is context.key:  # no transfer is guarded
+        if kind is np.ndarray:
+            return small_array(x)
+        if isinstance(x, np.generic):
+            return as_array(x)
+    raise TypeError

@@ -26,10 +26,11 @@ __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_arr
 
 class Signature:
     """All that a compiled program may depend on in a concrete argument: its aval, where it lies,
-    and whether it must stay there (`committed`). Interned: compares by identity.
+    and whether it must stay there (`committed`). Interned: compares by identity. `viewed` says
+    whether NumPy can look at its memory.
     """
 
-    __slots__ = ("aval", "committed", "sharding")
+    __slots__ = ("aval", "committed", "sharding", "viewed")
 
     def __new__(cls, aval: ShapedArray, where: Any, committed: bool):
         key = (aval, where, committed)
@@ -39,6 +40,7 @@ class Signature:
             found.aval, found.sharding, found.committed = key
             if where.explicit_part(aval.ndim) != aval.explicit:
                 found.aval = aval.update(sharding=where)
+            found.viewed = getattr(aval.dtype, "isbuiltin", 0) == 1 and buffers.is_on_cpu(where)
             found = _signatures.setdefault(key, found)
         return found
 
@@ -184,6 +186,11 @@ class ArrayImpl(Array):
     @property
     def _value(self) -> np.ndarray:
         """The value in host memory; read-only, and not copied on a CPU."""
+        signature, buffer = self.signature, self._buffer
+        if signature.viewed and not buffer.is_deleted():
+            value = np.asarray(buffer)
+            if value.dtype is signature.aval.dtype:  # else the program that was to make it failed
+                return value
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array: it is "
@@ -230,11 +237,11 @@ class ArrayImpl(Array):
                 f"Only scalar arrays can be converted to Python scalars by {kind}(); got an array "
                 f"of shape {self.shape}: pick one element, or use .astype."
             )
-        return value.reshape(())[()]
+        return value.item()
 
     def __bool__(self) -> bool:
         if self.aval.size == 1:
-            return bool(self._value.reshape(())[()])
+            return bool(self._value.item())
         if self.aval.size == 0:
             raise ValueError(
                 "The truth value of an empty array is ambiguous. Use `array.size > 0` to ask "
@@ -246,10 +253,10 @@ class ArrayImpl(Array):
         )
 
     def __int__(self) -> int:
-        return int(self._scalar("int").item())  # which refuses complex numbers
+        return int(self._scalar("int"))  # which refuses complex numbers
 
     def __float__(self) -> float:
-        return float(self._scalar("float").item())
+        return float(self._scalar("float"))
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))

@@ -96,6 +96,12 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
     return out
 
 
+def is_on_cpu(sharding: Any) -> bool:
+    """Whether an array lies as a whole in the memory of this process."""
+    devices = sharding._device_assignment
+    return len(devices) == 1 and devices[0].platform == "cpu" and sharding.is_fully_addressable
+
+
 def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     """jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol."""
     if device.platform != "cpu":

@@ -183,7 +183,8 @@ def delete(
 ) -> Array:
     """Without the slices at the given places. Source: numpy.delete.
 
-    Where `obj` is traced, `assume_unique_indices` says that it names each place once.
+    `assume_unique_indices` says that `obj`, which may then be traced, names each place once.
+    IndexError for places beyond the array.
     """
     arr = to_array("delete", arr)
     _check_places("delete", obj)
@@ -193,7 +194,8 @@ def delete(
     length = arr.shape[axis]
     if isinstance(obj, slice):
         obj = _range_of(obj, length)
-    if not isinstance(obj, Tracer):
+    distinct = assume_unique_indices and isinstance(obj, Array) and obj.dtype.kind in "iu"
+    if not isinstance(obj, Tracer) and not distinct:
         places = np.asarray(obj)
         if places.dtype.kind not in "biu" and places.size:
             raise ValueError(
@@ -208,13 +210,19 @@ def delete(
             places = np.nonzero(places)[0]
         if places.ndim == 0:
             places = np.asarray([axis_of(places[()], length)])
-        places = np.clip(np.where(places < 0, places + length, places), -1, length)
-        keep = np.ones(length + 1, bool)
-        keep[places.astype(int)] = False
-        return _kept(arr, keep[:length], axis)
+        places = places.astype(np.int64)
+        beyond = places[(places < -length) | (places >= length)]
+        if beyond.size:
+            raise IndexError(
+                f"index {beyond[0]} is out of bounds for axis {axis} with size {length}: delete "
+                f"takes places from {-length} to {length - 1}."
+            )
+        keep = np.ones(length, bool)
+        keep[places] = False
+        return _kept(arr, keep, axis)
     if not dtypes.issubdtype(obj.dtype, np.integer):
         known(obj, "delete", "Boolean masks must be known: give integers.")
-    if obj.ndim and not assume_unique_indices:
+    if not assume_unique_indices:
         known(obj, "delete", "Pass assume_unique_indices=True if the places are distinct.")
     return _delete_at(arr, ravel(obj), axis)
 

@@ -238,23 +238,39 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
 # -- shapes -----------------------------------------------------------------------------------
 
 
+def _shape_given(shape: Any) -> tuple[int, ...]:
+    found = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for size in found:
+        if type(size) is int and size >= 0:
+            continue
+        if is_dim(size):
+            continue
+        if not isinstance(size, (int, np.integer)):
+            raise TypeError(
+                f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+            )
+        if size < 0:
+            raise TypeError(
+                "Only non-negative indices are allowed when broadcasting static shapes, but got "
+                f"shape {found!r}."
+            )
+    return found
+
+
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape to which shapes broadcast, as `numpy.broadcast_shapes`. ValueError if to none."""
+    shapes = tuple(map(_shape_given, shapes))
     first = shapes[0] if shapes else ()
-    if any(isinstance(shape, str) for shape in shapes):
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shapes}."
-        )
     if all(shape == first for shape in shapes):
-        return tuple(first)
+        return first
     ndim = max(map(len, shapes))
-    padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
+    padded = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
     out = []
     for sizes in zip(*padded, strict=True):
         chosen = {size for size in sizes if size != 1}
         if len(chosen) > 1:
             raise ValueError(
-                f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}. "
+                f"Incompatible shapes for broadcasting: shapes={list(shapes)}. "
                 "Sizes must agree along each axis, counted from the last, or be 1."
             )
         out.append(chosen.pop() if chosen else 1)

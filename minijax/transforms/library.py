@@ -160,7 +160,9 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
             return fun(**named) if x is _ABSENT else fun(x, *others, **named)
         try:
             count = len(others)
-            if type(x) is ArrayImpl and (alone or not count):
+            if not count and type(x) is ArrayImpl:
+                key, operands = x.signature, [x._buffer]
+            elif alone and type(x) is ArrayImpl:
                 key, operands = x.signature, [x._buffer]
                 if count == 1:
                     (y,) = others
@@ -168,7 +170,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                 elif count == 2:
                     y, z = others
                     key = (key, y, z, type(y), type(z))
-                elif count:
+                else:
                     key = (key, *others, *map(type, others))
             elif count == 1 and type(x) is type(y := others[0]) is ArrayImpl:
                 key, operands = (x.signature, y.signature), [x._buffer, y._buffer]

@@ -66,12 +66,26 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
     if "out_sharding" in static:
         fun = _splitting(fun)
     general = _Calls(fun, static)
-    parameters = inspect.signature(fun).parameters.values()
-    only_positions = all(p.kind is p.POSITIONAL_ONLY and p.default is p.empty for p in parameters)
-    make = _BY_COUNT.get(len(parameters), _of_any) if only_positions else _of_any
-    wrapper = make(fun, general)
+    wrapper = (None if static else _of_few(fun, general)) or _of_any(fun, general)
     functools.update_wrapper(wrapper, fun)
     return wrapper
+
+
+def _of_few(fun: Callable, general: _Calls) -> Callable | None:
+    """The wrapper of a function of one or two arrays, given by position or as `x` and `y`."""
+    parameters = inspect.signature(fun).parameters
+    kinds = {p.kind for p in parameters.values()}
+    make = _BY_COUNT.get(len(parameters))
+    if make is None or any(p.default is not p.empty for p in parameters.values()):
+        return None
+    wrapper = make(fun, general)
+    if kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD}:
+        code = wrapper.__code__
+        if code.co_varnames[: code.co_argcount] != tuple(parameters):
+            return None
+        wrapper.__code__ = code.replace(co_posonlyargcount=0)
+        return wrapper
+    return wrapper if kinds == {inspect.Parameter.POSITIONAL_ONLY} else None
 
 
 # The three that follow do the same, the first two in fewer steps: what stands in them is most of

@@ -77,6 +77,10 @@ class ArrayImpl(Array):
     def aval(self) -> ShapedArray:
         return self.signature.aval
 
+    # As those of every array, in one step.
+    shape = property(lambda self: self.signature.aval.shape, doc=Array.shape.__doc__)
+    dtype = property(lambda self: self.signature.aval.dtype, doc=Array.dtype.__doc__)
+
     @property
     def sharding(self) -> Any:
         return self.signature.sharding

@@ -69,12 +69,11 @@ def gather(x: Any, key: list, operands: list, context: Any) -> None:
             kind in NUMBERS or kind is np.ndarray or isinstance(x, np.generic)
         ):
             leaves, tree = tree_util.flatten(x)
-            key.append(tree)
             try:
-                buffers = [x._buffer for x in leaves]
-                key += [x.signature for x in leaves]
-                operands += buffers
+                key += (tree, *[x.signature for x in leaves])
+                operands += [x._buffer for x in leaves]
             except AttributeError:
+                key.append(tree)
                 for x in leaves:
                     if type(x) is not ArrayImpl:
                         x = operand_of(x, context)

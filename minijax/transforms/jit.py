@@ -261,15 +261,14 @@ class PjitFunction(Generic[_P, _R]):
             elif len(args) == 1 and type(args[0]) is ArrayImpl:
                 (x,) = args
                 key, operands = (context.key, x.signature), [x._buffer]
+            elif not args or type(args[0]) is ArrayImpl:
+                try:
+                    key = (context.key, *[x.signature for x in args])
+                    operands = [x._buffer for x in args]
+                except AttributeError:
+                    key, operands = self._key(context, args, kwargs)
             else:
-                key, operands = [context.key], []
-                for x in args:
-                    if type(x) is ArrayImpl:
-                        key.append(x.signature)
-                        operands.append(x._buffer)
-                    else:
-                        gather(x, key, operands, context)
-                key = tuple(key)
+                key, operands = self._key(context, args, kwargs)
             execute, handlers, signature, many = self._fast[key]
         except UNMET:
             pass

@@ -269,12 +269,12 @@ def _to_host(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Wait until all arrays of a tree are computed; gives the tree."""
     pending: Sequence[ArrayImpl] = [a for a in tree_util.tree_leaves(x) if isinstance(a, ArrayImpl)]
-    for array in pending:
-        array._check_deleted()
-    if len(pending) == 1:
-        pending[0]._buffer.block_until_ready()
-    elif pending:
+    try:
         buffers.block_until_ready([a._buffer for a in pending])
+    except Exception:
+        for array in pending:
+            array._check_deleted()
+        raise
     return x
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import Program
+from minijax.transforms.written import builder
 
 __all__ = ["LEAF", "NUMBERS", "UNMET", "entry_of", "gather", "new_array", "operand_of"]
 
@@ -24,35 +25,26 @@ UNMET = (LookupError, AttributeError, TypeError, ValueError, OverflowError)
 
 _CONTAINERS = frozenset((dict, list, tuple))
 LEAF = tree_util.tree_structure(0)
-_PAIR = tree_util.tree_structure((0, 0))
+_FEW = 4  # results, for which lines are soon made
 new_array = object.__new__  # with its two attributes set, `ArrayImpl(...)` in fewer steps
 
 
-def entry_of(program: Program, out_tree: Any, execute: Callable | None = None) -> tuple:
+def entry_of(
+    program: Program, out_tree: Any, execute: Callable | None = None, often: bool = False
+) -> tuple:
     """The entry for a simple program, or for what executes the operands of another.
 
-    An `out_tree` of None is that of one array.
+    An `out_tree` of None is that of one array. What is called `often` may take long to make.
     """
     signatures = tuple(program.out_signatures)
-    many = None if out_tree is None or out_tree == LEAF else _made(out_tree, signatures)
+    many = None if out_tree is None or out_tree == LEAF else _made(out_tree, signatures, often)
     return execute or program.execute, program.handlers, signatures[0] if signatures else None, many
 
 
-def _made(tree: Any, signatures: tuple) -> Callable:
+def _made(tree: Any, signatures: tuple, often: bool) -> Callable:
     """What makes the results of a call, a pytree, of the buffers of its program."""
-    if tree == tree_util.tree_structure(signatures) and len(signatures) != 2:
-        return lambda results: tuple(map(ArrayImpl, results, signatures))
-    if tree != _PAIR:
-        return lambda results: tree.unflatten(map(ArrayImpl, results, signatures))
-    one, other = signatures
-
-    def pair(results):
-        a, b = new_array(ArrayImpl), new_array(ArrayImpl)
-        a._buffer, b._buffer = results
-        a.signature, b.signature = one, other
-        return a, b
-
-    return pair
+    written = builder(tree, signatures) if often or len(signatures) <= _FEW else None
+    return written or (lambda results: tree.unflatten(map(ArrayImpl, results, signatures)))
 
 
 def gather(x: Any, key: list, operands: list, context: Any) -> None:

@@ -2,7 +2,7 @@
 
 May import the floors below and the other interpreters. `jit_p` is the primitive that calls a
 program; each interpreter transforms the program once and calls the result. `PjitFunction` is what
-`jit` gives: on a cached call it costs one flatten, one dict lookup and the execution.
+`jit` gives: on a cached call it costs one dict lookup and the execution; see `entries`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from minijax.transforms.called import calls_program
 from minijax.transforms.constraints import constrained, flat_shardings
 from minijax.transforms.entries import UNMET, entry_of, gather, new_array
 from minijax.transforms.stages import Traced, make_traced
+from minijax.transforms.written import reader
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
@@ -174,16 +175,17 @@ class _Traced:
 class _Cache:
     """What is known of one function under one set of options; shared by equal `jit` calls."""
 
-    __slots__ = ("__weakref__", "fast", "locks", "programs", "traces")
+    __slots__ = ("__weakref__", "fast", "locks", "programs", "readers", "traces")
 
     def __init__(self):
         self.traces: dict[tuple, _Traced] = {}
         self.fast: dict[tuple, tuple] = {}  # for calls with arrays only
         self.programs: dict[tuple, tuple] = {}
+        self.readers: dict[Any, Callable | None] = {}  # by structures of arguments met often
         self.locks: dict[tuple, Any] = {}
 
     def clear(self) -> None:
-        for kept in (self.traces, self.fast, self.programs):
+        for kept in (self.traces, self.fast, self.programs, self.readers):
             kept.clear()
 
 
@@ -220,6 +222,9 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+_OFTEN = 32  # calls after which their structure is worth lines of its own
+
+
 class PjitFunction(Generic[_P, _R]):
     """A function that is traced and compiled for each new type of its arguments."""
 
@@ -250,25 +255,24 @@ class PjitFunction(Generic[_P, _R]):
         )  # fmt: skip
         self._cache = cache_for(fun, key)
         self._fast, self._programs = self._cache.fast, self._cache.programs
+        self._looked_up = 0  # calls since `_read` was chosen
+        self._read: Callable | None = None
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         context = local.context
         if context.trace is not eval_trace:
             return self._bind(context, args, kwargs)
         try:
-            if kwargs or self._has_static:
+            if self._read is not None:
+                try:
+                    key, operands = self._read(context.key, args, kwargs)
+                except UNMET:
+                    key, operands = self._key(context, args, kwargs)
+            elif len(args) != 1 or type(args[0]) is not ArrayImpl or kwargs or self._has_static:
                 key, operands = self._key(context, args, kwargs)
-            elif len(args) == 1 and type(args[0]) is ArrayImpl:
+            else:
                 (x,) = args
                 key, operands = (context.key, x.signature), [x._buffer]
-            elif not args or type(args[0]) is ArrayImpl:
-                try:
-                    key = (context.key, *[x.signature for x in args])
-                    operands = [x._buffer for x in args]
-                except AttributeError:
-                    key, operands = self._key(context, args, kwargs)
-            else:
-                key, operands = self._key(context, args, kwargs)
             execute, handlers, signature, many = self._fast[key]
         except UNMET:
             pass
@@ -289,6 +293,9 @@ class PjitFunction(Generic[_P, _R]):
 
     def _key(self, context, args, kwargs) -> tuple[tuple, list]:
         """By what a call finds its entry, and the operands; one of `UNMET` where it has no such."""
+        self._looked_up += 1
+        if self._looked_up == _OFTEN:
+            self._write_out(args, kwargs)
         key, operands = [context.key], []
         statics = self._static_among(len(args)) if self._static_argnums else ()
         for n, x in enumerate(args):
@@ -311,6 +318,17 @@ class PjitFunction(Generic[_P, _R]):
             else:
                 gather(x, key, operands, context)
         return tuple(key), operands
+
+    def _write_out(self, args: tuple, kwargs: dict) -> None:
+        """Look up calls of the structure of this one, which are made often, by lines of their own."""
+        self._looked_up = 0
+        leaves, tree = tree_util.flatten((args, kwargs))
+        self._read = None
+        if not self._has_static and {ArrayImpl}.issuperset(map(type, leaves)):
+            readers = self._cache.readers
+            if tree not in readers:
+                readers[tree] = reader(tree)
+            self._read = readers[tree]
 
     def _static_among(self, count: int) -> Sequence[int]:
         """The numbers of the static arguments among so many."""
@@ -341,6 +359,10 @@ class PjitFunction(Generic[_P, _R]):
         if type(program) is Program and program.simple:
             with contextlib.suppress(*UNMET):
                 self._fast[self._key(context, args, kwargs)[0]] = entry_of(program, out_tree)
+            if self._read is not None:
+                with contextlib.suppress(*UNMET):
+                    key, _ = self._read(context.key, args, kwargs)
+                    self._fast[key] = entry_of(program, out_tree, often=True)
         return out_tree.unflatten(program(arrays))
 
     def _as_array(self, x: Any, args: tuple, kwargs: dict) -> ArrayImpl:

@@ -34,6 +34,7 @@ from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
 from minijax.transforms.entries import UNMET, entry_of, gather
+from minijax.transforms.written import reader
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
@@ -236,10 +237,17 @@ class Compiled(_Stage):
         super().__init__(spec)
         self._program = program
         self._fast: dict[tuple, tuple] = {}  # by the types of arguments met before
+        self._read: Callable | None = None  # what gives key and operands of calls with arrays
 
     def __call__(self, *args, **kwargs):
         try:
-            key, operands = self._key(args, kwargs)
+            if self._read is None:
+                key, operands = self._key(args, kwargs)
+            else:
+                try:
+                    key, operands = self._read(None, args, kwargs)
+                except UNMET:
+                    key, operands = self._key(args, kwargs)
             execute, handlers, signature, many = self._fast[key]
         except UNMET:
             pass
@@ -298,12 +306,21 @@ class Compiled(_Stage):
         elif not spec.consts and len(outs) == count:
             execute = self._program.direct([a.signature for a in arrays])
             if execute is not None:
-                with contextlib.suppress(*UNMET):
-                    key, _ = self._key(args, kwargs)
-                    self._fast[key] = entry_of(self._program, spec.out_tree, execute)
+                self._remember(args, kwargs, leaves, execute)
         return spec.out_tree.unflatten(outs)
 
     call = __call__
+
+    def _remember(self, args: tuple, kwargs: dict, leaves: list, execute: Callable) -> None:
+        """Let the next call like this one find its entry; one with arrays only by lines of its own."""
+        entry = entry_of(self._program, self._spec.out_tree, execute, often=True)
+        with contextlib.suppress(*UNMET):
+            self._fast[self._key(args, kwargs)[0]] = entry
+        if {ArrayImpl}.issuperset(map(type, leaves)):
+            self._read = reader(self._spec.in_tree)
+        if self._read is not None:
+            with contextlib.suppress(*UNMET):
+                self._fast[self._read(None, args, kwargs)[0]] = entry
 
     def _names(self) -> list[str]:
         names = self._spec.arg_names

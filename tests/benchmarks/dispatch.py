@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 import minijax
-from tests.benchmarks.timing import compare
+from tests.benchmarks.timing import compare, compare_quick
 
 EAGER = {
     "x + y": lambda m, x, y: x + y,
@@ -86,14 +86,14 @@ def jitted_rows():
         return lambda: f(params)
 
     small = [
-        ("one argument", *compare(*calls(one))),
-        ("two arguments", *compare(*calls(two))),
+        ("one argument", *compare_quick(*calls(one))),
+        ("two arguments", *compare_quick(*calls(two))),
     ]
     large = [
-        (f"{n} arguments and outputs", *compare(*calls(functools.partial(many, n))))
+        (f"{n} arguments and outputs", *compare_quick(*calls(functools.partial(many, n))))
         for n in (10, 50)
     ]
-    return small, [*large, ("a tree of 16 arrays", *compare(*calls(tree)))]
+    return small, [*large, ("a tree of 16 arrays", *compare_quick(*calls(tree)))]
 
 
 def eager_rows():
@@ -103,7 +103,7 @@ def eager_rows():
             x, y = arrays(m)
             return lambda: op(m, x, y)
 
-        yield (name, *compare(*calls(make)))
+        yield (name, *compare_quick(*calls(make)))
 
 
 def small_transform_rows():

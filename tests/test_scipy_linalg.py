@@ -1,5 +1,6 @@
 """`scipy.linalg`: every public function against upstream."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -178,3 +179,36 @@ def test_errors_of_scipy(place):
 
 def test_every_name_has_a_row():
     check_names(minijax.scipy.linalg, SCIPY)
+
+
+@pytest.mark.parametrize(("size", "some"), [(1, None), (2, None), (5, None), (5, (1, 3))])
+def test_derivatives_of_tridiagonal_eigenvectors(size, some):
+    """Upstream has none: its own, of the same matrices written out in full."""
+    rng = np.random.RandomState(0)
+    d, e = rng.randn(2, size), rng.randn(2, size - 1)
+    weights, places = (
+        rng.randn(size, size),
+        slice(None) if some is None else slice(some[0], some[1] + 1),
+    )
+    chosen = {} if some is None else {"select": "i", "select_range": some}
+
+    def loss(values, vectors):
+        return (values * weights[0, places]).sum() + (vectors * vectors * weights[:, places]).sum()
+
+    def ours(d, e):
+        values = minijax.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True, **chosen)
+        return values.sum() + loss(*minijax.scipy.linalg.eigh_tridiagonal(d, e, **chosen))
+
+    def theirs(d, e):
+        full = jax.numpy.diag(d) + jax.numpy.diag(e, 1) + jax.numpy.diag(e, -1)
+        values, vectors = jax.numpy.linalg.eigh(full)
+        return values[places].sum() + loss(values[places], vectors[:, places])
+
+    with x64(True):
+        for transform in ("grad", "hessian"):
+            found, wanted = (
+                m.tree_util.tree_leaves(m.vmap(getattr(m, transform)(f, (0, 1)))(d, e))
+                for m, f in ((minijax, ours), (jax, theirs))
+            )
+            for x, y in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)

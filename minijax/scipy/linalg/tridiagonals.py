@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from minijax.numpy.promotion import broadcast_to_shape
 from minijax.numpy.ranges import arange
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
+from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
 
 __all__ = ["eigh_tridiagonal"]
@@ -39,7 +41,8 @@ def eigh_tridiagonal(
     - `tol`: the absolute precision of eigenvalues; that of the dtype by default
     - `key`: for the vectors that inverse iteration starts from
 
-    Eigenvalues by bisection (Barth, Martin and Wilkinson, 1967), vectors by inverse iteration.
+    Eigenvalues by bisection (Barth, Martin and Wilkinson, 1967), vectors by inverse iteration;
+    derivatives by perturbation theory.
     Source: scipy.linalg.eigh_tridiagonal.
     """
     d, e = asarray(d), asarray(e)
@@ -87,8 +90,56 @@ def _solve(d, e, key, first, last, tol):
     if not d.shape[0] or not count:
         values = d[:0]
         return values if key is None else (values, broadcast_to_shape(d[:0, None], (0, 0)))
-    values = d if d.shape[0] == 1 else _eigenvalues(d, e, first, count, tol)
-    return values if key is None else (values, _eigenvectors(d, e, values, key))
+    if key is None:
+        return _values(d, e, first, count, tol)
+    return _values_and_vectors(d, e, key, first, count, tol)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
+@library(static=("first", "count", "tol"))
+def _values(d, e, first, count, tol):
+    d, e = asarray(d), asarray(e)
+    return d if d.shape[0] == 1 else _eigenvalues(d, e, first, count, tol)
+
+
+@_values.defjvp
+def _(first, count, tol, primals, tangents):
+    values, vectors = _values_and_vectors(*primals, random.key(0), first, count, tol)
+    return values, reductions.sum(vectors * _applied(*tangents, vectors), axis=0)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
+@library(static=("first", "count", "tol"))
+def _values_and_vectors(d, e, key, first, count, tol):
+    d, e = asarray(d), asarray(e)
+    values = _values(d, e, first, count, tol)
+    if d.shape[0] == 1:
+        return values, expanded(0 * d + 1, (1,))
+    return values, _eigenvectors(d, e, values, key)
+
+
+@_values_and_vectors.defjvp
+def _(first, count, tol, primals, tangents):
+    values, vectors = _values_and_vectors(*primals, first, count, tol)
+    d_dot, e_dot, _ = tangents
+    size = d_dot.shape[0]
+    # The vector of another eigenvalue enters by the matrix element over the eigenvalues' difference.
+    others, basis = values, vectors
+    if count != size:
+        others, basis = _values_and_vectors(*primals, 0, size, tol)
+    changed = _applied(d_dot, e_dot, vectors)
+    gaps = values - expanded(others, (1,))
+    is_same = gaps == 0
+    elements = choose_where(is_same, 0, (basis.T @ changed) / choose_where(is_same, 1, gaps))
+    return (values, vectors), (reductions.sum(vectors * changed, axis=0), basis @ elements)
+
+
+def _applied(d: Any, e: Any, vectors: Any) -> Any:
+    """The tridiagonal matrix times `vectors`, its columns."""
+    d, e = expanded(asarray(d), (1,)), expanded(asarray(e), (1,))
+    zero = vectors[:1] * 0
+    below = concatenate([zero, e * vectors[:-1]])
+    return d * vectors + below + concatenate([e * vectors[1:], zero])
 
 
 def _eigenvalues(d: Any, e: Any, first: int, count: int, tol: float) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.numpy.promotion import axis_of, promote_one_inexact
@@ -57,21 +57,18 @@ def _detrend(data, axis, type, breaks):
             "Breakpoints must be non-negative and less than length of data along given axis; got "
             f"{list(breaks)} for {size} elements."
         )
-    data = jnp.moveaxis(data, axis, -1)
     parts = [
-        _without_line(data[..., start:stop])
+        _without_line(lax.slice_in_dim(data, start, stop, axis=axis), axis)
         for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)
     ]
-    out = parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
-    return jnp.moveaxis(out, -1, axis)
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=axis)
 
 
-def _without_line(x: Any) -> Any:
+def _without_line(x: Any, axis: int) -> Any:
     """`x` less its projection on constants and on the line, which are orthogonal."""
-    size = x.shape[-1]
-    real = dtypes.to_real_dtype(x.dtype)
-    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    size = x.shape[axis]
+    x = x - jnp.mean(x, axis=axis, keepdims=True)
     line = np.arange(size) - (size - 1) / 2
-    length = np.sqrt(np.sum(line * line)) or 1.0
-    line = (line / length).astype(real)
-    return x - jnp.sum(x * line, axis=-1, keepdims=True) * line
+    line = line / (np.sqrt(np.sum(line * line)) or 1.0)
+    line = line.astype(dtypes.to_real_dtype(x.dtype)).reshape(-1, *[1] * (x.ndim - 1 - axis))
+    return x - jnp.sum(x * line, axis=axis, keepdims=True) * line

@@ -5,6 +5,7 @@ May import the floors below and `numpy`. All but Owen's function come from one q
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,43 @@ from minijax.transforms.library import library
 
 __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
 
-# The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles add, has
-# 12 nodes a side for 64 bits: Al Azah and Chandler-Wilde, "Computation of the complex error
-# function using modified trapezoidal rules" (2021). Nodes lie at whole steps or between them: an
-# element takes those that are far from it.
-_STEP = np.sqrt(np.pi / 12)
-_POLES = np.pi / _STEP  # the height up to which a pole counts
-_BETWEEN = (np.arange(12) + 0.5) * _STEP
-_WHOLE = np.arange(12) * _STEP
-_BETWEEN_WEIGHTS = np.exp(-(_BETWEEN**2))
-_WHOLE_WEIGHTS = np.exp(-(_WHOLE**2)) * np.where(np.arange(12) == 0, 0.5, 1)
+
+class _Rule:
+    """The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles add.
+
+    Al Azah and Chandler-Wilde, "Computation of the complex error function using modified trapezoidal
+    rules" (2021). Nodes lie at whole steps or between them: an element takes those that are far from
+    it. 12 nodes a side are enough for 64 bits.
+    """
+
+    def __init__(self, count: int):
+        self.step = math.sqrt(math.pi / count)
+        self.height = math.pi / self.step  # up to which a pole counts
+        self.between = (np.arange(count) + 0.5) * self.step
+        self.whole = np.arange(count) * self.step
+        self.between_weights = np.exp(-(self.between**2))
+        self.whole_weights = np.exp(-(self.whole**2)) * np.where(np.arange(count) == 0, 0.5, 1)
+
+    def is_between(self, x: Any) -> Any:
+        """Whether nodes between steps are the far ones, for places x on the real axis."""
+        turns = x / self.step
+        return jnp.abs(turns - jnp.round(turns)) < 0.25
+
+    def squares_and_weights(self, is_between: Any, dtype: Any) -> list[tuple[Any, Any]]:
+        """Of each node: its square and its weight, among those that an element takes."""
+        between = np.stack([self.between**2, self.between_weights], axis=1).astype(dtype)
+        whole = np.stack([self.whole**2, self.whole_weights], axis=1).astype(dtype)
+        return [
+            (jnp.where(is_between, a, c), jnp.where(is_between, b, d))
+            for (a, b), (c, d) in zip(between, whole, strict=True)
+        ]
+
+
+_RULES = {32: _Rule(6), 64: _Rule(12)}
+
+
+def _rule(x: Any) -> _Rule:
+    return _RULES[dtypes.bit_width(x.dtype)]
 
 
 def _wide(x: Any) -> Any:
@@ -45,53 +73,67 @@ def _real(name: str, x: Any) -> Any:
     return x
 
 
-def _nodes(x: Any) -> tuple[Any, Any, Any]:
-    """For places x on the real axis: whether the nodes lie between steps, nodes and weights."""
-    turns = x / _STEP
-    is_between = jnp.abs(turns - jnp.round(turns)) < 0.25
-    pick = is_between[..., None]
-    nodes = jnp.where(pick, _BETWEEN.astype(x.dtype), _WHOLE.astype(x.dtype))
-    return (
-        is_between,
-        nodes,
-        jnp.where(pick, _BETWEEN_WEIGHTS.astype(x.dtype), _WHOLE_WEIGHTS.astype(x.dtype)),
-    )
+# Real and imaginary parts are computed apart: a division of complex numbers, which XLA makes safe
+# from overflow, takes as long as ten of real ones.
 
 
-def _w_of_quadrant(x: Any, y: Any) -> Any:
+def _w_of_quadrant(x: Any, y: Any) -> tuple[Any, Any]:
     """w(x + iy) for x, y >= 0."""
-    is_far = jnp.maximum(x, y) > 1e3
-    z = lax.complex(x, y)
-    r = 1 / jnp.where(is_far, z, 1e3)
-    square = r * r
-    far = (1j / np.sqrt(np.pi)) * r * (1 + square * (0.5 + 0.75 * square))
+    rule = _rule(x)
+    larger = jnp.maximum(x, y)
+    is_far = larger > 1e3
+    far = _w_far_out(jnp.where(is_far, x, 1e3), jnp.where(is_far, y, 1e3))
     x, y = jnp.where(is_far, 1, x), jnp.where(is_far, 1, y)
-    z = lax.complex(x, y)
-    is_between, nodes, weights = _nodes(x)
-    total = jnp.sum(weights / ((z * z)[..., None] - nodes * nodes), axis=-1)
-    out = (2j * _STEP / np.pi) * z * total
-    counts = y < _POLES
+    is_between = rule.is_between(x)
+    across, along = 2 * x * y, (x - y) * (x + y)  # z^2
+    real = imag = 0.0
+    for square, weight in rule.squares_and_weights(is_between, x.dtype):
+        gap = along - square
+        share = weight / (gap * gap + across * across)
+        real, imag = real + share * gap, imag - share * across
+    scale = 2 * rule.step / math.pi
+    real, imag = -scale * (x * imag + y * real), scale * (x * real - y * imag)
+    # The poles add 2 exp(-z^2) / (1 +- exp(-2 pi i z / h)), above and below the line over the size
+    # of the exponential under it: share (a + ib) / (p + iq).
+    counts = y < rule.height
     height = jnp.where(counts, y, 0)
-    # exp(-2 pi i z / h), which the poles have by their distance.
-    angle = (-2 * np.pi / _STEP) * x
-    size = jnp.exp((2 * np.pi / _STEP) * height)
-    sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype) * size
-    below = lax.complex(1 + sign * jnp.cos(angle), sign * jnp.sin(angle))
-    pole = 2 * _exp_of_square(x, height) / below
-    return jnp.where(is_far, far, out + jnp.where(counts, pole, 0))
+    angle = (-2 * math.pi / rule.step) * x
+    size = jnp.exp((-2 * math.pi / rule.step) * height)
+    sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype)
+    p, q = size + sign * jnp.cos(angle), sign * jnp.sin(angle)
+    share = jnp.where(counts, 2 * size * jnp.exp((height - x) * (height + x)), 0) / (p * p + q * q)
+    a, b = jnp.cos(across), -jnp.sin(across)
+    real = real + share * (a * p + b * q)
+    imag = imag + share * (b * p - a * q)
+    return jnp.where(is_far, far[0], real), jnp.where(is_far, far[1], imag)
 
 
-def _exp_of_square(x: Any, y: Any) -> Any:
+def _w_far_out(x: Any, y: Any) -> tuple[Any, Any]:
+    """Three terms of the series in r = 1 / z: i / sqrt(pi) r (1 + r^2 / 2 + 3 r^4 / 4)."""
+    larger = jnp.maximum(x, y)
+    p, q = (jnp.where(part == larger, 1, part / larger) for part in (x, y))
+    share = 1 / (larger * (p * p + q * q))
+    p, q = p * share, -q * share  # r
+    a, b = p * p - q * q, 2 * p * q  # its square
+    c, d = 0.5 + 0.75 * a, 0.75 * b
+    a, b = 1 + a * c - b * d, a * d + b * c
+    scale = 1 / math.sqrt(math.pi)
+    return -scale * (p * b + q * a), scale * (p * a - q * b)
+
+
+def _exp_of_square(x: Any, y: Any) -> tuple[Any, Any]:
     """exp(-z^2)."""
     size, angle = jnp.exp((y - x) * (y + x)), -2 * x * y
-    return lax.complex(size * jnp.cos(angle), size * jnp.sin(angle))
+    return size * jnp.cos(angle), size * jnp.sin(angle)
 
 
 def _w(x: Any, y: Any) -> Any:
-    out = _w_of_quadrant(jnp.abs(x), jnp.abs(y))
-    out = jnp.where((x < 0) ^ (y < 0), jnp.conj(out), out)
+    real, imag = _w_of_quadrant(jnp.abs(x), jnp.abs(y))
+    imag = jnp.where((x < 0) ^ (y < 0), -imag, imag)
     below = y < 0
-    return jnp.where(below, 2 * _exp_of_square(x, jnp.where(below, y, 0)) - out, out)
+    other_real, other_imag = _exp_of_square(x, jnp.where(below, y, 0))
+    real = jnp.where(below, 2 * other_real - real, real)
+    return lax.complex(real, jnp.where(below, 2 * other_imag - imag, imag))
 
 
 @custom_jvp
@@ -110,7 +152,7 @@ def _(primals, tangents):
     (z,), (t,) = primals, tangents
     out = wofz(z)
     z, t = jnp.asarray(z).astype(out.dtype), t.astype(out.dtype)
-    return out, (2j / np.sqrt(np.pi) - 2 * z * out) * t
+    return out, (2j / math.sqrt(math.pi) - 2 * z * out) * t
 
 
 @custom_jvp
@@ -126,17 +168,18 @@ def erfcx(x: Any) -> Array:
 
 def _scaled_erfc(x: Any) -> Any:
     """w on the upper half of the imaginary axis: there all that is added is positive."""
+    rule = _rule(x)
     y = jnp.abs(x)
     r = 1 / jnp.maximum(y, 1)
     near = jnp.minimum(y, 1)
     # With y^2 divided out from 1 on, since it may overflow.
-    under = jnp.where(y < 1, near * near, 1)[..., None]
-    nodes = jnp.where(y < 1, 1, r * r)[..., None] * (_BETWEEN**2).astype(x.dtype)
-    total = jnp.sum(_BETWEEN_WEIGHTS.astype(x.dtype) / (under + nodes), axis=-1)
-    out = (2 * _STEP / np.pi) * jnp.where(y < 1, near, r) * total
-    height = jnp.minimum(y, _POLES)
-    pole = 2 * jnp.exp(height * height) / (1 + jnp.exp((2 * np.pi / _STEP) * height))
-    out = out + jnp.where(y < _POLES, pole, 0)
+    under, factor = jnp.where(y < 1, near * near, 1), jnp.where(y < 1, 1, r * r)
+    nodes = zip((rule.between**2).tolist(), rule.between_weights.tolist(), strict=True)
+    total = sum(weight / (under + factor * square) for square, weight in nodes)
+    out = (2 * rule.step / math.pi) * jnp.where(y < 1, near, r) * total
+    height = jnp.minimum(y, rule.height)
+    pole = 2 * jnp.exp(height * height) / (1 + jnp.exp((2 * math.pi / rule.step) * height))
+    out = out + jnp.where(y < rule.height, pole, 0)
     return jnp.where(x < 0, 2 * jnp.exp(x * x) - out, out)
 
 
@@ -144,7 +187,7 @@ def _scaled_erfc(x: Any) -> Any:
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = erfcx(x)
-    slope = 2 * jnp.asarray(x).astype(out.dtype) * out - 2 / np.sqrt(np.pi)
+    slope = 2 * jnp.asarray(x).astype(out.dtype) * out - 2 / math.sqrt(math.pi)
     return out, slope * t.astype(out.dtype)
 
 
@@ -167,14 +210,15 @@ def _dawson(x: Any) -> Any:
     series = small * jnp.polyval(np.asarray(_DAWSON[::-1], x.dtype), small * small, unroll=16)
     y = jnp.where(is_small, 1, jnp.abs(x))
     r = 1 / y
-    place = jnp.minimum(y, 30)
-    is_between, nodes, weights = _nodes(place)
-    total = jnp.sum(weights / (1 - jnp.square(nodes * jnp.minimum(r, 2)[..., None])), axis=-1)
-    angle = place * (np.pi / _STEP)
+    rule, place = _rule(x), jnp.minimum(y, 30)
+    is_between, factor = rule.is_between(place), jnp.square(jnp.minimum(r, 2))
+    nodes = rule.squares_and_weights(is_between, x.dtype)
+    total = sum(weight / (1 - square * factor) for square, weight in nodes)
+    angle = place * (math.pi / rule.step)
     sine, cosine = jnp.sin(angle), jnp.cos(angle)
     ratio = jnp.where(is_between, sine, -cosine) / jnp.where(is_between, cosine, sine)
-    pole = 0.5 * np.sqrt(np.pi) * jnp.exp(-place * place) * ratio
-    out = (_STEP / np.sqrt(np.pi)) * total * r + pole
+    pole = 0.5 * math.sqrt(math.pi) * jnp.exp(-place * place) * ratio
+    out = (rule.step / math.sqrt(math.pi)) * total * r + pole
     return jnp.where(is_small, series, jnp.sign(x) * out)
 
 
@@ -208,11 +252,11 @@ def fresnel(x: Any) -> tuple[Array, Array]:
 
 def _fresnel_series(first: int) -> np.ndarray:
     """Coefficients of x^4 in the series of S (`first` = 1) or C (0), highest first."""
-    out, term = [], (np.pi / 2) ** first
+    out, term = [], (math.pi / 2) ** first
     for n in range(12):
         k = 2 * n + first
         out.append(term / (2 * k + 1))
-        term *= -((np.pi / 2) ** 2) / ((k + 1) * (k + 2))
+        term *= -((math.pi / 2) ** 2) / ((k + 1) * (k + 2))
     return np.asarray(out[::-1])
 
 
@@ -229,15 +273,14 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     cosine = small * jnp.polyval(_C_SERIES.astype(x.dtype), fourth, unroll=16)
     # C + iS = (1 + i) / 2 (1 - exp(i pi x^2 / 2) w((1 + i) sqrt(pi) x / 2)).
     large = jnp.where(is_small, 2, y)
-    diagonal = (np.sqrt(np.pi) / 2) * large
+    diagonal = (math.sqrt(math.pi) / 2) * large
     turned = jnp.minimum(large, 1e18)
-    angle = (np.pi / 2) * jnp.mod(turned * turned, 4)
-    w = _w_of_quadrant(diagonal, jnp.where(jnp.isinf(large), 0, diagonal))
-    rest = lax.complex(jnp.cos(angle), jnp.sin(angle)) * w * ((1 + 1j) / 2)
-    rest = jnp.where(jnp.isinf(large), 0, rest)
+    angle = (math.pi / 2) * jnp.mod(turned * turned, 4)
+    p, q = _w_of_quadrant(diagonal, diagonal)
+    p, q = p * jnp.cos(angle) - q * jnp.sin(angle), p * jnp.sin(angle) + q * jnp.cos(angle)
     sign = jnp.sign(x)
-    sine = jnp.where(is_small, sine, 0.5 - jnp.imag(rest))
-    cosine = jnp.where(is_small, cosine, 0.5 - jnp.real(rest))
+    sine = jnp.where(is_small, sine, 0.5 - 0.5 * (p + q))
+    cosine = jnp.where(is_small, cosine, 0.5 - 0.5 * (p - q))
     return sign * sine, sign * cosine
 
 
@@ -246,7 +289,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     sine, cosine = fresnel(x)
     wide = _wide(jnp.asarray(x).astype(sine.dtype))
-    angle = (np.pi / 2) * jnp.mod(wide * wide, 4)
+    angle = (math.pi / 2) * jnp.mod(wide * wide, 4)
     slopes = [f(angle).astype(sine.dtype) * t.astype(sine.dtype) for f in (jnp.sin, jnp.cos)]
     return (sine, cosine), tuple(slopes)
 
@@ -280,8 +323,8 @@ def _owens_t(h: Any, a: Any) -> Any:
     base = jnp.where(is_steep, both, h)
     squares = 1 + jnp.square(slope[..., None] * _OWEN_PLACES.astype(h.dtype))
     terms = jnp.exp(-0.5 * jnp.square(base)[..., None] * squares) / squares
-    flat = slope * jnp.sum(_OWEN_WEIGHTS.astype(h.dtype) * terms, axis=-1) / (2 * np.pi)
-    root = np.sqrt(0.5)
+    flat = slope * jnp.sum(_OWEN_WEIGHTS.astype(h.dtype) * terms, axis=-1) / (2 * math.pi)
+    root = math.sqrt(0.5)
     p, q = 0.5 * lax.erfc(h * root), 0.5 * lax.erfc(both * root)
     near = 0.25 - 0.25 * lax.erf(h * root) * lax.erf(both * root)
     total = jnp.where(h < 0.67, near, 0.5 * (p + q) - p * q)
@@ -295,6 +338,6 @@ def _(primals, tangents):
     out = owens_t(h, a)
     h, a = (jnp.asarray(x).astype(out.dtype) for x in (h, a))
     square = 1 + a * a
-    by_a = jnp.exp(-0.5 * h * h * square) / (2 * np.pi * square)
-    by_h = -jnp.exp(-0.5 * h * h) * lax.erf(a * h * np.sqrt(0.5)) / (2 * np.sqrt(2 * np.pi))
+    by_a = jnp.exp(-0.5 * h * h * square) / (2 * math.pi * square)
+    by_h = -jnp.exp(-0.5 * h * h) * lax.erf(a * h * math.sqrt(0.5)) / (2 * math.sqrt(2 * math.pi))
     return out, by_h * h_dot.astype(out.dtype) + by_a * a_dot.astype(out.dtype)

@@ -30,7 +30,7 @@ demo-distributed: $(VENV)/examples
 	$(BIN)/python examples/distributed.py
 
 test: $(VENV)/test lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS) $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) $(TESTS)
 
 lint: $(VENV)/test
 	$(BIN)/ruff check minijax tests examples

@@ -59,7 +59,8 @@ def gradient(library, fun):
         return sum(parts)
 
     def run(*args):
-        return library.grad(total, argnums=tuple(range(len(args))))(*args)
+        grad = library.grad(total, argnums=tuple(range(len(args))))
+        return (jax.jit(grad) if library is jax else grad)(*args)  # one program is made faster
 
     return run
 

@@ -84,7 +84,10 @@ def test_unary(name):
 def test_binary(name):
     with x64(len(name) % 2 == 0):
         for number, one in enumerate(_DTYPES):
-            for two in (one, ("float32", "int8")[number % 2]):
+            # Each function meets every dtype; with its own kind or with another, as its name says.
+            for two in (
+                (one, ("float32", "int8")[number % 2])[(number + sum(map(ord, name))) % 2],
+            ):
                 if name in ("power", "fmod") and "int" in one and two in (one, "int8", "bool"):
                     continue  # not defined for negative exponents, and for division by zero
                 _agree(name, [_values(one, 0), np.abs(_values(two, 1)[0])])

@@ -14,7 +14,7 @@ import pytest
 import minijax
 import minijax.experimental.sparse as our_sparse
 from tests.differential import assert_same, sample, x64
-from tests.rules import in_both, like, outcome
+from tests.rules import in_both, in_both_as_one, like, outcome
 
 SPARSE = {jax: their_sparse, minijax: our_sparse}
 LAYOUTS = [
@@ -65,7 +65,7 @@ def all_ways(op, parts, shape, *dense, ways=("jit", "vmap", "derivatives")):
         mapped = np.stack([indices, indices[..., ::-1, :]])
         for rows, axes in ((indices, (0, None)), (mapped, (0, 0))):
             axes = (*axes, *[None] * len(dense))
-            in_both(lambda m, rows=rows, axes=axes: m.vmap(
+            in_both_as_one(lambda m, rows=rows, axes=axes: m.vmap(
                 lambda *xs: bufs(run(m, *xs)), in_axes=axes
             )(*values(m, stacked, rows, *dense)))  # fmt: skip
     if "derivatives" in ways and floats:
@@ -77,7 +77,7 @@ def all_ways(op, parts, shape, *dense, ways=("jit", "vmap", "derivatives")):
             out, pullback = m.vjp(fun, *primals)
             return m.jvp(fun, primals, tangents), pullback(m.numpy.asarray(like(out, 8)))
 
-        in_both(derivatives)
+        in_both_as_one(derivatives)
 
 
 def bufs(out):
@@ -176,7 +176,7 @@ def test_fromdense(layout):
         out, pullback = m.vjp(lambda x: make(x)[0], x)
         return m.jit(make)(x), pullback(m.numpy.asarray(like(out, 2))), m.vmap(make)(x[None])
 
-    in_both(traced)
+    in_both_as_one(traced)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,7 +9,7 @@ import numpy as np
 import minijax
 import minijax.numpy as jnp
 
-SECONDS = 30
+SECONDS = 12
 THREADS = 8
 
 

@@ -73,10 +73,10 @@ def _agree(name, args):
 def test_unary(name):
     for enabled in (False, True):
         with x64(enabled):
-            for dtype in _DTYPES[:: 1 + enabled]:
+            for dtype in _DTYPES[:: 1 + 2 * enabled]:
                 _agree(name, [_values(dtype, 0)])
             numbers = (2, 0.5, True, np.float32(2), [1.0])
-            for x in numbers[: 3 if name == "angle" or enabled else 5]:
+            for x in numbers[: 2 if enabled else 3 if name == "angle" else 5]:
                 _agree(name, [x])
 
 
@@ -84,16 +84,16 @@ def test_unary(name):
 def test_binary(name):
     with x64(len(name) % 2 == 0):
         for number, one in enumerate(_DTYPES):
-            # Each function meets every dtype; with its own kind or with another, as its name says.
-            for two in (
-                (one, ("float32", "int8")[number % 2])[(number + sum(map(ord, name))) % 2],
-            ):
-                if name in ("power", "fmod") and "int" in one and two in (one, "int8", "bool"):
-                    continue  # not defined for negative exponents, and for division by zero
+            # Each function meets every dtype, with its own kind or with another.
+            mixed = (number + len(name) // 2) % 2
+            two = ("float32", "int8")[number % 2] if mixed else one
+            undefined = name in ("power", "fmod")  # for negative exponents, and division by zero
+            if not (undefined and "int" in one and two in (one, "int8", "bool")):
                 _agree(name, [_values(one, 0), np.abs(_values(two, 1)[0])])
             x, y = ((2, 2.5), (2.5, 2))[number // 2 % 2]
-            _agree(name, [_values(one, 0), x])
-            if name not in ("power", "heaviside", "fmod"):
+            if number % 2 or name in ("power", "heaviside", "fmod"):
+                _agree(name, [_values(one, 0), x])
+            else:
                 _agree(name, [y, _values(one, 0)])
         _agree(name, [2, 3])
         _agree(name, [2.5, 3])

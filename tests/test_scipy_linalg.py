@@ -181,7 +181,7 @@ def test_every_name_has_a_row():
     check_names(minijax.scipy.linalg, SCIPY)
 
 
-@pytest.mark.parametrize(("size", "some"), [(1, None), (2, None), (5, None), (5, (1, 3))])
+@pytest.mark.parametrize(("size", "some"), [(1, None), (4, None), (4, (1, 2))])
 def test_derivatives_of_tridiagonal_eigenvectors(size, some):
     """Upstream has none: its own, of the same matrices written out in full."""
     rng = np.random.RandomState(0)
@@ -207,7 +207,7 @@ def test_derivatives_of_tridiagonal_eigenvectors(size, some):
     with x64(True):
         for transform in ("grad", "hessian"):
             found, wanted = (
-                m.tree_util.tree_leaves(m.vmap(getattr(m, transform)(f, (0, 1)))(d, e))
+                m.tree_util.tree_leaves(m.jit(m.vmap(getattr(m, transform)(f, (0, 1))))(d, e))
                 for m, f in ((minijax, ours), (jax, theirs))
             )
             for x, y in zip(found, wanted, strict=True):

@@ -1,9 +1,9 @@
 """`minijax.experimental.jet`: Taylor series of compositions, by nested forward-mode derivatives.
 
 May import the floors below and `numpy`. The series of the arguments are polynomials in one variable;
-what `jvp` of the composition, nested once for each order, gives at zero are the derivatives. Equal
-subexpressions of nested traces are shared, so that the cost grows polynomially with the order, and
-every operation that `jvp` knows can be used.
+what `jvp` of the composition, nested once for each order, gives at zero are the derivatives. Every
+operation that `jvp` knows can be used. Equal subexpressions of nested traces are shared; an order
+still costs up to three times the one before it, which is meant for orders below ten.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 May import the floors below and `numpy`. The series of the arguments are polynomials in one variable;
 what `jvp` of the composition, nested once for each order, gives at zero are the derivatives. Every
 operation that `jvp` knows can be used. Equal subexpressions of nested traces are shared; an order
-still costs up to three times the one before it, which is meant for orders below ten.
+still costs up to three times the one before it, so that this is for orders below ten.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 import minijax
 from tests import lax_cases
+from tests.benchmarks import cost_rows
 from tests.differential import assert_same, x64
 from tests.rules import is_float, like
 
@@ -31,6 +32,10 @@ def test_every_name_has_a_row():
         name for name in dir(jax.lax) if name.endswith("_p") and not hasattr(minijax.lax, name)
     ]
     assert set(missing) <= {"ragged_all_to_all_p", "sharding_constraint_p"}
+
+
+def test_every_name_has_a_row_in_the_table_of_compiled_cost():
+    assert not cost_rows.unnamed("minijax")
 
 
 def widened(x):

@@ -97,3 +97,14 @@ def test_binary(name):
                 _agree(name, [y, _values(one, 0)])
         _agree(name, [2, 3])
         _agree(name, [2.5, 3])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+def test_integers_to_any_power(dtype):
+    # NumPy's: upstream's is wrong from an exponent of 64 on.
+    bases = np.asarray([0, 1, 2, 3, 5, 7, 101], dtype)[:, None]
+    exponents = np.asarray([0, 1, 2, 31, 63, 64, 65, 100, 127], dtype)
+    expected = np.power(bases, exponents)
+    power = minijax.numpy.power
+    for function in (power, minijax.jit(power), minijax.vmap(power, (0, None))):
+        np.testing.assert_array_equal(function(bases, exponents), expected)

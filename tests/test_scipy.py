@@ -5,6 +5,7 @@ import importlib
 import jax
 import numpy as np
 import pytest
+import scipy.special
 
 import minijax
 from tests.differential import sample
@@ -109,6 +110,14 @@ WIDE = [
 @pytest.mark.parametrize("row", WIDE, ids=ids(WIDE))
 def test_special_in_64_bits(row):
     check_wide(row)
+
+
+def test_fresnel_far_from_zero():
+    x = np.linspace(0, 40, 4001).astype(np.float32)
+    expected = scipy.special.fresnel(x.astype(np.float64))
+    np.testing.assert_allclose(minijax.scipy.special.fresnel(x), expected, rtol=4e-7)
+    ends = np.asarray([1e10, 3e38, np.inf, -np.inf], np.float32)
+    np.testing.assert_array_equal(minijax.scipy.special.fresnel(ends), [[0.5] * 3 + [-0.5]] * 2)
 
 
 def test_bernoulli():

@@ -145,7 +145,9 @@ def _resampled(
     x: Any, shape: tuple[int, ...], axes: Sequence[int], scales: Sequence[Any],
     translations: Sequence[Any], method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip
-    for axis, scale, translation in zip(axes, scales, translations, strict=True):
+    # The axes that grow most come last, so that the products before them are small.
+    order = sorted(range(len(axes)), key=lambda k: shape[axes[k]] / max(x.shape[axes[k]], 1))
+    for axis, scale, translation in [(axes[k], scales[k], translations[k]) for k in order]:
         weights = _weights(x.shape[axis], shape[axis], scale, translation, method, antialias)
         moved = jnp.tensordot(x, weights.astype(x.dtype), ((axis,), (0,)), precision=precision)
         x = jnp.moveaxis(moved, -1, axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from minijax.core.trace import eval_trace
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, mul_p, rem_p, sub_p
 from minijax.lax.compare import and_p, select_n_p, shift_right_logical_p
-from minijax.lax.control_flow import while_loop
+from minijax.lax.control_flow import cond, while_loop
 from minijax.lax.reductions import reduce_or_p
 from minijax.lax.transcendental import pow_p
 from minijax.numpy.promotion import (
@@ -224,18 +225,40 @@ def _power_with_integer(x1: Any, x2: Any) -> Any:
     return pow_p.bind(x1, x2)
 
 
+# Exponents below 2 to the power of this are raised without a loop, in one pass over the arrays.
+_LOW_BITS = 6
+
+
 def _integers_to_integers(x: Any, y: Any) -> Any:
     """Square and multiply, one step for each bit of the largest exponent."""
-    one = number_like(y, 1)
+    bits = dtypes.bit_width(y.aval.dtype)
+    if bits <= 8:
+        return _low_bits_power(x, y, bits)
+    is_high = _any_nonzero(shift_right_logical_p.bind(y, number_like(y, _LOW_BITS)))
+    return cond(is_high, _any_bits_power, partial(_low_bits_power, bits=_LOW_BITS), x, y)
 
+
+def _power_step(base: Any, exponent: Any, out: Any) -> Any:
+    one = number_like(exponent, 1)
+    odd = compare.eq_p.bind(and_p.bind(exponent, one), one)
+    return select_n_p.bind(odd, out, mul_p.bind(out, base))
+
+
+def _low_bits_power(x: Any, y: Any, bits: int) -> Any:
+    out = filled_like(x, 1)
+    for _ in range(bits):
+        out = _power_step(x, y, out)
+        x, y = mul_p.bind(x, x), shift_right_logical_p.bind(y, number_like(y, 1))
+    return out
+
+
+def _any_bits_power(x: Any, y: Any) -> Any:
     def step(state):
         base, exponent, out = state
-        odd = compare.eq_p.bind(and_p.bind(exponent, one), one)
-        out = select_n_p.bind(odd, out, mul_p.bind(out, base))
-        return mul_p.bind(base, base), shift_right_logical_p.bind(exponent, one), out
+        shifted = shift_right_logical_p.bind(exponent, number_like(exponent, 1))
+        return mul_p.bind(base, base), shifted, _power_step(base, exponent, out)
 
-    start = (x, y, filled_like(x, 1))
-    return while_loop(lambda state: _any_nonzero(state[1]), step, start)[2]
+    return while_loop(lambda state: _any_nonzero(state[1]), step, (x, y, filled_like(x, 1)))[2]
 
 
 def _any_nonzero(x: Any) -> Any:

@@ -287,6 +287,8 @@ def matvec(x1, x2, /):
     _same_core("matvec", "m", x2.aval.shape[-1], x1.aval.shape[-1], "(n,m),(m)->(n)")
     if x2.aval.ndim == 1:
         return matmul(x1, x2)
+    if x1.aval.ndim == 2:
+        return matmul(x2, transpose_p.bind(x1, permutation=(1, 0)))
     out = matmul(x1, expanded(x2, (x2.aval.ndim,)))
     return squeeze_p.bind(out, dimensions=(out.aval.ndim - 1,))
 
@@ -300,7 +302,7 @@ def vecmat(x1, x2, /):
     _same_core("vecmat", "n", x2.aval.shape[-2], x1.aval.shape[-1], "(n),(n,m)->(m)")
     if x1.aval.dtype.kind == "c":
         x1 = arithmetic.conj(x1)
-    if x1.aval.ndim == 1:
+    if x1.aval.ndim == 1 or x2.aval.ndim == 2:
         return matmul(x1, x2)
     out = matmul(expanded(x1, (x1.aval.ndim - 1,)), x2)
     return squeeze_p.bind(out, dimensions=(out.aval.ndim - 2,))

@@ -304,8 +304,8 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     distance = arithmetic.abs(arithmetic.sub_p.bind(a, b))
     allowed = arithmetic.add_p.bind(atol, arithmetic.mul_p.bind(rtol, arithmetic.abs(b)))
     near = le_p.bind(*promote_shapes("isclose", distance, allowed))
-    both_finite = and_p.bind(isfinite(a), isfinite(b))
-    out = or_p.bind(and_p.bind(both_finite, near), eq_p.bind(a, b))
+    # What is near to a finite number is finite, if the bound is.
+    out = or_p.bind(and_p.bind(isfinite(b), near), eq_p.bind(a, b))
     if equal_nan:
         out = or_p.bind(out, and_p.bind(isnan(a), isnan(b)))
     return converted(out, dtypes.bool_)

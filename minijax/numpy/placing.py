@@ -129,7 +129,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if places.ndim > 1:
         raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; "
                          f"got shape {places.shape}.")  # fmt: skip
-    return _insert(arr, ravel(places), values, axis, scalar)
+    if scalar or places.size == 1:
+        return _insert_block(arr, ravel(places), values, axis, scalar)
+    if isinstance(places, Tracer):
+        return _insert_each(arr, _arrangement(ravel(places), length), values, axis)
+    return _insert_each(arr, _known_arrangement(np.asarray(places), length), values, axis)
 
 
 def _parted(arr: Any, first: Any, count: int, axis: int) -> Any:
@@ -143,38 +147,73 @@ def _parted(arr: Any, first: Any, count: int, axis: int) -> Any:
     )
 
 
-@library(static=("axis", "scalar"))
-def _insert(arr, places, values, axis, scalar):
-    length, rank = arr.aval.shape[axis], arr.aval.ndim
+def _values_to_insert(arr: Any, values: Any, axis: int, scalar: bool) -> Any:
+    """The values in the array's dtype, with its rank."""
+    rank = arr.aval.ndim
     if values.aval.ndim < rank:
         values = reshaped(values, (1,) * (rank - values.aval.ndim) + values.aval.shape)
-    if scalar:
-        values = moveaxis(values, 0, axis)
-    count = places.aval.shape[0] if not scalar else values.aval.shape[axis]
+    return cast(moveaxis(values, 0, axis) if scalar else values, arr.aval.dtype)
+
+
+def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+@library(static=("axis", "scalar"))
+def _insert_block(arr, places, values, axis, scalar):
+    """All values at one place."""
+    length = arr.aval.shape[axis]
+    values = _values_to_insert(arr, values, axis, scalar)
+    count = values.aval.shape[axis] if scalar else 1
     if not count:
         return arr
-    values = cast(values, arr.aval.dtype)
-    sizes = list(arr.aval.shape)
-    sizes[axis] = count
-    values = broadcast_to(values, tuple(sizes))
-    places = broadcast_to(places, (count,))
+    values = broadcast_to(values, _resized(arr.aval.shape, axis, count))
     places = converted(places, dtypes.int_())
+    first = compare.clamp(0, (places < 0) * length + places, length)[0]
+    out = _parted(arr, first, count, axis)
+    where = (*(slice(None),) * axis, first + filling.iota(dtypes.int_(), count))
+    out = IndexHelper(out)[where].set(values)
+    return weakened(out) if arr.aval.weak_type else out
+
+
+def _known_arrangement(places: np.ndarray, length: int) -> tuple[np.ndarray, ...]:
+    """The order in which values are inserted, and where they and the old elements come to stand."""
+    places = places.ravel().astype(np.int64)
+    places = np.clip(np.where(places < 0, places + length, places), 0, length)
+    order = np.argsort(places, kind="stable")
+    new = places[order] + np.arange(places.size)
+    old = np.delete(np.arange(length + places.size), new)
+    return tuple(x.astype(np.int32) for x in (order, new, old))
+
+
+@library(static=("length",))
+def _arrangement(places, length):
+    """`_known_arrangement` of traced places."""
+    places = converted(places, dtypes.int_())
+    count = places.aval.shape[0]
     places = compare.clamp(0, (places < 0) * length + places, length)
-    before = (slice(None),) * axis
-    if scalar or count == 1:
-        out = _parted(arr, places[0], count, axis)
-        places = places[0] + filling.iota(dtypes.int_(), count)
-        out = IndexHelper(out)[(*before, places)].set(values)
-        return weakened(out) if arr.aval.weak_type else out
     order = argsort(places)
-    ranks = filling.iota(dtypes.int_(), count)
-    places = places[order] + ranks
-    new = IndexHelper(broadcast_to_shape(np.bool_(False), (length + count,)))[places].set(True)
-    (old,) = nonzero(~new, size=length)
-    sizes[axis] = length + count
-    out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], tuple(sizes))
-    out = IndexHelper(out)[(*before, old)].set(arr)
-    out = IndexHelper(out)[(*before, places)].set(take(values, order, axis=axis))
+    new = places[order] + filling.iota(dtypes.int_(), count)
+    is_new = IndexHelper(broadcast_to_shape(np.bool_(False), (length + count,)))[new].set(True)
+    (old,) = nonzero(~is_new, size=length)
+    return order, new, old
+
+
+@library(static=("axis",))
+def _insert_each(arr, arrangement, values, axis):
+    """Values at places of their own."""
+    order, new, old = arrangement
+    count = order.shape[0]
+    if not count:
+        return arr
+    values = _values_to_insert(arr, values, axis, False)
+    values = broadcast_to(values, _resized(arr.aval.shape, axis, count))
+    before = (slice(None),) * axis
+    sizes = _resized(arr.aval.shape, axis, arr.aval.shape[axis] + count)
+    out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], sizes)
+    for where, parts in ((new, take(values, order, axis=axis)), (old, arr)):
+        places = IndexHelper(out)[(*before, where)]
+        out = places.set(parts, unique_indices=True, indices_are_sorted=True)
     return weakened(out) if arr.aval.weak_type else out
 
 

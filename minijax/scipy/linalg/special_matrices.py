@@ -146,8 +146,8 @@ def _first_row_and_subdiagonal(first: Any, below: Any) -> Any:
     lead = broadcast_shapes(first.shape[:-1], below.shape[:-2])
     i, j = expanded(arange(size), (1,)), expanded(arange(size), (0,))
     rest = choose_where(i == j + 1, below, np.zeros((), first.dtype)[()])
-    out = choose_where(i == 0, expanded(first, (first.ndim - 1,)), rest)
-    return broadcast_to_shape(out, (*lead, size, size))
+    out = broadcast_to_shape(rest, (*lead, size, size))
+    return out.at[..., 0, :].set(first)
 
 
 @library

@@ -37,6 +37,7 @@ class _Plan(NamedTuple):
     padded: bool
     axis: int
     kind: str  # "stft", "density" or "spectrum"
+    cross: bool  # of two signals, which may be the same
 
 
 def _is_named(window: Any) -> bool:
@@ -104,8 +105,10 @@ def _spectrum(name, x, y, fs, window, nperseg, noverlap, nfft, options: dict) ->
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=3)
     one_sided = options["one_sided"] and not is_complex
     plan = _Plan(
-        **{**options, "axis": axis, "one_sided": one_sided}, size=size, step=step, nfft=nfft
-    )
+        **{**options, "axis": axis, "one_sided": one_sided}, size=size, step=step, nfft=nfft,
+        cross=y is not None,
+    )  # fmt: skip
+    y = None if y is x else y
     if _is_named(window):
         return _measure(x, y, fs, None, plan, window)
     return _measure(x, y, fs, jnp.asarray(window), plan, None)
@@ -123,8 +126,7 @@ def _empty(x: Any, y: Any, axis: int) -> tuple:
 
 @library(static=("plan", "name"))
 def _measure(x, y, fs, window, plan, name):
-    is_same = y is None
-    x, *others = promote_dtypes_inexact(x, *([] if is_same else [y]))
+    x, *others = promote_dtypes_inexact(x, *([] if y is None else [y]))
     real = dtypes.to_real_dtype(x.dtype)
     window = get_window(name, plan.size).astype(real) if window is None else window.astype(real)
     signals = [jnp.moveaxis(a, plan.axis, -1) for a in (x, *others)]
@@ -132,13 +134,13 @@ def _measure(x, y, fs, window, plan, name):
     signals = [_lengthened(_filled(a, length), plan) for a in signals]
     length = signals[0].shape[-1]
 
-    first, *rest = [_transformed(a, window, plan) for a in signals]
+    first, second = [_transformed(a, window, plan) for a in signals] * (2 // len(signals))
     density = jnp.sum(window * window) * fs
     scale = 1 / (density if plan.kind == "density" else jnp.sum(window) ** 2)
     if plan.kind == "stft":
         out = first * jnp.sqrt(scale).astype(real)
     else:
-        out = jnp.square(jnp.abs(first)) if is_same else jnp.conj(first) * rest[0]
+        out = jnp.conj(first) * second if plan.cross else jnp.square(jnp.abs(first))
         # A spectrum of one side has the power of both.
         twice = np.ones(out.shape[-1])
         if plan.one_sided:

@@ -271,25 +271,53 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     fourth = square * square
     sine = small * square * jnp.polyval(_S_SERIES.astype(x.dtype), fourth, unroll=16)
     cosine = small * jnp.polyval(_C_SERIES.astype(x.dtype), fourth, unroll=16)
-    # C + iS = (1 + i) / 2 (1 - exp(i pi x^2 / 2) w((1 + i) sqrt(pi) x / 2)).
-    large = jnp.where(is_small, 2, y)
-    diagonal = (math.sqrt(math.pi) / 2) * large
-    turned = jnp.minimum(large, 1e18)
-    angle = (math.pi / 2) * jnp.mod(turned * turned, 4)
-    p, q = _w_of_quadrant(diagonal, diagonal)
-    p, q = p * jnp.cos(angle) - q * jnp.sin(angle), p * jnp.sin(angle) + q * jnp.cos(angle)
+    p, q = _fresnel_far(jnp.where(is_small, 2, y))
     sign = jnp.sign(x)
     sine = jnp.where(is_small, sine, 0.5 - 0.5 * (p + q))
     cosine = jnp.where(is_small, cosine, 0.5 - 0.5 * (p - q))
     return sign * sine, sign * cosine
 
 
+def _fresnel_angle(x: Any) -> Any:
+    """pi x^2 / 2, less whole turns: of x^2 without that of the nearest whole number, but for parity."""
+    whole = jnp.round(x)
+    rest = x - whole
+    return (math.pi / 2) * jnp.mod(jnp.mod(whole, 2) + rest * (2 * whole + rest), 4)
+
+
+def _fresnel_far(x: Any) -> tuple[Any, Any]:
+    """1 - (1 - i) (C + iS), which is exp(i angle) w(z) for z = (1 + i) sqrt(pi) x / 2.
+
+    As in `_w_of_quadrant`; since z^2 = i angle, the poles add 2 / (1 +- exp(-2 pi i z / h)).
+    """
+    rule = _rule(x)
+    x = jnp.minimum(x, 1e18)
+    place = (math.sqrt(math.pi) / 2) * x
+    is_between = rule.is_between(place)
+    theta = 2 * place * place
+    real = imag = 0.0
+    for square, weight in rule.squares_and_weights(is_between, x.dtype):
+        share = weight / (square * square + theta * theta)
+        real, imag = real + share * square, imag + share
+    imag = imag * theta
+    scale = (2 * rule.step / math.pi) * place
+    a, b = scale * (imag + real), scale * (imag - real)
+    angle = _fresnel_angle(x)
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    height = jnp.minimum(place, rule.height)
+    size = jnp.exp((-2 * math.pi / rule.step) * height)
+    turn = (-2 * math.pi / rule.step) * height
+    sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype)
+    p, q = size + sign * jnp.cos(turn), sign * jnp.sin(turn)
+    share = jnp.where(place < rule.height, 2 * size, 0) / (p * p + q * q)
+    return a * cosine - b * sine + share * p, a * sine + b * cosine - share * q
+
+
 @fresnel.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     sine, cosine = fresnel(x)
-    wide = _wide(jnp.asarray(x).astype(sine.dtype))
-    angle = (math.pi / 2) * jnp.mod(wide * wide, 4)
+    angle = _fresnel_angle(_wide(jnp.asarray(x).astype(sine.dtype)))
     slopes = [f(angle).astype(sine.dtype) * t.astype(sine.dtype) for f in (jnp.sin, jnp.cos)]
     return (sine, cosine), tuple(slopes)
 

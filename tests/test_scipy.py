@@ -8,7 +8,7 @@ import pytest
 import scipy.special
 
 import minijax
-from tests.differential import sample
+from tests.differential import sample, x64
 from tests.libraries import Row, both, check_row, check_wide, ids, missing
 
 X = sample((3, 4), np.float32) * 2
@@ -118,6 +118,15 @@ def test_fresnel_far_from_zero():
     np.testing.assert_allclose(minijax.scipy.special.fresnel(x), expected, rtol=4e-7)
     ends = np.asarray([1e10, 3e38, np.inf, -np.inf], np.float32)
     np.testing.assert_array_equal(minijax.scipy.special.fresnel(ends), [[0.5] * 3 + [-0.5]] * 2)
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 5e-7), (np.float64, 2e-15)])
+def test_sine_and_cosine_integrals_are_exact(dtype, atol):
+    x = np.linspace(0.01, 60, 4001).astype(dtype)
+    with x64(dtype is np.float64):
+        found = minijax.scipy.special.sici(x)
+    expected = scipy.special.sici(x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
 def test_bernoulli():

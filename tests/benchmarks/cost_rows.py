@@ -633,7 +633,7 @@ REASONS = {
     r"fresnel": "wofz's sum; in 32 bits its error for large x is 3e-7, upstream's 4e-7",
     r"bessel_jn": "begins at an order that the dtype has, where upstream's values are NaN",
     r"log_ndtr": "ndtr is taken in two ranges, in each of arguments clipped to it",
-    r"sici": "one complex fraction gives both integrals",
+    r"sici": "sums that both integrals share are kept",
     r"betainc|hyp1f1": "a step of the loop does more, and fewer are taken",
     r"csd|welch|stft|detrend": "segments are laid out once, with their trend taken out",
     r"qdwh|polar": "steps with known weights are written out, where a loop's are counted once",

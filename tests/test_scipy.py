@@ -72,7 +72,7 @@ SPECIAL = [
     special("hyp1f1", POSITIVE, POSITIVE[1], X),
     special("hyp2f1", POSITIVE, POSITIVE[1], POSITIVE[2], UNIT * 0.9, **QUICK),
     special("owens_t", X, X[0]),
-    special("bessel_jn", POSITIVE + 1, v=3, n_iter=15),
+    special("bessel_jn", POSITIVE + 1, v=3, n_iter=22),
     special("sph_harm_y", N, M, UNIT[0] * 3, X[0], n_max=5),
     special("polygamma", np.asarray([0, 1, 2, 3]), POSITIVE, **QUICK),
     special("polygamma", np.float32(1), POSITIVE, label="float order", **QUICK),

@@ -5,6 +5,7 @@ May import the floors below and `numpy`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -68,7 +69,12 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     if z.dtype.kind == "c":
         raise TypeError(f"bessel_jn takes real arguments; got dtype {z.dtype.name}.")
     dtype = z.dtype
-    z = z.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
+    wide = z.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)
+    return _bessel(wide, v, n_iter).astype(dtype)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+def _bessel(z: Any, v: int, n_iter: int) -> Any:
     is_zero = z == 0
     inverse = 2 / jnp.where(is_zero, 1, z)
     tiny = float(dtypes.finfo(z.dtype).tiny)
@@ -95,7 +101,16 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     orders = np.zeros(v + 1)
     orders[:1] = 1
     at_zero = orders.reshape(-1, *[1] * z.ndim).astype(z.dtype)
-    return jnp.where(is_zero, at_zero, kept[:-1] / (total - last)).astype(dtype)
+    return jnp.where(is_zero, at_zero, kept[:-1] / (total - last))
+
+
+@_bessel.defjvp
+def _(v, n_iter, primals, tangents):
+    (z,), (t,) = primals, tangents
+    values = _bessel(z, v + 1, n_iter)
+    # The derivative is half of the difference of the neighbours, and order -1 is -J_1.
+    before = jnp.concatenate([-values[1:2], values[: max(v, 0)]])
+    return values[:-1], 0.5 * (before - values[1:]) * t
 
 
 # -- hypergeometric functions ----------------------------------------------------------------------

@@ -131,7 +131,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
                          f"got shape {places.shape}.")  # fmt: skip
     if scalar or places.size == 1:
         return _insert_block(arr, ravel(places), values, axis, scalar)
-    if isinstance(places, Tracer):
+    if isinstance(places, Tracer) or not isinstance(length, int):
         return _insert_each(arr, _arrangement(ravel(places), length), values, axis)
     return _insert_each(arr, _known_arrangement(np.asarray(places), length), values, axis)
 
@@ -183,7 +183,7 @@ def _known_arrangement(places: np.ndarray, length: int) -> tuple[np.ndarray, ...
     order = np.argsort(places, kind="stable")
     new = places[order] + np.arange(places.size)
     old = np.delete(np.arange(length + places.size), new)
-    return tuple(x.astype(np.int32) for x in (order, new, old))
+    return tuple(x.astype(dtypes.int_()) for x in (order, new, old))
 
 
 @library(static=("length",))

@@ -1,6 +1,6 @@
 """The rows of the table of compiled cost: one for each public function, on arrays of `INPUTS`.
 
-Data alone. A name of the modules of `MODULES` stands in a row or in `NO_PROGRAM`; `unnamed` tells
+Data, and what is read off it. A name of the modules of `MODULES` stands in a row or in `NO_PROGRAM`; `unnamed` tells
 which do not.
 """
 
@@ -591,7 +591,7 @@ lax DotDimensionNumbers after_all broadcast_shapes conv_dimension_numbers conv_g
 lax conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple create_token dtype
 lax padtype_to_pads pbroadcast pcast precv psend pvary ragged_all_to_all reduce_window_shape_tuple
 lax shape_as_value stage with_sharding_constraint
-random key_dtype key_impl wrap_key_data
+random key_dtype key_impl
 nn get_scaled_dot_general_config scaled_dot_general scaled_matmul
 """
 
@@ -629,13 +629,15 @@ REASONS = {
     r"dft|hilbert|helmert|circulant|convolution_matrix|polyder|fiedler": "a part is a constant, read",
     r"modf": "the fraction takes the sign of x: of -1.0 it is -0.0, as NumPy's",
     r"geomspace": "both ends are exact, by two choices",
+    r"wofz\(p": "Dawson's integral, in more operations and far fewer bytes",
     r"wofz": "one sum for all z; in 64 bits its error is 1.5e-14, upstream's 3e-13",
     r"fresnel": "wofz's sum; in 32 bits its error for large x is 3e-7, upstream's 4e-7",
     r"bessel_jn": "begins at an order that the dtype has, where upstream's values are NaN",
     r"log_ndtr": "ndtr is taken in two ranges, in each of arguments clipped to it",
     r"sici": "sums that both integrals share are kept",
     r"betainc|hyp1f1": "a step of the loop does more, and fewer are taken",
-    r"csd|welch|stft|detrend": "segments are laid out once, with their trend taken out",
+    r"csd|welch|stft": "segments are laid out once, with their trend taken out",
+    r"detrend": "the lines come from sums, not products: what is between the passes is kept",
     r"qdwh|polar": "steps with known weights are written out, where a loop's are counted once",
     r"rsf2csf": "rows and columns are rotated whole, and chosen",
     r"sylvester": "LAPACK's trsyl, whose arguments are copied",

@@ -134,13 +134,14 @@ def _measure(x, y, fs, window, plan, name):
     signals = [_lengthened(_filled(a, length), plan) for a in signals]
     length = signals[0].shape[-1]
 
-    first, second = [_transformed(a, window, plan) for a in signals] * (2 // len(signals))
+    transforms = [_transformed(a, window, plan) for a in signals]
+    first, last = transforms[0], transforms[-1]
     density = jnp.sum(window * window) * fs
     scale = 1 / (density if plan.kind == "density" else jnp.sum(window) ** 2)
     if plan.kind == "stft":
         out = first * jnp.sqrt(scale).astype(real)
     else:
-        out = jnp.conj(first) * second if plan.cross else jnp.square(jnp.abs(first))
+        out = jnp.conj(first) * last if plan.cross else jnp.square(jnp.abs(first))
         # A spectrum of one side has the power of both.
         twice = np.ones(out.shape[-1])
         if plan.one_sided:

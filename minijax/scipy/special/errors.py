@@ -50,6 +50,18 @@ class _Rule:
             for (a, b), (c, d) in zip(between, whole, strict=True)
         ]
 
+    def pole(self, x: Any, y: Any, is_between: Any) -> tuple[Any, Any]:
+        """2 / (1 +- exp(-2 pi i z / step)) at z = x + iy, above and below the line over the size of
+        the exponential; zero from the height on.
+        """
+        counts = y < self.height
+        angle = (-2 * math.pi / self.step) * x
+        size = jnp.exp((-2 * math.pi / self.step) * jnp.where(counts, y, 0))
+        sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype)
+        p, q = size + sign * jnp.cos(angle), sign * jnp.sin(angle)
+        share = jnp.where(counts, 2 * size, 0) / (p * p + q * q)
+        return share * p, -share * q
+
 
 _RULES = {32: _Rule(6), 64: _Rule(12)}
 
@@ -93,18 +105,12 @@ def _w_of_quadrant(x: Any, y: Any) -> tuple[Any, Any]:
         real, imag = real + share * gap, imag - share * across
     scale = 2 * rule.step / math.pi
     real, imag = -scale * (x * imag + y * real), scale * (x * real - y * imag)
-    # The poles add 2 exp(-z^2) / (1 +- exp(-2 pi i z / h)), above and below the line over the size
-    # of the exponential under it: share (a + ib) / (p + iq).
-    counts = y < rule.height
-    height = jnp.where(counts, y, 0)
-    angle = (-2 * math.pi / rule.step) * x
-    size = jnp.exp((-2 * math.pi / rule.step) * height)
-    sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype)
-    p, q = size + sign * jnp.cos(angle), sign * jnp.sin(angle)
-    share = jnp.where(counts, 2 * size * jnp.exp((height - x) * (height + x)), 0) / (p * p + q * q)
-    a, b = jnp.cos(across), -jnp.sin(across)
-    real = real + share * (a * p + b * q)
-    imag = imag + share * (b * p - a * q)
+    # The poles add exp(-z^2) times `pole`.
+    p, q = rule.pole(x, y, is_between)
+    height = jnp.minimum(y, rule.height)
+    size = jnp.exp((height - x) * (height + x))
+    a, b = size * jnp.cos(across), -size * jnp.sin(across)
+    real, imag = real + a * p - b * q, imag + a * q + b * p
     return jnp.where(is_far, far[0], real), jnp.where(is_far, far[1], imag)
 
 
@@ -290,7 +296,7 @@ def _fresnel_angle(x: Any) -> Any:
 def _fresnel_far(x: Any) -> tuple[Any, Any]:
     """1 - (1 - i) (C + iS), which is exp(i angle) w(z) for z = (1 + i) sqrt(pi) x / 2.
 
-    As in `_w_of_quadrant`; since z^2 = i angle, the poles add 2 / (1 +- exp(-2 pi i z / h)).
+    As in `_w_of_quadrant`; since z^2 = i angle, the poles add `pole` alone.
     """
     rule = _rule(x)
     x = jnp.minimum(x, 1e18)
@@ -306,13 +312,8 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
     a, b = scale * (imag + real), scale * (imag - real)
     angle = _fresnel_angle(x)
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
-    height = jnp.minimum(place, rule.height)
-    size = jnp.exp((-2 * math.pi / rule.step) * height)
-    turn = (-2 * math.pi / rule.step) * height
-    sign = jnp.where(is_between, 1.0, -1.0).astype(x.dtype)
-    p, q = size + sign * jnp.cos(turn), sign * jnp.sin(turn)
-    share = jnp.where(place < rule.height, 2 * size, 0) / (p * p + q * q)
-    return a * cosine - b * sine + share * p, a * sine + b * cosine - share * q
+    p, q = rule.pole(place, place, is_between)
+    return a * cosine - b * sine + p, a * sine + b * cosine + q
 
 
 @fresnel.defjvp

@@ -1,0 +1,248 @@
+"""Many programs in child processes: journal, findings, deaths and resumption.
+
+The parent hands batches of tasks to children (`worker`), which say when each begins and ends. A child that
+dies, hangs or takes too much memory costs the program that it was at, which is reported; the next child
+goes on after it. Every program that is done has a line in the journal, so that a run that was killed goes
+on where it was.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from minijax.difftest.generating import generate
+from minijax.difftest.programs import arguments_text, text
+
+__all__ = ["Plan", "Progress", "fuzz"]
+
+FLAGS = (
+    "--xla_force_host_platform_device_count=2", "--xla_backend_optimization_level=0",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)  # fmt: skip
+_BATCH = {"composed": 100, "single": 300, "abstract": 2000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to run: how many programs of each mode, of which seed, and within which limits.
+
+    - `seconds`: of CPU time of all children; 0 for no limit
+    - `patience`, `memory`: seconds of one program, and bytes of a child, before it is ended
+    - `shrinking`: seconds of CPU time to shrink one finding
+    """
+
+    counts: dict[str, int]
+    seed: int = 0
+    seconds: float = 0.0
+    jobs: int = 1
+    patience: float = 120.0
+    memory: int = 6 << 30
+    shrinking: float = 20.0
+
+
+@dataclasses.dataclass
+class Progress:
+    """What was done so far: programs by mode and status, CPU time, and findings by file name."""
+
+    done: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    cpu: float = 0.0
+    peak: int = 0
+    findings: dict[str, dict] = dataclasses.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        counts = ", ".join(
+            f"{n} {mode} {status}" for (mode, status), n in sorted(self.done.items())
+        )
+        rate = 60 * sum(self.done.values()) / self.cpu if self.cpu else 0.0
+        memory = f"{self.peak >> 20} MiB"
+        return f"{counts}; {self.cpu:.0f} s of CPU, {rate:.0f} a minute, {len(self.findings)} findings, {memory}"
+
+
+def fuzz(
+    plan: Plan, folder: str | os.PathLike, say: Callable[[Progress], None] | None = None
+) -> Progress:
+    """Run programs in child processes and keep what is found in a folder.
+
+    - `plan`: how many programs, of which seed, within which limits
+    - `folder`: where the journal and the scripts of findings go; a run that was interrupted goes on
+    - `say`: is called with the progress now and then
+
+    Returns the `Progress`. Source: this package.
+    """
+    folder = pathlib.Path(folder)
+    (folder / "findings").mkdir(parents=True, exist_ok=True)
+    run = _Run(plan, folder, say)
+    threads = [threading.Thread(target=run.serve, daemon=True) for _ in range(plan.jobs)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.5)
+    except KeyboardInterrupt:
+        run.stop()
+        for thread in threads:
+            thread.join(10)
+    run.journal.close()
+    return run.progress
+
+
+class _Run:
+    """The state that the threads of one run share."""
+
+    def __init__(self, plan: Plan, folder: pathlib.Path, say):
+        self.plan, self.folder, self.say = plan, folder, say
+        self.progress = Progress()
+        self.lock = threading.Lock()
+        self.stopped = False
+        self.children: set[subprocess.Popen] = set()
+        self.told = time.monotonic()
+        finished = self._resume(folder / "journal.jsonl")
+        tasks: list[list] = []
+        for mode, count in plan.counts.items():
+            left = [n for n in range(count) if (mode, n) not in finished]
+            size = max(1, min(_BATCH[mode], -(-len(left) // plan.jobs)))
+            tasks += [[mode, left[i : i + size]] for i in range(0, len(left), size)]
+        self.tasks = collections.deque(tasks)
+        self.journal = (folder / "journal.jsonl").open("a")
+
+    def _resume(self, path: pathlib.Path) -> set[tuple[str, int]]:
+        """Read the journal of an earlier run with the same seed."""
+        finished = set()
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                entry = json.loads(line)
+            except ValueError:  # the last line of a run that was killed
+                continue
+            if entry["seed"] == self.plan.seed:
+                finished.add((entry["mode"], entry["number"]))
+                self._count(entry)
+        return finished
+
+    def _count(self, entry: dict) -> None:
+        self.progress.done[entry["mode"], entry["status"]] += 1
+        self.progress.cpu += entry["cpu"]
+        self.progress.peak = max(self.progress.peak, entry.get("memory", 0))
+        if "file" in entry:
+            self.progress.findings.setdefault(entry["file"], entry)
+
+    def stop(self) -> None:
+        self.stopped = True
+        for child in list(self.children):
+            child.terminate()
+
+    def serve(self) -> None:
+        """Run batches until there are none, in one child after the other."""
+        while not self.stopped:
+            with self.lock:
+                if not self.tasks:
+                    return
+                mode, numbers = self.tasks.popleft()
+            while numbers and not self.stopped:
+                numbers = self._batch(mode, numbers)
+
+    def _batch(self, mode: str, numbers: list[int]) -> list[int]:
+        """Run programs in one child; return those that are left when it ends."""
+        command = [sys.executable, "-m", "minijax.difftest.worker"]
+        flags = " ".join((*FLAGS, os.environ.get("XLA_FLAGS", "")))
+        environment = os.environ | {"XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env=environment,
+        )  # fmt: skip
+        self.children.add(child)
+        known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})
+        order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
+        json.dump(order | {"shrinking": self.plan.shrinking}, child.stdin)
+        child.stdin.close()
+        watch = _Watch(child, self.plan)
+        done: set[int] = set()
+        began = None
+        for line in child.stdout:
+            watch.silent = 0.0
+            try:
+                entry = json.loads(line)
+            except ValueError:  # printed by a program
+                continue
+            if "began" in entry:
+                began = entry["began"]
+                continue
+            self._ended(entry)
+            done.add(entry["number"])
+            began = None
+            if self.plan.seconds and self.progress.cpu > self.plan.seconds:
+                self.stop()
+        child.wait()
+        watch.over = True
+        self.children.discard(child)
+        if began is not None and not self.stopped:
+            self._died(mode, began, watch.reason or f"status {child.returncode}")
+            done.add(began)
+        elif child.returncode and not self.stopped and not done:
+            raise RuntimeError("The worker does not start: run python -m minijax.difftest.worker.")
+        return [n for n in numbers if n not in done]
+
+    def _died(self, mode: str, number: int, reason: str) -> None:
+        kind = "hang" if reason == "patience" else "crash"
+        program = generate(self.plan.seed, number, mode)
+        name = f"{kind}_{mode}_{self.plan.seed}_{number}.py"
+        body = f"# {kind}: {reason}\n{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"
+        self._ended({
+            "mode": mode, "seed": self.plan.seed, "number": number, "status": kind, "cpu": 0.0,
+            "file": name, "key": [kind, *program.operations()], "verdict": "open", "script": body,
+            "detail": reason,
+        })  # fmt: skip
+
+    def _ended(self, entry: dict) -> None:
+        with self.lock:
+            script = entry.pop("script", None)
+            if script is not None:
+                (self.folder / "findings" / entry["file"]).write_text(script)
+            self.journal.write(json.dumps(entry) + "\n")
+            self.journal.flush()
+            self._count(entry)
+            if self.say is not None and time.monotonic() - self.told > 5:
+                self.told = time.monotonic()
+                self.say(self.progress)
+
+
+class _Watch:
+    """A thread that ends a child which is silent for too long or takes too much memory."""
+
+    def __init__(self, child: subprocess.Popen, plan: Plan):
+        self.child, self.plan = child, plan
+        self.silent = 0.0  # seconds counted in steps, so that a suspended machine adds none
+        self.over = False
+        self.reason = ""
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self.over and self.child.poll() is None:
+            time.sleep(0.5)
+            self.silent += 0.5
+            if self.silent > self.plan.patience:
+                self.reason = "patience"
+            elif resident(self.child.pid) > self.plan.memory:
+                self.reason = "memory"
+            if self.reason:
+                self.child.kill()
+                return
+
+
+def resident(pid: int | str = "self") -> int:
+    """Return the bytes of memory that a process holds, 0 where that is not told."""
+    try:
+        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
+    except (OSError, IndexError, ValueError):
+        return 0

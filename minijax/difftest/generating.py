@@ -1,0 +1,578 @@
+"""Random programs from the tables of signatures, the same on any machine for a seed and a version.
+
+`Generator` draws a call, finds operands of its types among the values in scope (or adapts some), and asks
+`minijax.eval_shape` for the types of the result, so that every call extends a well-typed scope. A call
+that is refused may end a program: the other library says whether it should have been. Choices come from
+one `random.Random` seeded by text, and never from the order of a set or of hashes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+
+import minijax
+from minijax.difftest import domains, signatures
+from minijax.difftest.programs import (
+    HEAD,
+    Call,
+    Function,
+    Program,
+    Type,
+    Value,
+    namespace,
+)  # fmt: skip
+from minijax.difftest.signatures import Operand, Row, Slot
+
+__all__ = ["MODES", "Profile", "generate"]
+
+MODES = ("composed", "single", "abstract")
+_ELEMENTS = 48  # arrays of programs are at most this large
+_CHOICE = re.compile(r"\{([^{}]*;[^{}]*)\}")
+_STATIC = re.compile(r"%(\w+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """How programs are drawn.
+
+    - `calls`: bounds of the number of calls of the main function
+    - `depth`: how deep functions nest
+    - `transforms`: the probability of a call to take functions
+    - `focus`: the share of programs about one function under transforms
+    - `only`: operations to draw from, or () for all
+    """
+
+    calls: tuple[int, int] = (2, 6)
+    depth: int = 3
+    transforms: float = 0.4
+    focus: float = 0.6
+    only: tuple[str, ...] = ()
+
+
+def generate(
+    seed: int, number: int, mode: str = "composed", profile: Profile = Profile()
+) -> Program:
+    """Return program `number` of a seed.
+
+    - `seed`, `number`: integers that name the program
+    - `mode`: "composed", "single" (one call on special values) or "abstract" (one call, types only)
+    - `profile`: how large and of what the program is
+
+    Returns a `Program`. ValueError for another mode. Source: this package.
+
+    >>> difftest.generate(0, 1) == difftest.generate(0, 1)
+    True
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode is one of {MODES}, got {mode!r}.")
+    generator = Generator(random.Random(f"{seed}/{number}/{mode}"), profile)
+    with minijax.enable_x64(generator.x64):
+        main, values = generator.composed() if mode == "composed" else generator.single(mode)
+    return Program(main, values, generator.x64, mode, f"{mode} {seed}/{number}")
+
+
+class Refused(Exception):
+    """A call that `eval_shape` refuses, or whose results no program should hold."""
+
+
+@dataclasses.dataclass
+class Scope:
+    """Variables with their types: whole results by name, and arrays within them by expression."""
+
+    roots: dict
+    entries: list[tuple[str, Type]]
+    axes: tuple[tuple[str, int], ...] = ()
+    depth: int = 0
+    calls: list[Call] = dataclasses.field(default_factory=list)
+
+    def add(self, name: str, tree) -> list[tuple[str, Type]]:
+        """Add a result; return the arrays in it that programs can go on with."""
+        self.roots[name] = tree
+        leaves, _ = minijax.tree_util.tree_flatten_with_path(tree)
+        found = [
+            (name + minijax.tree_util.keystr(path), type_of(leaf))
+            for path, leaf in leaves
+            if str(getattr(leaf, "dtype", "")) in domains.SPECIAL
+        ]
+        self.entries += found
+        return found
+
+
+def type_of(leaf) -> Type:
+    """Return the type of anything with a shape and a dtype."""
+    return Type(tuple(leaf.shape), str(leaf.dtype), bool(getattr(leaf, "weak_type", False)))
+
+
+def struct(kind: Type):
+    """Return the abstract value of a type."""
+    return minijax.ShapeDtypeStruct(kind.shape, kind.dtype, weak_type=kind.weak)
+
+
+class Generator:
+    """The draws of one program."""
+
+    def __init__(self, rng: random.Random, profile: Profile):
+        self.rng, self.profile = rng, profile
+        self.x64 = rng.random() < 0.3
+        self.variables = self.functions = self.axes = 0
+        self.inputs: list[tuple[str, Type]] = []
+        self.values: list[Value] = []
+        self.focus: Row | None = None
+        chosen = lambda rows: [r for r in rows if not profile.only or r.operation in profile.only]
+        rows = signatures.transforms()
+        self.transforms = chosen(r for r in rows if "collective" not in r.flags)
+        self.derivatives = [
+            r for r in self.transforms if "derivative" in r.flags
+        ] or self.transforms
+        self.collectives = chosen(r for r in rows if "collective" in r.flags)
+        self.calls = chosen(signatures.functions())
+        self.near = [r for r in self.calls if r.operation.startswith("lax")] or self.calls
+
+    # -- whole programs ------------------------------------------------------------------------------
+
+    def single(self, mode: str) -> tuple[Function, tuple[Value, ...]]:
+        """Return a program of one call on inputs of its own; types are bent now and then."""
+        rng = self.rng
+        while True:
+            row = rng.choice(self.calls)
+            types, bent = self.operand_types(row, special=True), False
+            if mode == "abstract" and types and rng.random() < 0.5:
+                index = rng.randrange(len(types))
+                types[index] = self.bent(types[index])
+                bent = True
+            rate = rng.choice((0.0, 0.3)) if mode == "single" else 0.0
+            for kind, operand in zip(types, row.operands, strict=True):
+                self.parameter(kind, "" if bent else operand.domain, rate)
+            call = self.complete(row, [name for name, _ in self.inputs], types, ())
+            if mode == "abstract" or all(t.size <= _ELEMENTS for t in types):
+                main = Function("program", tuple(self.inputs), (call,), (call.target,))
+                return main, tuple(self.values)
+            self.inputs, self.values = [], []
+
+    def composed(self) -> tuple[Function, tuple[Value, ...]]:
+        """Return a program of several calls, in which functions nest."""
+        rng = self.rng
+        calls = self.profile.calls
+        rows = [row for row in self.calls if any(set(o.kinds) & set("fc=") for o in row.operands)]
+        if rows and self.transforms and rng.random() < self.profile.focus:
+            near = [row for row in rows if row.operation.startswith("lax")] or rows
+            self.focus, calls = rng.choice(near if rng.random() < 0.5 else rows), (1, 2)
+            for kind, operand in zip(
+                self.operand_types(self.focus), self.focus.operands, strict=True
+            ):
+                self.parameter(kind, operand.domain, 0.0)
+        else:
+            for _ in range(rng.randint(1, 3)):
+                self.parameter(self.free_type("f" if rng.random() < 0.6 else "fciub"), "", 0.0)
+        scope = Scope({n: struct(t) for n, t in self.inputs}, list(self.inputs))
+        for _ in range(rng.randint(*calls)):
+            target, refused = self.grow(scope)
+            if refused:
+                break
+        used = {name for call in scope.calls for name in call.uses()}
+        ends = [call.target for call in scope.calls if call.target not in used]
+        results = (target,) if refused or rng.random() < 0.2 else tuple(ends[-4:])
+        return Function("program", tuple(self.inputs), tuple(scope.calls), results), tuple(
+            self.values
+        )
+
+    def parameter(self, kind: Type, domain: str, special: float) -> None:
+        """Add an input."""
+        self.inputs.append((self.variable(), kind))
+        self.values.append(domains.draw_value(self.rng, kind, domain, special))
+
+    def variable(self) -> str:
+        self.variables += 1
+        return f"v{self.variables - 1}"
+
+    # -- types ---------------------------------------------------------------------------------------
+
+    def dtype(self, kinds: str, special: bool = False) -> str:
+        """Draw a dtype of some kinds (or the dtype named); 32-bit ones most often."""
+        if kinds in domains.SPECIAL:
+            return kinds
+        rng = self.rng
+        letters = kinds if not special or rng.random() < 0.96 else kinds + "e"
+        letter = "f" if "f" in letters and rng.random() < 0.4 else rng.choice(letters)
+        narrow, wide = domains.DTYPES[letter]
+        if wide and self.x64 and rng.random() < 0.6:
+            return rng.choice(wide)
+        return narrow[0] if rng.random() < (0.4 if special else 0.75) else rng.choice(narrow)
+
+    def free_type(
+        self, kinds: str, dims: tuple[str, ...] = ("...",), bound=None, special=False
+    ) -> Type:
+        """Draw a type: dimensions bind symbols in `bound`."""
+        rng, bound = self.rng, {} if bound is None else bound
+        shape: list[int] = []
+        for token in dims:
+            if token == "...":
+                if "..." not in bound:
+                    ranks = (0, 1, 1, 2, 2, 3) if len(dims) == 1 else (0, 0, 0, 1)
+                    bound["..."] = tuple(self.extent() for _ in range(rng.choice(ranks)))
+                shape += bound["..."]
+            elif token.isdigit():
+                shape.append(int(token))
+            else:
+                if token not in bound:
+                    bound[token] = self.extent(few=token != token.lower())
+                shape.append(bound[token])
+        dtype = self.dtype(kinds, special)
+        weak = not shape and rng.random() < 0.3 and dtype in self.weak_dtypes()
+        return Type(tuple(shape), dtype, weak)
+
+    def weak_dtypes(self) -> tuple[str, ...]:
+        return ("int64", "float64", "complex128") if self.x64 else ("int32", "float32", "complex64")
+
+    def extent(self, few: bool = False) -> int:
+        return self.rng.choice((1, 2, 2, 3, 3, 4) if few or self.rng.random() < 0.93 else (0,))
+
+    def operand_types(self, row: Row, special: bool = False) -> list[Type]:
+        """Draw the types of the operands of a row."""
+        bound: dict = {}
+        types: list[Type] = []
+        for operand in row.operands:
+            types.append(self.operand_type(operand, types, bound, special))
+        return types
+
+    def operand_type(self, operand: Operand, types: list[Type], bound: dict, special: bool) -> Type:
+        kinds = types[0].dtype if operand.kinds == "=" else operand.kinds
+        dims = operand.dims
+        if dims and dims[0][0] == "=":
+            shape = types["=ABCD".index(dims[0][1]) - 1].shape
+            dims = tuple(str(n) for n in shape)
+        if dims is None:
+            dims = tuple(str(n) for n in self.broadcasting(types[0].shape))
+        return self.free_type(kinds, dims, bound, special)
+
+    def broadcasting(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Draw a shape that broadcasts with one."""
+        if self.rng.random() < 0.6:
+            return shape
+        kept = shape[self.rng.randint(0, len(shape)) :]
+        return tuple(1 if self.rng.random() < 0.2 else n for n in kept)
+
+    def bent(self, kind: Type) -> Type:
+        """Return a type that the signature may not allow."""
+        rng = self.rng
+        way = rng.randrange(4)
+        if way == 0:
+            return Type(kind.shape, self.dtype("fciub", True))
+        if way == 1 and kind.shape:
+            shape = list(kind.shape)
+            shape[rng.randrange(len(shape))] = rng.choice((0, 1, 2, 5))
+            return Type(tuple(shape), kind.dtype)
+        if way == 2:
+            return Type((*kind.shape, rng.choice((1, 2))), kind.dtype)
+        return Type(kind.shape[1:], kind.dtype)
+
+    # -- calls ---------------------------------------------------------------------------------------
+
+    def grow(self, scope: Scope) -> tuple[str, bool]:
+        """Add one call to a scope; return the name of its result, and whether it was refused."""
+        rng = self.rng
+        for _ in range(12):
+            kept = len(scope.calls), dict(scope.roots), list(scope.entries)
+            rows = self.near if rng.random() < 0.3 else self.calls
+            if self.focus is not None and not scope.calls and rng.random() < 0.9:
+                nest = not scope.depth or (scope.depth == 1 and rng.random() < 0.4)
+                rows = [self.focus]
+                if nest:
+                    rows = self.derivatives if rng.random() < 0.6 else self.transforms
+            elif scope.axes and self.collectives and rng.random() < 0.5:
+                rows = self.collectives
+            elif self.transforms and scope.depth < self.profile.depth:
+                if rng.random() < self.profile.transforms or not rows:
+                    rows = self.transforms
+            try:
+                row = rng.choice(rows)
+                call = self.call(row, scope)
+                return self.emit(scope, call), False
+            except Refused as refused:
+                if refused.args and not scope.depth and rng.random() < 0.3:
+                    scope.calls.append(refused.args[0])
+                    return refused.args[0].target, True
+                del scope.calls[kept[0] :]
+                scope.roots, scope.entries = kept[1], kept[2]
+        call = Call(
+            self.variable(), "jnp.sin(A)", (self.coerced(scope, scope.entries[0], "float32"),)
+        )
+        return self.emit(scope, dataclasses.replace(call, operation="jnp.sin")), False
+
+    def emit(self, scope: Scope, call: Call) -> str:
+        """Append a call whose types can be found."""
+        tree = self.infer(scope, call)
+        found = scope.add(call.target, tree)
+        if not found:
+            del scope.roots[call.target]
+            raise Refused
+        scope.calls.append(dataclasses.replace(call, types=tuple(found)))
+        return call.target
+
+    def infer(self, scope: Scope, call: Call):
+        """Return the tree of abstract results of a call. Refused where there is none."""
+        used = sorted(call.uses() & set(scope.roots))
+        names = ", ".join(["jax", *used])
+        lines = [f"def inferred({names}):", *("    " + line for line in HEAD)]
+        for function in call.functions:
+            lines += function.lines("    ")
+        lines += ["    " + line for line in call.statement().splitlines()]
+        lines.append(f"    return {call.target}")
+        space = namespace()
+        try:
+            exec("\n".join(lines), space)
+            run = lambda args: space["inferred"](minijax, *args)
+            tree = _abstract(run, [scope.roots[name] for name in used], scope.axes)
+        except Exception:
+            raise Refused(call) from None
+        leaves = minijax.tree_util.tree_leaves(tree)
+        if sum(type_of(leaf).size for leaf in leaves if hasattr(leaf, "shape")) > _ELEMENTS:
+            raise Refused
+        return tree
+
+    def call(self, row: Row, scope: Scope) -> Call:
+        """Return a call of a row, whose operands are in scope after adapting."""
+        bound: dict = {}
+        names: list[str] = []
+        types: list[Type] = []
+        for operand in row.operands:
+            entry = self.fitting(operand, scope, types, bound)
+            if entry is None:
+                wanted = self.operand_type(operand, types, bound, False)
+                entry = self.adapted(scope, self.rng.choice(scope.entries), wanted)
+            if operand.domain:
+                entry = self.into_domain(scope, entry, operand.domain)
+            names.append(entry[0])
+            types.append(entry[1])
+        axis = None
+        if any(slot.axis for slot in row.slots):
+            size = 2 if "shard" in row.operation else (types[0].shape or (1,))[0]
+            axis = (f"i{self.axes}", size)
+            self.axes += 1
+        functions: list[Function] = []
+        results: list[Type] = []
+        for slot in row.slots:
+            function, result = self.function(slot, scope, types, axis, results)
+            functions.append(function)
+            results.append(result)
+        return self.complete(row, names, types, tuple(functions), axis, scope.axes)
+
+    def fitting(self, operand: Operand, scope: Scope, types: list[Type], bound: dict):
+        """Return an array in scope that is such an operand, or None. Binds dimensions."""
+        entries = list(scope.entries)
+        self.rng.shuffle(entries)
+        for name, kind in sorted(entries[:4], key=lambda e: -scope.entries.index(e)):
+            if operand.kinds == "=":
+                fits = kind.dtype == types[0].dtype
+            else:
+                fits = kind.dtype == operand.kinds or (
+                    not operand.kinds[-1].isdigit() and kind.kind in operand.kinds
+                )
+            if not fits:
+                continue
+            if operand.dims is None:
+                if _broadcast(kind.shape, types[0].shape):
+                    return name, kind
+            elif operand.dims and operand.dims[0][0] == "=":
+                if kind.shape == types["=ABCD".index(operand.dims[0][1]) - 1].shape:
+                    return name, kind
+            elif (found := _matched(operand.dims, kind.shape, bound)) is not None:
+                bound.update(found)
+                return name, kind
+        return None
+
+    def adapted(self, scope: Scope, entry, wanted: Type):
+        """Add calls that bring an array to a shape and a dtype; return it."""
+        name, kind = entry
+        if kind.shape != wanted.shape:
+            whole = wanted.shape == ()
+            template = "jnp.sum(A)" if whole else f"jnp.resize(A, {wanted.shape})"
+            operation = "jnp.sum" if whole else "jnp.resize"
+            name = self.emit(scope, Call(self.variable(), template, (name,), (), operation))
+        return self.coerced(scope, (name, kind), wanted.dtype), dataclasses.replace(
+            wanted, weak=False
+        )
+
+    def coerced(self, scope: Scope, entry, dtype: str) -> str:
+        name, kind = entry
+        root = scope.roots.get(name)
+        now = str(root.dtype) if hasattr(root, "dtype") else kind.dtype
+        if now == dtype:
+            return name
+        real = now.startswith("complex") and not dtype.startswith("complex")
+        template = f'{"jnp.real(A)" if real else "jnp.asarray(A)"}.astype("{dtype}")'
+        return self.emit(scope, Call(self.variable(), template, (name,), (), "astype"))
+
+    def into_domain(self, scope: Scope, entry, domain: str):
+        name, kind = entry
+        template = domains.ADAPTERS[domain][0 if kind.kind in "fc" else 1]
+        if template == "A" or kind.kind == "b":
+            return entry
+        target = self.emit(scope, Call(self.variable(), template, (name,), (), "domain"))
+        now = type_of(scope.roots[target])
+        if now.dtype != kind.dtype or now.shape != kind.shape:
+            return self.adapted(scope, (target, now), kind)
+        return target, now
+
+    def function(self, slot: Slot, scope: Scope, types: list[Type], axis, results: list[Type]):
+        """Return a nested function of a slot and the type of its (first) result."""
+        rng = self.rng
+        parameters = [(self.variable(), _parameter(p, types)) for p in slot.parameters]
+        outer = list(scope.entries)
+        rng.shuffle(outer)
+        closed = outer[: rng.choice((0, 0, 1, 2))]
+        roots = {n: t for n, t in scope.roots.items() if any(_root(e) == n for e, _ in closed)}
+        roots |= {name: struct(kind) for name, kind in parameters}
+        entries = closed + parameters
+        axes = scope.axes + ((axis,) if axis is not None and slot.axis else ())
+        inner = Scope(roots, entries, axes, scope.depth + 1)
+        name = f"f{self.functions}"
+        self.functions += 1
+        target = parameters[-1][0]
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            target, _ = self.grow(inner)
+        found = [e for e in inner.entries if _root(e[0]) == target]
+        entry = rng.choice(found)
+        wanted = self.result(slot.result, types, results, entry[1])
+        if wanted is not None and (entry[1].shape, entry[1].dtype) != (wanted.shape, wanted.dtype):
+            entry = self.adapted(inner, entry, wanted)
+        texts = (entry[0],)
+        if wanted is None and len(found) > 1 and rng.random() < 0.3:
+            texts = tuple(text for text, _ in found[:3])
+        return Function(name, tuple(parameters), tuple(inner.calls), texts), entry[1]
+
+    def result(self, wanted: str, types, results, got: Type) -> Type | None:
+        """Return the type that a function must give, or None if any will do."""
+        if wanted == "any":
+            return None
+        if wanted == "float":
+            return Type(got.shape, "float32") if got.kind not in "f" else None
+        if wanted == "scalar":
+            return Type((), got.dtype if got.kind == "f" else "float32")
+        if wanted in "FGH":
+            return results["FGH".index(wanted)]
+        if wanted == "A0":
+            return Type((), types[0].dtype)
+        return _parameter(wanted, types)
+
+    def complete(self, row: Row, names, types, functions, axis=None, axes=()) -> Call:
+        """Draw the static parameters of a call."""
+        rng = self.rng
+        template = row.template
+        while found := _CHOICE.search(template):
+            choice = rng.choice(found[1].split(";"))
+            template = template[: found.start()] + choice + template[found.end() :]
+        first = types[0] if types else Type((), "float32")
+        drawn: dict[str, str] = {}
+        if axis is not None:
+            drawn["newaxis"] = axis[0]
+        if axes:
+            drawn["name"] = rng.choice(axes)[0]
+
+        def static(found):
+            word = found[1]
+            if word in ("newaxis", "name"):
+                return drawn[word]
+            return self.static(word, first)
+
+        template = _STATIC.sub(lambda f: static(f) if _known(f[1]) else f[0], template)
+        return Call(self.variable(), template, tuple(names), functions, row.operation)
+
+    def static(self, word: str, first: Type) -> str:
+        """Draw a static parameter: see `signatures`."""
+        rng, rank = self.rng, len(first.shape)
+        if word in ("axis", "axis0"):
+            low = 0 if word == "axis0" else -rank
+            return str(rng.randrange(low, max(rank, 1)) if rng.random() < 0.95 else rank)
+        if word == "axes":
+            return str(tuple(sorted(rng.sample(range(rank), rng.randint(0, rank)))))
+        if word == "perm":
+            return str(tuple(rng.sample(range(rank), rank)))
+        if word == "shape":
+            return rng.choice(_shapes(first.size))
+        if word in ("dtype", "dtype0", "fdtype"):
+            kinds = {"dtype": "fciub", "dtype0": "fiu", "fdtype": "f"}[word]
+            return f'"{self.dtype(kinds, special=word == "dtype")}"'
+        return str(rng.choice(_CHOICES[word]))
+
+
+_CHOICES = {
+    "bool": (True, False), "int": (0, 1, 2, -1), "k": (0, 0, 1, -1, 2), "size": (1, 2, 3, 4),
+    "decimals": (0, 1, -1, 2), "seed": (0, 1, 42, 2**31 - 1),
+}  # fmt: skip
+
+
+def _known(word: str) -> bool:
+    return word in _CHOICES or word in (
+        "axis", "axis0", "axes", "perm", "shape", "dtype", "dtype0", "fdtype", "newaxis", "name",
+    )  # fmt: skip
+
+
+def _abstract(run, structs, axes):
+    """Evaluate abstractly within named axes."""
+    if not axes:
+        return minijax.eval_shape(run, structs)
+
+    def nested(args):
+        mapped = lambda: run(args)
+        for name, size in axes:
+            mapped = minijax.vmap(mapped, axis_name=name, axis_size=size)
+        return mapped()
+
+    tree = minijax.eval_shape(nested, structs)
+    cut = lambda s: minijax.ShapeDtypeStruct(s.shape[len(axes) :], s.dtype, weak_type=s.weak_type)
+    return minijax.tree_util.tree_map(cut, tree)
+
+
+def _root(text: str) -> str:
+    return re.match(r"v\d+", text)[0]
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
+
+
+def _matched(dims: tuple[str, ...], shape: tuple[int, ...], bound: dict) -> dict | None:
+    """Return what the symbols of a pattern stand for in a shape, or None."""
+    found = dict(bound)
+    rest = len(shape) - (len(dims) - ("..." in dims))
+    if rest < 0 or ("..." not in dims and rest):
+        return None
+    at = 0
+    for token in dims:
+        if token == "...":
+            if found.setdefault("...", shape[at : at + rest]) != shape[at : at + rest]:
+                return None
+            at += rest
+            continue
+        wanted = int(token) if token.isdigit() else found.setdefault(token, shape[at])
+        if wanted != shape[at]:
+            return None
+        at += 1
+    return found
+
+
+def _parameter(text: str, types: list[Type]) -> Type:
+    """Return the type of `A`, `A-1` (without its axis 1), `A/2` (half of it), `A[]` or `int`."""
+    if text == "int":
+        return Type((), "int32")
+    kind = types["ABCDE".index(text[0])]
+    kind = dataclasses.replace(kind, weak=False)
+    if text[1:] == "[]":
+        return dataclasses.replace(kind, shape=())
+    if text[1:] == "/2":
+        return dataclasses.replace(kind, shape=(kind.shape[0] // 2, *kind.shape[1:]))
+    if text[1:2] == "-":
+        axis = int(text[2:])
+        shape = list(kind.shape)
+        del shape[axis]
+        return dataclasses.replace(kind, shape=tuple(shape))
+    return kind
+
+
+def _shapes(size: int) -> list[str]:
+    found = [f"({size},)", "(-1,)" if size else "(0, 1)", f"({size}, 1)", f"(1, {size})"]
+    found += [f"({n}, {size // n})" for n in (2, 3) if size and size % n == 0]
+    return found + (["()"] if size == 1 else []) + ["(7,)"] * (len(found) == 4 and size == 5)

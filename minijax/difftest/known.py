@@ -1,0 +1,53 @@
+"""Known differences and undefined cases, read from `known.txt`, with the reason of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import functools
+import importlib.resources
+import re
+
+from minijax.difftest.programs import Program, arguments_text, text
+
+__all__ = ["Known", "known", "reason_for"]
+
+VERDICTS = ("known", "undefined", "upstream", "xla")
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """One row: which operation, kind and text it is about, the verdict, and why."""
+
+    operation: str
+    kind: str
+    pattern: str
+    verdict: str
+    reason: str
+
+
+@functools.cache
+def known() -> tuple[Known, ...]:
+    """Return the rows of `known.txt`, in order."""
+    rows = []
+    for line in (
+        (importlib.resources.files("minijax.difftest") / "known.txt").read_text().splitlines()
+    ):
+        if line.strip() and not line.startswith("#"):
+            row = Known(*(part.strip() for part in line.split(" | ")))
+            if row.verdict not in VERDICTS:
+                raise ValueError(f"known.txt: {row.verdict!r} is none of {VERDICTS}.")
+            rows.append(row)
+    return tuple(rows)
+
+
+def reason_for(program: Program, kind: str) -> Known | None:
+    """Return the row that declares a difference of a program, or None."""
+    whole = f"{text(program)}\n{arguments_text(program)}"
+    for row in known():
+        operations = program.operations()
+        if not any(fnmatch.fnmatchcase(name, row.operation) for name in operations):
+            continue
+        if fnmatch.fnmatchcase(kind, row.kind) and re.search(row.pattern, whole):
+            return row
+    return None

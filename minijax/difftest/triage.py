@@ -1,0 +1,101 @@
+"""Is a difference of floats more than rounding? Perturbed inputs and other orders of evaluation say.
+
+A composed program is ill-conditioned where its results move as much as the two libraries differ when its
+inputs move by one unit in the last place, or when its operations run one by one instead of fused. The
+tolerance is also that of the least precise dtype that the program goes through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+
+from minijax.difftest import programs
+from minijax.difftest.comparing import Tolerance, compare, eps_of
+from minijax.difftest.running import Outcome, library, run
+
+__all__ = ["perturbed", "triaged"]
+
+_FACTOR = 16.0  # how much larger than the spread a difference must be
+_NARROW = {
+    "f32": "float32", "c64": "float32", "bf16": "bfloat16", "f16": "float16", "f8": "float8_e5m2",
+}  # fmt: skip
+
+
+def triaged(finding, tolerance: Tolerance):
+    """Return a finding with the verdict "ill-conditioned" where it is, or unchanged."""
+    program = finding.program
+    eps = _least_precise(program)
+    tolerance = dataclasses.replace(tolerance, eps=eps)
+    if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, tolerance):
+        return _ill(finding, f"within {tolerance.ulps:g} units of a dtype with spacing {eps:.2g}")
+    how = "compiled"
+    base = {"minijax": finding.ours, "jax": finding.theirs}
+    spread = [0.0] * len(finding.ours.leaves)
+    for name, whole in base.items():
+        others = [run(program, name, "eager")]
+        others += [run(program, name, how, perturbed(program, seed)) for seed in range(3)]
+        for other in others:
+            if other.error:
+                continue
+            found = compare(other, whole, tolerance)
+            if found is not None and found.kind in ("special", "integer"):
+                return _ill(finding, f"{name} itself gives {found.detail} when rounding differs")
+            spread = [max(s, g) for s, g in zip(spread, _gaps(other, whole), strict=True)]
+    wider = dataclasses.replace(tolerance, absolute=tuple(_FACTOR * s for s in spread))
+    if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, wider):
+        return _ill(finding, f"results move by {max(spread):.3g} when inputs move by one unit")
+    return finding
+
+
+def _ill(finding, reason: str):
+    return dataclasses.replace(finding, verdict="ill-conditioned", evidence=(reason,))
+
+
+def _least_precise(program) -> float:
+    """Return the largest spacing among the float dtypes that a program goes through."""
+    module = library("minijax")
+    with module.enable_x64(program.x64):
+        try:
+            made = module.make_jaxpr(programs.compiled(program, module))(
+                *programs.arguments(program)
+            )
+        except Exception:
+            return 0.0
+    found = set(re.findall(r"\b(f32|c64|bf16|f16|f8)", str(made)))
+    return max((eps_of(_NARROW[name]) for name in found), default=0.0)
+
+
+def _gaps(a: Outcome, b: Outcome) -> list[float]:
+    """Return by leaf the largest difference of finite elements."""
+    gaps = []
+    for x, y in zip(a.leaves, b.leaves, strict=True):
+        if eps_of(x.dtype) == 0.0 or x.array.size == 0:
+            gaps.append(0.0)
+            continue
+        wide = np.complex128 if x.array.dtype.kind == "c" else np.float64
+        with np.errstate(all="ignore"):
+            gap = np.abs(x.array.astype(wide) - y.array.astype(wide))
+        gaps.append(float(np.max(gap, where=np.isfinite(gap), initial=0.0)))
+    return gaps
+
+
+def perturbed(program, seed: int) -> tuple:
+    """Return the inputs of a program, with each float moved by about one unit in the last place."""
+    rng = np.random.RandomState(seed)
+    moved = []
+    for value in programs.arguments(program):
+        array = np.asarray(value)
+        eps = eps_of(array.dtype.name)
+        if eps == 0.0 or array.size == 0:
+            moved.append(value)
+        elif not isinstance(value, np.ndarray):
+            moved.append(value * (1 + 1e-7 * rng.choice((-1, 1))))
+        else:
+            signs = rng.choice((-1.0, 1.0), array.shape)
+            wide = np.complex128 if array.dtype.kind == "c" else np.float64
+            with np.errstate(all="ignore"):
+                moved.append((array.astype(wide) * (1 + eps * signs)).astype(array.dtype))
+    return tuple(moved)

@@ -1,0 +1,148 @@
+"""A third opinion: NumPy and SciPy for single calls, the program in float64 for composed ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+import types
+import warnings
+
+import numpy as np
+
+from minijax.difftest import programs
+from minijax.difftest.comparing import Tolerance, distance
+from minijax.difftest.programs import Program, Value, kind_of
+from minijax.difftest.running import Outcome, outcome, run
+
+__all__ = ["opinion", "witnessed"]
+
+_WIDER = {
+    "float16": "float64",
+    "bfloat16": "float64",
+    "float32": "float64",
+    "complex64": "complex128",
+}
+_ACCURATE = 32.0  # units; two results this near to the witness differ by rounding
+_CLEARLY = 4.0  # how many times nearer to the witness the better result must be
+
+
+def witnessed(finding):
+    """Return a finding with the verdict and the evidence of a third witness, where there is one."""
+    for name, witness in opinion(finding.program):
+        if name == "float64" and finding.difference.kind != "value":
+            continue  # upstream itself, which is a witness of rounding only
+        if witness.error or len(witness.leaves) != len(finding.ours.leaves):
+            continue
+        single = finding.program.mode == "single"
+        ours, theirs = (_error(s, witness, single) for s in (finding.ours, finding.theirs))
+        if ours is None or theirs is None:
+            continue
+        said = f"{name} gives {witness}: minijax is {ours:.3g} units away, upstream {theirs:.3g}"
+        verdict = "open"
+        if single and finding.difference.kind == "value" and max(ours, theirs) <= _ACCURATE:
+            verdict = "ill-conditioned"
+        elif ours > _CLEARLY * max(theirs, 1.0):
+            verdict = "minijax"
+        elif theirs > _CLEARLY * max(ours, 1.0):
+            verdict = "upstream"
+        return dataclasses.replace(finding, verdict=verdict, evidence=(*finding.evidence, said))
+    return finding
+
+
+def opinion(program: Program):
+    """Yield names and outcomes of witnesses of a program."""
+    if program.mode == "single":
+        yield "NumPy", _numpy(program)
+    yield "float64", run(widened(program), "jax")
+
+
+def _error(side: Outcome, witness: Outcome, elementwise: bool) -> float | None:
+    """Return how far an outcome is from the witness, in units of its own dtypes."""
+    worst = 0.0
+    for a, b in zip(side.leaves, witness.leaves, strict=True):
+        if a.shape != b.shape:
+            return None
+        if kind_of(a.dtype) not in "fc":
+            worst = max(worst, 0.0 if np.array_equal(a.array, b.array) else np.inf)
+            continue
+        with np.errstate(all="ignore"):
+            there = b.array.astype(a.array.dtype)
+            x, y = np.asarray(a.array, np.complex128), np.asarray(there, np.complex128)
+            same = (x == y) | (np.isnan(x) & np.isnan(y))
+            wrong = (~np.isfinite(x) | ~np.isfinite(y)) & ~same
+        if wrong.any():
+            return np.inf
+        if a.array.size:
+            worst = max(
+                worst,
+                float(
+                    np.max(distance(a.array, there, a.dtype, Tolerance(elementwise=elementwise)))
+                ),
+            )
+    return worst
+
+
+def widened(program: Program) -> Program:
+    """Return a program with every float dtype, in inputs and text, made the widest."""
+    word = lambda text: re.sub(r"\b(" + "|".join(_WIDER) + r")\b", lambda m: _WIDER[m[0]], text)
+
+    def function(f):
+        body = tuple(
+            dataclasses.replace(
+                c, template=word(c.template), functions=tuple(map(function, c.functions))
+            )
+            for c in f.body
+        )
+        return dataclasses.replace(f, body=body)
+
+    values = tuple(
+        Value(dataclasses.replace(v.type, dtype=_WIDER.get(v.type.dtype, v.type.dtype)), v.elements)
+        for v in program.values
+    )
+    return dataclasses.replace(program, main=function(program.main), values=values, x64=True)
+
+
+def _numpy(program: Program) -> Outcome:
+    """Run a program with NumPy and SciPy in the place of the library, in 64-bit floats."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            wide = widened(program)
+            module = _as_library()
+            return outcome(
+                importlib.import_module("minijax"),
+                programs.compiled(wide, module)(*programs.arguments(wide)),
+            )
+    except Exception as error:
+        return Outcome(error=(type(error).__name__,), message=str(error))
+
+
+_LAX = {  # functions of `lax` by NumPy's name; those that are not here bear the same
+    "neg": "negative", "sub": "subtract", "mul": "multiply", "div": "divide", "max": "maximum",
+    "min": "minimum", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "rem": "fmod", "pow": "power", "is_finite": "isfinite",
+    "shift_left": "left_shift", "shift_right_arithmetic": "right_shift", "asin": "arcsin",
+    "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh", "population_count": "bitwise_count",
+}  # fmt: skip
+_SPECIAL = {
+    "erf": "erf", "erfc": "erfc", "erf_inv": "erfinv", "lgamma": "gammaln", "digamma": "digamma",
+    "igamma": "gammainc", "igammac": "gammaincc", "zeta": "zeta", "betainc": "betainc",
+    "bessel_i0e": "i0e", "bessel_i1e": "i1e", "logistic": "expit",
+}  # fmt: skip
+
+
+def _as_library():
+    """Return an object with the attributes of `jax` that NumPy and SciPy have."""
+    scipy = importlib.import_module("scipy")
+    for name in ("special", "stats", "linalg", "signal", "fft"):
+        importlib.import_module(f"scipy.{name}")
+    lax = types.SimpleNamespace()
+    for name in dir(np):
+        setattr(lax, name, getattr(np, name))
+    for name, there in _LAX.items():
+        setattr(lax, name, getattr(np, there))
+    for name, there in _SPECIAL.items():
+        setattr(lax, name, getattr(scipy.special, there))
+    return types.SimpleNamespace(numpy=np, scipy=scipy, lax=lax, P=None)

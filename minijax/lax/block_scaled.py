@@ -1,0 +1,101 @@
+"""`scaled_matmul_p`: products of matrices of which blocks of numbers share a scale.
+
+NVIDIA's compiler has the product itself; elsewhere the operands are scaled, and multiplied in
+float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.avals import get_aval
+from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.arithmetic import mul_p
+from minijax.lax.convert import convert_element_type_p
+from minijax.lax.dot import dot_general_p
+from minijax.lax.shapes import reshape_p
+from minijax.lowering.escape import quoted
+from minijax.lowering.module import lower_by
+from minijax.lowering.types import element_type
+from minijax.transforms.batching import to_front
+from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.primitives import broadcast_in_dim_p
+
+__all__ = ["scaled_matmul_p"]
+
+scaled_matmul_p = Primitive("scaled_matmul_wrapper")
+_FLOAT32 = np.dtype(np.float32)
+
+
+@scaled_matmul_p.shape_rule
+def _(x, y, x_scales, y_scales, *, preferred_element_type):
+    shape = (x.shape[0], x.shape[1], y.shape[1])
+    vma = x.vma | y.vma | x_scales.vma | y_scales.vma
+    return x.update(shape=shape, dtype=preferred_element_type, weak_type=False, vma=vma)
+
+
+def _as(x: Any, dtype: Any) -> Any:
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
+
+
+def _reshaped(x: Any, shape: Sequence[int]) -> Any:
+    return reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+
+
+def _scaled(x: Any, scales: Any) -> Any:
+    *outer, count = scales.shape
+    blocks = (*outer, count, x.shape[-1] // count)
+    spread = broadcast_in_dim_p.bind(
+        _as(scales, _FLOAT32), shape=blocks, broadcast_dimensions=tuple(range(len(blocks) - 1)),
+        sharding=None,
+    )  # fmt: skip
+    return _reshaped(mul_p.bind(_reshaped(_as(x, _FLOAT32), blocks), spread), x.shape)
+
+
+def _product(x, y, x_scales, y_scales, *, preferred_element_type):
+    out = dot_general_p.bind(
+        _scaled(x, x_scales), _scaled(y, y_scales), precision=None, out_sharding=None,
+        dimension_numbers=(((2,), (2,)), ((0,), (0,))), preferred_element_type=_FLOAT32,
+    )  # fmt: skip
+    return _as(out, preferred_element_type)
+
+
+scaled_matmul_p.lower(lower_by(_product))
+scaled_matmul_p.rule_transpose = no_rule("its derivative is made of other operations")
+
+
+@scaled_matmul_p.jvp
+def _(primals, tangents, **params):
+    outs, t_outs = jvp_flat(lambda *xs: [_product(*xs, **params)], primals, tangents)
+    return outs[0], t_outs[0]
+
+
+@scaled_matmul_p.batch
+def _(args, dims, **params):
+    """The mapped dimension joins that of the batch."""
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    batch = args[0].shape[1]
+    out = scaled_matmul_p.bind(
+        *[_reshaped(x, (size * batch, *x.shape[2:])) for x in args], **params
+    )
+    return _reshaped(out, (size, batch, *get_aval(out).shape[1:])), 0
+
+
+@scaled_matmul_p.lower_on("cuda")
+def _(b, *operands, preferred_element_type):
+    about = {
+        "lhs_batch_dimensions": [0],
+        "rhs_batch_dimensions": [0],
+        "dequantize_type": element_type(b.out.dtype).upper(),
+    }
+    text = json.dumps({"scaled_dot_backend_config": about})
+    rows = [2, 1, 0]
+    return b.custom_call(
+        "__op$block_scaled_dot", operands, [b.out], config=quoted(text), api_version=2,
+        layouts=([rows] * 4, [rows]),
+    )[0]  # fmt: skip

@@ -8,7 +8,16 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv/$(VERSION)
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-distributed test lint bench clean
+# `make accelerators` compiles for chips that are not here: TARGET is tpu, tpu-v5p or cuda. It alone
+# installs libtpu or NVIDIA's compiler, which come under their makers' own terms.
+TARGET ?= tpu
+ACCELERATORS_ARGS ?=
+CHIPS := .venv/$(VERSION)-$(firstword $(subst -, ,$(TARGET)))
+JAXLIB ?= 0.10.2
+COMPILER_tpu := libtpu==0.0.42.*
+COMPILER_cuda := jax-cuda12-plugin==$(JAXLIB) jax-cuda12-pjrt==$(JAXLIB) nvidia-cuda-nvcc-cu12
+
+.PHONY: demo demo-distributed test lint lines bench accelerators clean
 
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,8 +45,21 @@ lint: $(VENV)/test
 	$(BIN)/ruff check minijax tests examples
 	$(BIN)/ruff format --check minijax tests examples
 
+# The package's lines by tier; fails while what a first reader needs is longer than its budget.
+lines:
+	$(PYTHON) -m tests.lines
+
 bench: $(VENV)/test
 	$(BIN)/python -m tests.benchmarks
+
+$(CHIPS)/ready: pyproject.toml
+	$(PYTHON) -m venv $(CHIPS)
+	$(CHIPS)/bin/python -m pip install --quiet --upgrade pip
+	$(CHIPS)/bin/python -m pip install --quiet --editable . jax==$(JAXLIB) jaxlib==$(JAXLIB) $(COMPILER_$(firstword $(subst -, ,$(TARGET))))
+	touch $@
+
+accelerators: $(CHIPS)/ready
+	ACCELERATOR_CONFIG=tests/h100.txt $(CHIPS)/bin/python -m tests.accelerators $(TARGET) $(ACCELERATORS_ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info

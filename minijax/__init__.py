@@ -6,6 +6,7 @@ modules of libraries (`minijax.numpy`, `minijax.random`, ...) are loaded when fi
 
 import importlib as _importlib
 import os as _os
+from typing import TYPE_CHECKING
 
 # XLA's C++ logs to standard error at "info" unless told otherwise before it is loaded.
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -18,7 +19,7 @@ from minijax import (
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
 from minijax.arrays.array import Shard
 from minijax.arrays.dispatch import effects_barrier
-from minijax.config import config
+from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
 from minijax.core import printing as _printing  # registers how jaxprs print
 from minijax.core.array import Array
@@ -26,18 +27,29 @@ from minijax.core.avals import typeof
 from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
+from minijax.features.checkpoint.checkpoint import checkpoint, remat
+from minijax.features.checkpoint.policies import checkpoint_policies
+from minijax.features.custom_rules.closures import closure_convert, custom_gradient
+from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.features.sharding.assembling import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
 from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
 from minijax.lax.shard_map import shard_map
 from minijax.lax.smap import smap
+from minijax.namespace import shown as _shown
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
 from minijax.runtime.mesh import (
     make_mesh,
     set_mesh,
 )
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import (
     Device,
     default_backend,
@@ -49,16 +61,7 @@ from minijax.runtime.platforms import (
     process_index,
     process_indices,
 )
-from minijax.transforms.assembling import (
-    make_array_from_callback,
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from minijax.transforms.caches import clear_caches, live_arrays
-from minijax.transforms.checkpoint import checkpoint, remat
-from minijax.transforms.closures import closure_convert, custom_gradient
-from minijax.transforms.custom_jvp import custom_jvp
-from minijax.transforms.custom_vjp import custom_vjp
 from minijax.transforms.explicit import reshard
 from minijax.transforms.grad import (
     grad,
@@ -69,7 +72,6 @@ from minijax.transforms.grad import (
     vjp,
 )
 from minijax.transforms.jit import jit
-from minijax.transforms.policies import checkpoint_policies
 from minijax.transforms.staging import (
     ShapeDtypeStruct,
     disable_jit,
@@ -87,36 +89,59 @@ from minijax.transforms.transfer import (
 from minijax.transforms.vmap import vmap
 from minijax.version import __version__, __version_info__
 
-_SETTINGS = {
-    "allow_f16_reductions": None,
-    "array_garbage_collection_guard": None,
-    "auto_pcast": None,
-    "check_tracer_leaks": True,
-    "debug_infs": True,
-    "debug_key_reuse": True,
-    "debug_nans": True,
-    "default_device": None,
-    "default_matmul_precision": None,
-    "default_prng_impl": None,
-    "enable_checks": True,
-    "enable_custom_prng": True,
-    "enable_x64": True,
-    "explain_cache_misses": True,
-    "legacy_prng_key": None,
-    "log_compiles": True,
-    "no_tracing": True,
-    "numpy_dtype_promotion": None,
-    "numpy_rank_promotion": None,
-    "thread_guard": True,
-    "threefry_partitionable": True,
-    "transfer_guard": None,
-    "transfer_guard_device_to_device": None,
-    "transfer_guard_device_to_host": None,
-    "transfer_guard_host_to_device": None,
-}
-for _name, _default in _SETTINGS.items():
-    globals()[_name] = _setting_context(_name, *(() if _default is None else (_default,)))
+allow_f16_reductions = _setting_context("allow_f16_reductions")
+array_garbage_collection_guard = _setting_context("array_garbage_collection_guard")
+auto_pcast = _setting_context("auto_pcast")
+check_tracer_leaks = _setting_context("check_tracer_leaks", True)
+debug_infs = _setting_context("debug_infs", True)
+debug_key_reuse = _setting_context("debug_key_reuse", True)
+debug_nans = _setting_context("debug_nans", True)
+default_device = _setting_context("default_device")
+default_matmul_precision = _setting_context("default_matmul_precision")
+default_prng_impl = _setting_context("default_prng_impl")
+enable_checks = _setting_context("enable_checks", True)
+enable_custom_prng = _setting_context("enable_custom_prng", True)
+enable_x64 = _setting_context("enable_x64", True)
+explain_cache_misses = _setting_context("explain_cache_misses", True)
+legacy_prng_key = _setting_context("legacy_prng_key")
+log_compiles = _setting_context("log_compiles", True)
+no_execution = _setting_context("no_execution", True)
+no_tracing = _setting_context("no_tracing", True)
+numpy_dtype_promotion = _setting_context("numpy_dtype_promotion")
+numpy_rank_promotion = _setting_context("numpy_rank_promotion")
+softmax_custom_jvp = _setting_context("softmax_custom_jvp", True)
+thread_guard = _setting_context("thread_guard", True)
+threefry_partitionable = _setting_context("threefry_partitionable", True)
+transfer_guard = _setting_context("transfer_guard")
+transfer_guard_device_to_device = _setting_context("transfer_guard_device_to_device")
+transfer_guard_device_to_host = _setting_context("transfer_guard_device_to_host")
+transfer_guard_host_to_device = _setting_context("transfer_guard_host_to_device")
 checking_leaks = _setting_context("check_tracer_leaks", True)
+
+__all__ = [
+    "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",
+    "allow_f16_reductions", "api_util", "array_garbage_collection_guard", "auto_pcast",
+    "block_until_ready", "check_tracer_leaks", "checking_leaks", "checkpoint",
+    "checkpoint_policies", "clear_caches", "closure_convert", "config", "copy_to_host_async",
+    "core", "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp",
+    "debug", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put",
+    "devices", "disable_jit", "distributed", "dlpack", "ds", "dtypes", "effects_barrier",
+    "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval",
+    "errors", "eval_shape", "experimental", "explain_cache_misses", "export", "ffi", "float0",
+    "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id", "host_ids",
+    "image", "interpreters", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices",
+    "log_compiles", "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "make_user_context", "memory", "monitoring",
+    "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",
+    "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
+    "process_index", "process_indices", "profiler", "pure_callback", "random", "ref", "remat",
+    "reshard", "scipy", "set_mesh", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "thread_guard",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util", "typeof",
+    "typing", "value_and_grad", "version", "vjp", "vmap",
+]  # fmt: skip
 
 _LIBRARIES = frozenset(
     ("ad", "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "distributed", "dlpack", "dtypes",
@@ -125,20 +150,57 @@ _LIBRARIES = frozenset(
      "debug", "image", "monitoring", "nn", "profiler", "random", "scipy")
 )  # fmt: skip
 _FUNCTIONS = {
-    "fwd_and_bwd": "minijax.transforms.fwd_and_bwd",
+    "fwd_and_bwd": "minijax.features.fwd_and_bwd",
     "print_environment_info": "minijax.environment",
     "pure_callback": "minijax.lax.callbacks",
     **dict.fromkeys(("host_count", "host_id", "host_ids"), "minijax.environment"),
 }
 
 
-def __getattr__(name):
-    if name in _LIBRARIES:
-        return _importlib.import_module(f"minijax.{name}")
-    if name in _FUNCTIONS:
-        return getattr(_importlib.import_module(_FUNCTIONS[name]), name)
-    return _importlib.import_module("minijax.deprecated").moved("minijax", name)
+if TYPE_CHECKING:
+    from minijax import (
+        ad,
+        ad_checkpoint,
+        api_util,
+        custom_batching,
+        custom_derivatives,
+        debug,
+        distributed,
+        dlpack,
+        dtypes,
+        errors,
+        experimental,
+        export,
+        extend,
+        ffi,
+        flatten_util,
+        image,
+        interpreters,
+        lax,
+        memory,
+        monitoring,
+        nn,
+        ops,
+        profiler,
+        random,
+        ref,
+        scipy,
+        sharding,
+        stages,
+        test_util,
+        typing,
+    )
+    from minijax.environment import host_count, host_id, host_ids, print_environment_info
+    from minijax.features.fwd_and_bwd import fwd_and_bwd
+    from minijax.lax.callbacks import pure_callback
+else:
+
+    def __getattr__(name):
+        if name in _LIBRARIES:
+            return _importlib.import_module(f"minijax.{name}")
+        if name in _FUNCTIONS:
+            return getattr(_importlib.import_module(_FUNCTIONS[name]), name)
+        return _importlib.import_module("minijax.deprecated").moved("minijax", name)
 
 
-def __dir__():
-    return sorted({*globals(), *_LIBRARIES, *_FUNCTIONS})
+__dir__ = _shown(__name__)

@@ -1,10 +1,18 @@
 """`minijax.ad_checkpoint`: what rematerialization may save. Only re-exports."""
 
-from minijax.transforms.checkpoint import checkpoint, checkpoint_name, remat
-from minijax.transforms.policies import Offloadable, Recompute, Saveable, checkpoint_policies
-from minijax.transforms.residuals import print_saved_residuals, saved_residuals
+from minijax.features.checkpoint.checkpoint import checkpoint_name
+from minijax.features.checkpoint.policies import (
+    Offloadable,
+    Recompute,
+    Saveable,
+    checkpoint_policies,
+)
+from minijax.features.checkpoint.saved_residuals import print_saved_residuals
+from minijax.namespace import shown
 
 __all__ = [
-    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
-    "print_saved_residuals", "remat", "saved_residuals",
+    "Offloadable", "Recompute", "Saveable", "checkpoint_name", "checkpoint_policies",
+    "print_saved_residuals",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

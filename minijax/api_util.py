@@ -1,6 +1,5 @@
-"""`minijax.api_util`: functions on trees as functions on flat values. May import the floors below.
-
-For libraries that write transformations with `extend.linear_util`.
+"""`minijax.api_util`: functions on trees as functions on flat values. For libraries that write
+transformations with `extend.linear_util`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from minijax import tree_util
 from minijax.core.avals import shaped_abstractify
 from minijax.core.jaxpr import DebugInfo
 from minijax.extend import linear_util as lu
+from minijax.namespace import shown
 from minijax.transforms import arguments
 from minijax.tree_util import flatten_axes
 
@@ -108,3 +108,6 @@ def rebase_donate_argnums(donate_argnums: Any, static_argnums: Any) -> tuple[int
 def safe_map(f: Callable, *sequences: Sequence[Any]) -> list[Any]:
     """`list(map(f, ...))`; ValueError where the sequences differ in length."""
     return [f(*items) for items in zip(*map(list, sequences), strict=True)]
+
+
+__dir__ = shown(__name__)

@@ -1,6 +1,6 @@
 """Settings: one frozen structure, a global value of it, and overrides for the current thread.
 
-Ground floor: imports the standard library only.
+Ground layer: imports the standard library, `installation` and `accepted_options` only.
 
 Hot paths read two things: `local.context.settings` (the settings that hold in this thread now) and
 `local.context.key`, an object that is the same exactly while everything that can change a trace or a
@@ -10,14 +10,21 @@ compiled program is the same. Both are kept up to date when a setting changes, s
 from __future__ import annotations
 
 import dataclasses
+import enum
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar
 
-__all__ = ["Settings", "config", "local", "override", "setting_context", "update"]
+from minijax import accepted_options
+from minijax.installation import check_installation
+
+__all__ = [
+    "Settings", "config", "forget_keys", "local", "make_user_context", "override", "promoting_freely",
+    "set_outermost", "setting_context", "update",
+]  # fmt: skip
 
 
 def _flag(text: str) -> bool:
@@ -33,8 +40,21 @@ def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda text: None if text in ("", "None") else parse(text)
 
 
+class ExplicitX64Mode(enum.Enum):
+    """What a 64-bit dtype that is asked for by name is while x64 is off: narrowed, refused, itself."""
+
+    WARN = 1
+    ERROR = 2
+    ALLOW = 3
+
+    @classmethod
+    def _missing_(cls, value: Any) -> ExplicitX64Mode | None:
+        return next((mode for mode in cls if mode.name.lower() == value), None)
+
+
 def _setting(default, parse=str, *, traced=False, choices=None, factory=None):
-    """A field of `Settings`; `traced` marks those that change what tracing or compiling gives."""
+    """A field of `Settings`; `traced` marks those that change what tracing or compiling gives, or
+    how compiled programs are run."""
     metadata = {"parse": parse, "traced": traced, "choices": choices, "factory": factory}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -73,8 +93,8 @@ class Settings:
     legacy_prng_key: str = _setting("allow", traced=True, choices=("allow", "warn", "error"))
     debug_key_reuse: bool = _setting(False, _flag, traced=True)
     disable_jit: bool = _setting(False, _flag, traced=True)
-    debug_nans: bool = _setting(False, _flag)
-    debug_infs: bool = _setting(False, _flag)
+    debug_nans: bool = _setting(False, _flag, traced=True)
+    debug_infs: bool = _setting(False, _flag, traced=True)
     check_tracer_leaks: bool = _setting(False, _flag, traced=True)
     enable_checks: bool = _setting(False, _flag)
     explain_cache_misses: bool = _setting(False, _flag)
@@ -83,6 +103,11 @@ class Settings:
     allow_f16_reductions: bool = _setting(False, _flag, traced=True)
     auto_pcast: bool = _setting(True, _flag, traced=True)
     no_tracing: bool = _setting(False, _flag)
+    no_execution: bool = _setting(False, _flag, traced=True)
+    explicit_x64_dtypes: ExplicitX64Mode = _setting(
+        ExplicitX64Mode.WARN, ExplicitX64Mode, traced=True
+    )
+    check_static_indices: bool = _setting(False, _flag, traced=True)
     random_seed_offset: int = _setting(0, int, traced=True)
     array_garbage_collection_guard: str = _setting("allow", choices=("allow", "log", "fatal"))
     thread_guard: bool = _setting(False, _flag)
@@ -103,6 +128,7 @@ class Settings:
     compilation_cache_dir: str | None = _setting(None, _optional(str))
     compilation_cache_max_size: int = _setting(1 << 30, int)
     persistent_cache_min_compile_time_secs: float = _setting(0.0, float)
+    persistent_cache_min_entry_size_bytes: int = _setting(0, int)
     raise_persistent_cache_errors: bool = _setting(False, _flag)
     disable_most_optimizations: bool = _setting(False, _flag, traced=True)
     exec_time_optimization_effort: float = _setting(0.0, float, traced=True)
@@ -125,6 +151,29 @@ class _Key:
 _keys: dict[tuple, _Key] = {}
 
 
+class _Itself:
+    """Stands for a value that cannot be hashed: equal where the value is the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is _Itself and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return _Itself(value)
+    return value
+
+
 class Context:
     """What holds in one thread: its settings, its current trace, named axes and mesh, name stack,
     `varying`: the manual mesh axes for which the types of values say whether they vary, and `marks`:
@@ -134,20 +183,25 @@ class Context:
     thread-local read gives everything a hot path needs.
     """
 
+    outermost: ClassVar[Any] = None  # the trace of a thread that traces nothing: `set_outermost`
+
     __slots__ = (
-        "__weakref__", "axes", "key", "marks", "mesh", "numbers_key", "overrides", "scope",
-        "settings", "source", "trace", "varying",
+        "__weakref__", "axes", "constraint_mesh", "in_library", "key", "marks", "mesh", "numbers_key",
+        "overrides", "promotes_freely", "scope", "settings", "source", "trace", "user", "varying",
     )  # fmt: skip
 
     def __init__(self):
         self.overrides: dict[str, Any] = {}
-        self.trace: Any = Context.outermost
+        self.trace: Any = self.outermost
         self.axes: tuple = ()
         self.mesh: Any = None
+        self.constraint_mesh: Any = None  # that of `with mesh:`, where no mesh is in force
         self.varying: frozenset = frozenset()
         self.scope: str = ""
         self.marks: str = ""
+        self.user: dict[Any, Any] = {}  # values of user contexts
         self.source: Any = None
+        self.in_library = False  # kept only while promotion is restricted: see `transforms.library`
         self.refresh()
 
     def refresh(self) -> None:
@@ -156,33 +210,54 @@ class Context:
             self.settings = dataclasses.replace(_global_settings, **self.overrides)
         else:
             self.settings = _global_settings
+        self.promotes_freely = (
+            self.settings.numpy_dtype_promotion == "standard"
+            and self.settings.numpy_rank_promotion == "allow"
+        )
         self.refresh_key()
 
     def refresh_key(self) -> None:
         settings = self.settings
         marks = tuple(self.marks.marks.items()) if self.marks else ()
         traced = [getattr(settings, name) for name in _TRACED]
-        parts = (*traced, self.axes, self.mesh, self.varying, marks)
+        meshes = self.mesh, self.constraint_mesh
+        user = tuple([(name, _hashable(value)) for name, value in self.user.items()])
+        parts = (*traced, self.axes, meshes, self.varying, marks, user)
         self.key = _keys.get(parts) or _keys.setdefault(parts, _Key(parts))
         # Numbers that are on a device already are not to be found where their transfer is guarded.
         guard = settings.transfer_guard_host_to_device or settings.transfer_guard
         self.numbers_key = (self.key, guard) if guard else self.key
 
 
+def forget_keys() -> None:
+    """Have what was traced or compiled so far not be found again."""
+    _keys.clear()
+    local.context.refresh_key()
+
+
 def traced_differences(key: _Key, other: _Key) -> list[tuple[str, Any, Any]]:
     """In what two keys of a context differ: names, and the values of each."""
-    names = [*[f"jax_{name}" for name in _TRACED], "named axes", "mesh", "manual axes", "marks"]
+    names = [
+        *[f"jax_{name}" for name in _TRACED],
+        "named axes",
+        "mesh",
+        "manual axes",
+        "marks",
+        "user contexts",
+    ]
     pairs = zip(names, key.parts, other.parts, strict=True)
     return [(name, new, old) for name, new, old in pairs if new != old]
 
 
-Context.outermost = None  # the trace of a thread that traces nothing; `core.trace` sets it
-
-
 class _Local(threading.local):
-    def __init__(self):
+    def __init__(self) -> None:
         self.context = Context()
         _contexts.add(self.context)
+
+
+def set_outermost(trace: Any) -> None:
+    """Set the trace of threads that trace nothing."""
+    Context.outermost = local.context.trace = trace
 
 
 def _from_environment() -> Settings:
@@ -200,6 +275,13 @@ def _from_environment() -> Settings:
     return Settings(**values)
 
 
+# Settings whose values are of an enumeration of upstream's: others are no values at all.
+_ENUMS = {
+    "numpy_dtype_promotion": "<enum 'NumpyDtypePromotion'>",
+    "legacy_prng_key": "<enum 'LegacyPrngKeyState'>",
+}
+
+
 def _checked(name: str, value: Any) -> Any:
     metadata = _FIELDS[name].metadata
     parse, choices = metadata["parse"], metadata["choices"]
@@ -209,10 +291,30 @@ def _checked(name: str, value: Any) -> Any:
         if not isinstance(value, (bool, int)):
             raise ValueError(f"setting {name!r} takes a bool, not {value!r}")
         return bool(value)
+    if isinstance(parse, type) and issubclass(parse, enum.Enum):
+        if not isinstance(value, (str, parse)):
+            raise TypeError(
+                f"new enum value must be an instance of {parse}, got {value} of type {type(value)}: "
+                f"setting {name!r} is one of {[mode.name.lower() for mode in parse]}."
+            )
+        return parse(value)
+    if name in _ENUMS and not isinstance(value, str):
+        raise TypeError(
+            f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}: "
+            f"setting {name!r} takes one of {list(choices)}."
+        )
+    if name == "default_device" and not isinstance(value, (str, type(None))):
+        if not hasattr(value, "platform"):
+            raise ValueError(
+                "jax.default_device must be passed either a Device object (e.g. "
+                "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu'; got "
+                f"{value!r} of type {type(value)}."
+            )
     if choices is not None and value not in choices:
-        named = ", ".join(repr(choice) for choice in choices)
+        named = [choice for choice in choices if choice is not None]
+        either = "None or " if None in choices else ""
         raise ValueError(
-            f"new enum value must be in [{named}], got {value} of type {type(value)}: setting "
+            f"new enum value must be {either}in {named}, got {value} of type {type(value)}: setting "
             f"{name!r}."
         )
     return value
@@ -228,6 +330,7 @@ def canonical_name(name: str) -> str:
     return short
 
 
+check_installation()  # here, because `__init__` may be a file of the other distribution
 _lock = threading.Lock()
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 _global_settings = _from_environment()
@@ -259,22 +362,133 @@ def override(name: str, value: Any) -> Iterator[None]:
         context.refresh()
 
 
+@contextmanager
+def promoting_freely() -> Iterator[None]:
+    """Let dtypes and ranks promote whatever the settings say: for what a library function does inside.
+
+    Also a decorator. A user who restricts promotion means the operands that they give.
+    """
+    context = local.context
+    if context.promotes_freely:
+        yield
+        return
+    saved = context.overrides
+    free = {"numpy_dtype_promotion": "standard", "numpy_rank_promotion": "allow"}
+    context.overrides = {**saved, **free}
+    context.refresh()
+    try:
+        yield
+    finally:
+        context.overrides = saved
+        context.refresh()
+
+
 _NO_VALUE = object()
+_ABOUT = {  # what the settings with a public context manager do
+    "allow_f16_reductions": "whether reductions of 16-bit floats are left in their dtype",
+    "array_garbage_collection_guard": "the level of `array_garbage_collection_guard`, which has no effect",
+    "auto_pcast": "the flag `auto_pcast`, which has no effect",
+    "check_tracer_leaks": "whether a tracer that outlives its trace is an error",
+    "debug_infs": "whether an operation that makes an infinity is an error",
+    "debug_key_reuse": "whether a random key that is used twice is an error",
+    "debug_nans": "whether an operation that makes a NaN is an error",
+    "default_device": "the device on which uncommitted arrays are placed",
+    "default_matmul_precision": "the precision of products where none is asked for",
+    "default_prng_impl": "the generator of new random keys",
+    "enable_checks": "the flag `enable_checks`, which has no effect",
+    "enable_custom_prng": "whether `random.PRNGKey` makes typed keys",
+    "enable_x64": "whether 64-bit dtypes exist, and are the default ones",
+    "explain_cache_misses": "whether the reason of each new trace is logged",
+    "legacy_prng_key": "what happens when random keys are given as words",
+    "log_compiles": "whether each compilation is logged",
+    "no_tracing": "whether tracing a new program is an error",
+    "no_execution": "whether running a program is an error",
+    "numpy_dtype_promotion": "the rules by which dtypes are promoted",
+    "numpy_rank_promotion": "what happens when arrays of different ranks are broadcast",
+    "softmax_custom_jvp": "the flag `softmax_custom_jvp`, which has no effect",
+    "thread_guard": "the flag `thread_guard`, which has no effect",
+    "threefry_partitionable": "whether random bits of a shape can be made in parts",
+    "transfer_guard": "whether transfers between devices and the host are allowed",
+    "transfer_guard_device_to_device": "whether transfers between devices are allowed",
+    "transfer_guard_device_to_host": "whether transfers from devices to the host are allowed",
+    "transfer_guard_host_to_device": "whether transfers from the host to devices are allowed",
+}
 
 
-def setting_context(name: str, default: Any = _NO_VALUE) -> Callable[..., Any]:
+def setting_context(
+    name: str, default: Any = _NO_VALUE
+) -> Callable[..., AbstractContextManager[None]]:
     """The public context manager of one setting, such as `enable_x64(True)`."""
 
     def context(new_val: Any = default):
         if new_val is _NO_VALUE:
             raise TypeError(f"{name}() takes the new value of the setting, as {name}(value)")
-        if _FIELDS[name].metadata["choices"] is not None:
+        if name == "default_device" or _FIELDS[name].metadata["choices"] is not None:
             _checked(name, new_val)
         return override(name, new_val)
 
     context.__name__ = context.__qualname__ = name
-    context.__doc__ = f"Context manager: set {name!r} for this thread while it lasts."
+    choices = _FIELDS[name].metadata["choices"]
+    example = True if default is True else choices[0] if choices else _FIELDS[name].default
+    flag = isinstance(_FIELDS[name].default, bool)
+    values = "a boolean" if flag else "a device, or the name of a platform"
+    if choices is not None:
+        values = f"{', '.join(map(repr, choices[:6]))}{', ...' if len(choices) > 6 else ''}"
+    errors = ["TypeError without it"] if default is _NO_VALUE else []
+    errors += ["ValueError for another value"] if flag or choices else []
+    context.__doc__ = f"""Set {_ABOUT[name]}, within a `with` block.
+
+    - `new_val`: {values}{", by default True" if default is True else ""}
+
+    Other threads are not affected. {"; ".join(errors)}.
+    Source: the setting `jax_{name}` of `jax.config`.
+
+    >>> with jax.{name}({example!r}):
+    ...     print(jax.config.jax_{name})
+    {example}
+    """
     return context
+
+
+class UserContext:
+    """A value that `jit` caches by; see `make_user_context`."""
+
+    def __init__(self, default: Any):
+        self._default = default
+
+    @property
+    def value(self) -> Any:
+        """The value in this thread."""
+        return local.context.user.get(self, self._default)
+
+    @contextmanager
+    def __call__(self, value: Any) -> Iterator[None]:
+        context = local.context
+        saved = context.user
+        context.user = {**saved, self: value}
+        context.refresh_key()
+        try:
+            yield
+        finally:
+            context.user = saved
+            context.refresh_key()
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """Make a value, by thread, on which functions under `jit` may depend: each value is a program.
+
+    - `default_value`: hashable object, the value where no other is set
+
+    `with context(value):` sets it; `context.value` reads it, also while a function is traced, whose
+    shapes and dtypes may depend on it.
+    Source: `contextvars.ContextVar`.
+
+    >>> context = jax.make_user_context(1)
+    >>> with context(5):
+    ...     jax.jit(lambda x: x * context.value)(2)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    return UserContext(default_value)
 
 
 class _Config:
@@ -282,10 +496,12 @@ class _Config:
 
     def update(self, name: str, value: Any) -> None:
         """Set a setting for the whole process, as in `config.update("jax_enable_x64", True)`."""
-        update(name, value)
+        (accepted_options.update if accepted_options.is_accepted(name) else update)(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a setting for the whole process, whatever this thread overrides."""
+        if accepted_options.is_accepted(name):
+            return accepted_options.read(name)
         return getattr(_global_settings, canonical_name(name))
 
     @property
@@ -298,6 +514,8 @@ class _Config:
     config_with_absl = parse_flags_with_absl
 
     def __getattr__(self, name: str) -> Any:
+        if accepted_options.is_accepted(name):
+            return accepted_options.read(name)
         return getattr(local.context.settings, canonical_name(name))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,7 +1,4 @@
-"""Functions with batching rules of their own: the names of `jax.custom_batching`.
-
-May import the floors below.
-"""
+"""Functions with batching rules of their own: the names of `jax.custom_batching`."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import lax, tree_util
-from minijax.transforms.custom_batching import custom_vmap
+from minijax.features.custom_rules.custom_batching import custom_vmap
+from minijax.namespace import shown
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
 
-def sequential_vmap(f: Callable) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """A function that vmap applies to one element after the other, by `lax.map`, instead of to all
     at once.
     """
@@ -35,3 +33,6 @@ def sequential_vmap(f: Callable) -> custom_vmap:
         return out, tree_util.tree_map(lambda _: True, out)
 
     return wrapped
+
+
+__dir__ = shown(__name__)

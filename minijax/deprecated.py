@@ -1,6 +1,7 @@
-"""Names that upstream has given up or is about to: where their objects are, and what to use instead.
+"""Names that upstream has given up or is about to: where their objects are, and what to use
+instead.
 
-Ground floor: imports the standard library only; a place is imported when its name is asked for. A
+Imports the standard library only; a place is imported when its name is asked for. A
 module with such names ends in a `__getattr__` that asks `moved`.
 """
 

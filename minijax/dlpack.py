@@ -1,6 +1,6 @@
 """`minijax.dlpack`: arrays shared with other libraries, without copying where memory allows.
 
-May import the floors below. Source: the DLPack protocol of the Python array API standard.
+Source: the DLPack protocol of the Python array API standard.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.avals import ShapedArray
+from minijax.namespace import shown
 from minijax.runtime import buffers
 from minijax.runtime import sharding as shardings
 from minijax.transforms.transfer import as_sharding, put_array
+from minijax.typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether DLPack can carry arrays of this dtype."""
-    found = dtypes.dtype(dtype)
+    if dtype is None:
+        raise TypeError("Expected a string or dtype-like object; got dtype=None")
+    found = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
     if isinstance(found, dtypes.ExtendedDType):
         return False
     return dtypes.bit_width(found) >= 8 and found != dtypes.float0
@@ -60,3 +64,6 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     if target != home:
         return put_array(array, target)
     return array.__copy__() if copy else array
+
+
+__dir__ = shown(__name__)

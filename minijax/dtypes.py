@@ -1,6 +1,6 @@
 """Data types: every dtype an array may have, their categories, canonical widths, and promotion.
 
-Ground floor: imports NumPy, ml_dtypes, `config` and `errors`, nothing else.
+Imports NumPy, ml_dtypes, `config` and `errors`, nothing else.
 
 A dtype is an `np.dtype` or an `ExtendedDType` (random keys). The lower-case constants here
 (`float32`, `int8`, `int4`, ...) are `np.dtype` objects, so they can be compared and looked up
@@ -15,27 +15,23 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-from ml_dtypes import finfo, iinfo
 
-from minijax.config import local
+from minijax.config import ExplicitX64Mode, local
 from minijax.errors import TypePromotionError
+from minijax.namespace import shown
+
+if TYPE_CHECKING:  # ml_dtypes has no types
+    from numpy import finfo, iinfo
+else:
+    from ml_dtypes import finfo, iinfo
 
 __all__ = [
-    "DType", "ExtendedDType", "TypePromotionError", "bfloat16", "bit_width", "bool_",
-    "canonicalize_dtype", "check_user_dtype_supported", "complex64", "complex128", "complex_",
-    "dtype", "dtype_and_weak_type", "extended", "finfo", "float0", "float4_e2m1fn", "float6_e2m3fn",
-    "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float16", "float32",
-    "float64", "float_", "iinfo", "int1", "int2", "int4", "int8", "int16", "int32", "int64", "int_",
-    "is_extended", "is_python_scalar", "is_supported", "isdtype", "issubdtype", "itemsize_bits",
-    "lattice_result_type", "prng_key", "promote", "promote_types", "python_scalar_dtypes",
-    "result_type", "scalar_type_of", "short_name", "supports_inf", "to_complex_dtype",
-    "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype", "to_real_dtype", "uint", "uint1",
-    "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
+    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
+    "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
 ]  # fmt: skip
 
 
@@ -66,7 +62,7 @@ class ExtendedDType:
     type: type  # its scalar category, `extended` or below
     kind = "K"  # NumPy has no such letter: it belongs to no category of numbers
     has_tangents = False  # whether any that has tangents was met
-    _rules: Any  # what the array rooms ask of it
+    _rules: Any  # what the array modules ask of it
 
     @property
     def physical_element_aval(self) -> Any:
@@ -264,7 +260,8 @@ def is_supported(dtype: DType) -> bool:
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType:
     """The canonical dtype for a `dtype=` argument a user wrote; None stands for the default float.
 
-    Warns (UserWarning) when a 64-bit dtype was asked for by name and x64 is off. Python's own
+    A 64-bit dtype that is asked for by name while x64 is off is narrowed with a UserWarning, refused
+    with a ValueError, or kept, as the setting `explicit_x64_dtypes` says. Python's own
     `int`, `float`, `complex` mean the default width and never warn. Raises TypeError for what is no
     dtype or not one of an array here, ValueError for an array. `fun_name` stands in the message.
     """
@@ -275,7 +272,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     if isinstance(dtype, ExtendedDType):
         return dtype
     where = f" in {fun_name}" if fun_name else ""
-    if not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "ndim"):
+    if not isinstance(dtype, (np.dtype, type, str, memoryview)) and hasattr(dtype, "ndim"):
         raise (TypeError if isinstance(dtype, np.ndarray) else ValueError)(
             "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
             f"dtype=arr.dtype{where}: it has dtype {dtype.dtype} and shape {dtype.shape}."
@@ -286,8 +283,18 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}: pass a "
             "numeric or bool dtype, in the machine's byte order, as arrays hold no strings here."
         )
-    if local.context.settings.enable_x64 or wanted not in _NARROWED:
+    settings = local.context.settings
+    if settings.enable_x64 or wanted not in _NARROWED:
         return wanted
+    mode = settings.explicit_x64_dtypes
+    if mode is ExplicitX64Mode.ALLOW:
+        return wanted
+    if mode is ExplicitX64Mode.ERROR:
+        raise ValueError(
+            f"Explicitly requested dtype {wanted} requested{where} is not available. To enable more "
+            "dtypes, set jax_enable_x64, or jax_explicit_x64_dtypes to 'allow'; or ask for "
+            f"{_NARROWED[wanted]}."
+        )
     narrowed = _NARROWED[wanted]
     warnings.warn(
         f"Explicitly requested dtype {wanted} requested{where} is not available, and will be "
@@ -402,9 +409,15 @@ def scalar_type_of(x: Any) -> type:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype or scalar class `a` is `b` or lies under it, as `numpy.issubdtype`.
+    """Test whether a dtype lies under another one in the hierarchy of dtypes.
 
-    Knows the ml_dtypes (`bfloat16` is `floating`, `int4` a `signedinteger`) and extended dtypes.
+    - `a`, `b`: dtypes or scalar classes, such as `float32` and `jnp.floating`; types of narrow and
+      extended dtypes are known too.
+
+    Returns a bool. Source: NumPy's `issubdtype`.
+
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype(jnp.int4, jnp.floating)
+    (True, False)
     """
     try:
         return _subtypes[a, b]
@@ -448,11 +461,17 @@ _CATEGORIES = frozenset((
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of `kind`: a dtype, a kind's name, or a tuple of these.
+    """Test whether a dtype is of a kind.
 
-    The kinds are 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
-    'complex floating' and 'numeric'. Raises ValueError for another name, TypeError for another
-    object. Source: `isdtype` of the Python array API standard.
+    - `dtype`: a dtype.
+    - `kind`: a dtype, or "bool", "signed integer", "unsigned integer", "integral", "real floating",
+      "complex floating" or "numeric"; or a tuple of these.
+
+    Returns a bool. ValueError for another name, TypeError for another object. Source: NumPy's
+    `isdtype`, of the array API standard.
+
+    >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", "numeric"))
+    (True, True)
     """
     dtype = _as_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -471,6 +490,8 @@ def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:
                 f"isdtype(dtype, kind): kind is {kind!r}, neither a kind nor a dtype's name. "
                 f"Pass one of {list(_KINDS)}, or a dtype."
             ) from None
+    if not isinstance(kind, (type, np.generic, np.ndarray)):  # an array, or a description of one
+        kind = getattr(kind, "dtype", kind)
     if not (kind is None or isinstance(kind, (type, np.dtype))) or kind in _CATEGORIES:
         raise TypeError(
             f"isdtype(dtype, kind): kind is {kind!r}. Pass a dtype, a kind's name such as "
@@ -670,9 +691,9 @@ def _resolve(pairs: _Pairs, mode: str) -> tuple[DType, bool]:
     return _WEAK_RESULT[node] if isinstance(node, str) else (node, False)
 
 
-# Results by mode and by x64 (off, on).
+# Results by mode and by x64 (off, on, off with explicit wide dtypes allowed).
 _promoted: dict[str, tuple[dict[_Pairs, tuple[DType, bool]], ...]] = {
-    mode: ({}, {}) for mode in _UPPER
+    mode: ({}, {}, {}) for mode in _UPPER
 }
 
 
@@ -683,27 +704,39 @@ def promote(pairs: _Pairs) -> tuple[DType, bool]:
     dtypes have no common type, ValueError for `float0` or a key mixed with something else.
     """
     settings = local.context.settings
-    memo = _promoted[settings.numpy_dtype_promotion][settings.enable_x64]
+    kept = not settings.enable_x64 and settings.explicit_x64_dtypes is ExplicitX64Mode.ALLOW
+    memo = _promoted[settings.numpy_dtype_promotion][2 if kept else settings.enable_x64]
     try:
         return memo[pairs]
     except KeyError:
         pass
     if not pairs:
-        raise ValueError("Promotion needs at least one array or dtype; none was given.")
+        raise ValueError("at least one array or dtype is required: none was given.")
     narrowed = {} if settings.enable_x64 else _NARROWED
-    canonical = tuple([(narrowed.get(found, found), weak) for found, weak in pairs])
+    canonical = tuple(
+        [
+            (found if kept and not weak else narrowed.get(found, found), weak)
+            for found, weak in pairs
+        ]
+    )
     found, weak = _resolve(canonical, settings.numpy_dtype_promotion)
-    result = memo[pairs] = (narrowed.get(found, found), weak)
+    if not (kept and any(given in _NARROWED for given, _ in canonical)):
+        found = narrowed.get(found, found)
+    result = memo[pairs] = (found, weak)
     return result
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """The dtype to which dtypes `a` and `b` promote; Python's `int`, `float`, `complex` are weak.
+    """Return the dtype to which two dtypes promote.
 
-    Does not narrow `a` and `b`: `promote_types(int, int)` is int64 even when x64 is off; but of
-    narrower dtypes none widens to 64 bits then. Raises TypePromotionError where there is no common
-    type, ValueError for dtypes that do not promote (strings, `float0`).
-    Source: `numpy.promote_types`, JEP 9263.
+    - `a`, `b`: dtypes, scalar types, or Python's `int`, `float`, `complex`, which are weakly typed.
+
+    Returns a dtype; narrower dtypes do not promote to 64 bits unless these are enabled.
+    TypePromotionError where there is no common dtype, ValueError for dtypes that do not promote.
+    Source: NumPy's `promote_types`; JEP 9263.
+
+    >>> jnp.promote_types(jnp.int32, jnp.bfloat16)
+    dtype(bfloat16)
     """
     settings = local.context.settings
     try:
@@ -737,11 +770,17 @@ def lattice_result_type(*args: Any) -> tuple[DType, bool]:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
-    """The dtype to which arrays, scalars and dtypes promote together, in the current mode.
+    """Return the dtype to which arrays, scalars and dtypes promote together.
 
-    With `return_weak_type_flag`, a pair of it and the weak type. Warns where a dtype among `args`
-    asks for 64 bits by name and x64 is off. Raises ValueError without arguments, TypePromotionError
-    where there is no common type. Source: `numpy.result_type`, JEP 9263.
+    - `*args`: at least one array, scalar or dtype; Python numbers are weakly typed.
+    - `return_weak_type_flag`: also return whether the result is weakly typed.
+
+    Returns a dtype, of at most 32 bits unless 64-bit dtypes are enabled, or a pair of it and a
+    bool. ValueError without arguments, TypePromotionError where there is no common dtype. Source:
+    NumPy's `result_type`; JEP 9263.
+
+    >>> jnp.result_type(jnp.ones(2, jnp.float16), 1.5)
+    dtype('float16')
     """
     for arg in args:
         is_numpy_class = isinstance(arg, type) and issubclass(arg, np.generic)
@@ -749,3 +788,6 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tupl
             check_user_dtype_supported(arg, "result_type")
     result = lattice_result_type(*args)
     return result if return_weak_type_flag else result[0]
+
+
+__dir__ = shown(__name__)

@@ -1,49 +1,86 @@
-"""The error classes of minijax, named as upstream names them. Ground floor: imports nothing.
+"""The error classes of minijax, named as upstream names them. Imports nothing.
 
 Each message is in three parts: what was written, what was seen, what to do.
 """
 
 from __future__ import annotations
 
+import collections.abc
+import functools
+import inspect
+import numbers
+import types
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from minijax.namespace import shown
+
 __all__ = [
-    "ConcretizationTypeError",
-    "InconclusiveDimensionOperation",
-    "JaxprTypeError",
-    "KeyReuseError",
-    "NonConcreteBooleanIndexError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",
+    "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
     "UnexpectedTracerError",
-]
+]  # fmt: skip
 
 
-class JAXTypeError(TypeError):
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class _WithPage(Exception):
+    """An error that is made of its message, or of the tracer at fault; ends with its page's address."""
+
+    _words = ""  # what is said of a tracer
+
+    def __init__(self, given: Any, context: str = ""):
+        text = given if isinstance(given, str) else self._about(given, context)
+        page = f"See https://docs.jax.dev/en/latest/errors.html#jax.errors.{type(self).__name__}"
+        super().__init__(text if page in text else f"{text}\n{page}")
+
+    def _about(self, given: Any, context: str) -> str:
+        if not self._words or not hasattr(given, "origin"):
+            return f"{self._words} {given}".strip()
+        shown = f"{self._words} traced array with shape {given.aval.str_short()}"
+        return "\n".join(filter(None, (shown, context, given.origin())))
+
+
+class JAXTypeError(_WithPage, TypeError):
     """A TypeError with a tracer or a key in it."""
 
 
-class JAXIndexError(IndexError):
+class JAXIndexError(_WithPage, IndexError):
     """An IndexError with a tracer in it."""
 
 
 class ConcretizationTypeError(JAXTypeError):
     """A tracer stood where a known value is needed."""
 
+    _words = "Abstract tracer value encountered where concrete value is expected:"
+
 
 class TracerArrayConversionError(JAXTypeError):
     """A tracer was to become a NumPy array."""
+
+    _words = "The numpy.ndarray conversion method __array__() was called on"
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
     """A tracer was asked whether it is true: an `if`, a `while`, `and`, `or`, `assert`."""
 
+    _words = "Attempted boolean conversion of"
+
 
 class TracerIntegerConversionError(JAXTypeError):
     """A tracer was to become a Python integer: an index, a shape, `range(x)`."""
 
+    _words = "The __index__() method was called on"
+
 
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A boolean mask that is a tracer was used as an index: the result's shape is unknown."""
+
+    def _about(self, given: Any, context: str) -> str:
+        return f"Array boolean indices must be concrete; got {given}\n{context}"
 
 
 class UnexpectedTracerError(JAXTypeError):
@@ -68,3 +105,79 @@ class JaxprTypeError(TypeError):
 
 class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic sizes that has no one answer."""
+
+
+if TYPE_CHECKING:
+
+    class JaxRuntimeError(RuntimeError):
+        """An error of XLA's; jaxlib's class, which `runtime.executables` puts here."""
+
+
+_ACCIDENTS = (AttributeError, KeyError, IndexError)
+
+
+def arguments_checked(fun: _F) -> _F:
+    """Decorator: an error inside that a wrong argument caused is a TypeError that names the argument.
+
+    An argument is wrong if the classes of its annotation, where this names classes, are not its own.
+    Nothing is looked at before an error.
+    """
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except _ACCIDENTS:
+            wrong = _wrong_argument(fun, args, kwargs)
+            if wrong is None:
+                raise
+        raise TypeError(wrong)  # outside of the handler: the accident is not its context
+
+    return cast(_F, call)
+
+
+def check_arguments_of(namespace: dict[str, Any]) -> None:
+    """Let all public functions of a module be `arguments_checked`."""
+    for name in namespace["__all__"]:
+        if inspect.isfunction(namespace[name]):
+            namespace[name] = arguments_checked(namespace[name])
+
+
+def _wrong_argument(fun: Callable, args: tuple, kwargs: dict) -> str | None:
+    try:
+        given = inspect.signature(fun).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return None
+    for name, value in given.items():
+        written = fun.__annotations__.get(name)
+        try:
+            kind = eval(written, fun.__globals__) if isinstance(written, str) else written
+        except Exception:  # a name that only type checkers know
+            continue
+        if not _is_of(kind, value):
+            return (
+                f"{fun.__name__}: the argument {name} must be of type {written}; got "
+                f"{str(value)[:80]} of type {type(value).__name__}."
+            )
+    return None
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Whether a value is what an annotation says; True where that is not told by classes."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_of(one, value) for one in inner)
+    if kind in (int, float, complex):
+        return isinstance(value, numbers.Number) or hasattr(value, "dtype")
+    if kind is None or kind is type(None):
+        return value is None
+    if origin is collections.abc.Sequence:
+        if isinstance(value, (list, tuple)):
+            return all(_is_of(inner[0], item) for item in value)
+        return hasattr(value, "__getitem__")
+    if getattr(kind, "__name__", "") in ("Array", "ndarray"):  # told by what they have
+        return hasattr(value, "dtype") or isinstance(value, numbers.Number)
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+__dir__ = shown(__name__)

@@ -1,6 +1,6 @@
 """`minijax.ffi`: compiled functions that programs call by name, through XLA's foreign functions.
 
-Floor 6. Registering is for the process; `ffi_call` is the function, `ffi_lowering` makes a lowering
+Registering is for the process; `ffi_call` is the function, `ffi_lowering` makes a lowering
 rule of a target for a primitive of one's own.
 """
 
@@ -17,8 +17,9 @@ from minijax.interpreters.mlir import (
     ir_attribute,
     stablehlo,
 )
-from minijax.lax.foreign import ffi_call
+from minijax.lax.ffi_calls import ffi_call
 from minijax.lowering.module import layouts_text
+from minijax.namespace import shown
 from minijax.runtime import foreign
 from minijax.runtime.foreign import include_dir, pycapsule
 
@@ -136,3 +137,6 @@ def ffi_lowering(
         return list(build(ctx, *operands, **params).results)
 
     return rule
+
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""`minijax.flatten_util`: a pytree of arrays as one vector. May import the floors below."""
+"""`minijax.flatten_util`: a pytree of arrays as one vector."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.namespace import shown
 
 __all__ = ["ravel_pytree"]
 
@@ -66,3 +67,6 @@ class _Unravel:
                 warnings.simplefilter("ignore")  # complex to real, by intent
                 parts = [part.astype(d) for part, d in zip(parts, self.dtypes, strict=True)]
         return self.tree.unflatten(parts)
+
+
+__dir__ = shown(__name__)

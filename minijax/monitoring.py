@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from minijax.namespace import shown
+
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",
     "record_scalar", "register_event_duration_secs_listener", "register_event_listener",
@@ -114,3 +116,6 @@ def record_stage(event: str, began: float, fun_name: str) -> None:
         record_scalar(event, began, fun_name=fun_name)
         record_event_duration_secs(event, ended - began, fun_name=fun_name)
         record_event_time_span(event, began, ended, fun_name=fun_name)
+
+
+__dir__ = shown(__name__)

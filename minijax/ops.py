@@ -1,4 +1,4 @@
-"""`minijax.ops`: reductions over segments. Floor 6: written with `minijax.numpy`.
+"""`minijax.ops`: reductions over segments.numpy`.
 
 Source: `numpy.add.at` and its kin, with segments of any size and in any order.
 """
@@ -12,6 +12,8 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.namespace import shown
+from minijax.numpy.promotion import known_index
 from minijax.typing import ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -57,15 +59,10 @@ def _segments(
             )
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
     if num_segments is None:
-        num_segments = int(jnp.max(segment_ids)) + 1
+        num_segments = known_index(jnp.max(segment_ids), "segment_ids") + 1
     if num_segments < 0:
         raise ValueError(f"num_segments must be non-negative, got {num_segments}.")
-    rest = data.shape[segment_ids.ndim :] if segment_ids.ndim else data.shape[1:]
-    if segment_ids.ndim > 1:
-        raise ValueError(
-            f"segment_ids has shape {segment_ids.shape}: give one number for each row of data."
-        )
-    start = jnp.full((num_segments, *rest), empty(data.dtype), data.dtype)
+    start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
 
     def reduce(rows: Array, ids: Array) -> Array:
         update = getattr(start.at[ids], name)
@@ -79,6 +76,8 @@ def _segments(
 
     if bucket_size is None:
         return reduce(data, segment_ids)
+    if bucket_size < 1:
+        raise TypeError(f"bucket_size must be positive; got {bucket_size}.")
     count = -(-data.shape[0] // bucket_size)
     parts = [
         reduce(data[i * bucket_size : (i + 1) * bucket_size],
@@ -97,11 +96,21 @@ def segment_sum(
     bucket_size: int | None = None,
     mode: Any = None,
 ) -> Array:
-    """The sum of the rows of `data` that belong to each segment: `out[segment_ids[i]] += data[i]`.
+    """Sum the rows of each segment: `out[segment_ids[i]] += data[i]`.
 
-    Rows with a number outside of `range(num_segments)` are left out. `num_segments` must be given
-    under a transformation; by default it is one more than the largest number. `bucket_size` rows at
-    a time are summed, then the partial sums, for accuracy.
+    - `data`: array of shape (n, ...)
+    - `segment_ids`: integer array of shape (n,); rows with a number outside of the range are left
+      out
+    - `num_segments`: number of segments, needed under a transformation; by default the largest plus
+      1
+    - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `bucket_size`: number of rows summed at a time, for accuracy
+
+    The result has shape (num_segments, ...) and the dtype of `data`; 0 for an empty segment.
+    ValueError for a negative number. Source: TensorFlow's `math.unsorted_segment_sum`.
+
+    >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([4, 2], dtype=int32)
     """
     return _segments("add", data, segment_ids, num_segments, indices_are_sorted,
                      unique_indices, bucket_size, mode)  # fmt: skip
@@ -116,7 +125,22 @@ def segment_prod(
     bucket_size: int | None = None,
     mode: Any = None,
 ) -> Array:
-    """The product of the rows of each segment, 1 for an empty one; see `segment_sum`."""
+    """Multiply the rows of each segment.
+
+    - `data`: array of shape (n, ...)
+    - `segment_ids`: integer array of shape (n,); rows with a number outside of the range are left
+      out
+    - `num_segments`: number of segments, needed under a transformation; by default the largest plus
+      1
+    - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `bucket_size`: number of rows reduced at a time
+
+    The result has shape (num_segments, ...) and the dtype of `data`; 1 for an empty segment.
+    ValueError for a negative number. Source: TensorFlow's `math.unsorted_segment_prod`.
+
+    >>> jax.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([3, 2], dtype=int32)
+    """
     return _segments("multiply", data, segment_ids, num_segments, indices_are_sorted,
                      unique_indices, bucket_size, mode)  # fmt: skip
 
@@ -130,7 +154,22 @@ def segment_max(
     bucket_size: int | None = None,
     mode: Any = None,
 ) -> Array:
-    """The largest of the rows of each segment, the least value there is for an empty one."""
+    """Compute the maximum of the rows of each segment.
+
+    - `data`: array of shape (n, ...)
+    - `segment_ids`: integer array of shape (n,); rows with a number outside of the range are left
+      out
+    - `num_segments`: number of segments, needed under a transformation; by default the largest plus
+      1
+    - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `bucket_size`: number of rows reduced at a time
+
+    The result has shape (num_segments, ...) and the dtype of `data`; the least value for an empty
+    segment. ValueError for a negative number. Source: TensorFlow's `math.unsorted_segment_max`.
+
+    >>> jax.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([3, 2], dtype=int32)
+    """
     return _segments("max", data, segment_ids, num_segments, indices_are_sorted,
                      unique_indices, bucket_size, mode)  # fmt: skip
 
@@ -144,6 +183,25 @@ def segment_min(
     bucket_size: int | None = None,
     mode: Any = None,
 ) -> Array:
-    """The least of the rows of each segment, the greatest value there is for an empty one."""
+    """Compute the minimum of the rows of each segment.
+
+    - `data`: array of shape (n, ...)
+    - `segment_ids`: integer array of shape (n,); rows with a number outside of the range are left
+      out
+    - `num_segments`: number of segments, needed under a transformation; by default the largest plus
+      1
+    - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `bucket_size`: number of rows reduced at a time
+
+    The result has shape (num_segments, ...) and the dtype of `data`; the greatest value for an
+    empty segment. ValueError for a negative number. Source: TensorFlow's
+    `math.unsorted_segment_min`.
+
+    >>> jax.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
+    Array([1, 2], dtype=int32)
+    """
     return _segments("min", data, segment_ids, num_segments, indices_are_sorted,
                      unique_indices, bucket_size, mode)  # fmt: skip
+
+
+__dir__ = shown(__name__)

@@ -1,7 +1,7 @@
 """`minijax.profiler`: what a program does and how long it takes, by jaxlib's profiler.
 
-May import the floors below. Profiles are read by XProf and TensorBoard, by Perfetto
-(`create_perfetto_trace`), or by a program (`ProfileData`).
+Profiles are read by XProf and TensorBoard, by Perfetto (`create_perfetto_trace`), or by a program
+(`ProfileData`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from minijax.namespace import shown
 from minijax.runtime import profiling
 from minijax.runtime.profiling import (
     ProfileData,
@@ -44,11 +45,13 @@ class TraceAnnotation(profiling.TraceMe):
 class StepTraceAnnotation(TraceAnnotation):
     """The same for a step of training: `with StepTraceAnnotation("train", step_num=3):`."""
 
-    def __init__(self, name: str, **kwargs: Any):
+    def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[..., Any]:
     """`func`, shown as an event of its name at each call. Usable as a decorator."""
     shown = name or getattr(func, "__qualname__", None) or repr(func)
 
@@ -153,3 +156,6 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 def save_device_memory_profile(filename: os.PathLike | str, backend: str | None = None) -> None:
     """`device_memory_profile`, written to a file."""
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))
+
+
+__dir__ = shown(__name__)

@@ -2,8 +2,11 @@
 
 from minijax.core.refs import AbstractRef, Ref
 from minijax.lax.refs import addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap
+from minijax.namespace import shown
 
 __all__ = [
     "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
     "swap",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

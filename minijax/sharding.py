@@ -1,7 +1,7 @@
 """`minijax.sharding`: where the parts of an array lie. Only re-exports."""
 
 from minijax.core.avals import ManualAxisType
-from minijax.lax.shard_map import Infer
+from minijax.namespace import shown
 from minijax.runtime.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -13,14 +13,17 @@ from minijax.runtime.mesh import (
     set_mesh,
     use_abstract_mesh,
 )
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding, SingleDeviceSharding
 from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 
 make_single_device_sharding = SingleDeviceSharding
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
-    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh",
-    "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding",
+    "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes",
+    "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard", "set_mesh",
+    "use_abstract_mesh",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from minijax.namespace import shown
 from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
@@ -28,3 +29,6 @@ class Wrapped(Protocol):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO module for arguments like these."""
         ...
+
+
+__dir__ = shown(__name__)

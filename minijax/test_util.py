@@ -1,6 +1,5 @@
-"""`minijax.test_util`: derivatives compared with differences. May import the floors below.
-
-Source: central differences along random directions.
+"""`minijax.test_util`: derivatives compared with differences. Source: central differences along
+random directions.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.namespace import shown
 from minijax.transforms.grad import jvp, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
@@ -79,18 +79,25 @@ def _assert_close(found: Any, wanted: Any, atol: float, rtol: float, message: st
         np.testing.assert_allclose(_wide(one), _wide(other), atol=atol, rtol=rtol, err_msg=message)
 
 
-def _tolerances(args: Any, out: Any, atol: float | None, rtol: float | None):
-    default = _coarsest((args, out), _TOLERANCES)
-    return default if atol is None else atol, default if rtol is None else rtol
+def _tolerances(args: Any, out: Any, *given: float | dict[Any, float] | None) -> list[float]:
+    return [_tolerance((args, out), one) for one in given]
+
+
+def _tolerance(values: Any, given: float | dict[Any, float] | None) -> float:
+    """A tolerance that may be given by dtype: the one of the least precise dtype of the values."""
+    if given is not None and not isinstance(given, dict):
+        return given
+    named = {dtypes.finfo(dtype).nmant: one for dtype, one in (given or {}).items()}
+    return _coarsest(values, {**_TOLERANCES, **named})
 
 
 def check_jvp(
-    f: Callable, f_jvp: Callable, args: Sequence[Any], atol: float | None = None,
-    rtol: float | None = None, eps: float | None = None, err_msg: str = "",
+    f: Callable, f_jvp: Callable, args: Sequence[Any], atol: float | dict | None = None,
+    rtol: float | dict | None = None, eps: float | None = None, err_msg: str = "",
 ) -> None:  # fmt: skip
     """AssertionError unless `f_jvp(args, tangents)` is near the differences of `f`.
 
-    Tolerances and the step follow the least precise dtype unless given.
+    Tolerances, which can be given by dtype, and the step follow the least precise dtype.
     """
     args = tuple(args)
     eps = _coarsest(args, _STEPS) if eps is None else eps
@@ -105,8 +112,8 @@ def check_jvp(
 
 
 def check_vjp(
-    f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | None = None,
-    rtol: float | None = None, eps: float | None = None, err_msg: str = "",
+    f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | dict | None = None,
+    rtol: float | dict | None = None, eps: float | None = None, err_msg: str = "",
 ) -> None:  # fmt: skip
     """The same for `f_vjp(*args) -> out, pullback`, by the inner products that must agree."""
     args = tuple(args)
@@ -128,7 +135,7 @@ def check_vjp(
 
 def check_grads(
     f: Callable, args: Sequence[Any], order: int, modes: str | Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None, rtol: float | None = None, eps: float | None = None,
+    atol: float | dict | None = None, rtol: float | dict | None = None, eps: float | None = None,
 ) -> None:  # fmt: skip
     """AssertionError unless the derivatives of `f` up to this order are near its differences.
 
@@ -157,3 +164,6 @@ def check_grads(
                 visit(lambda *xs: vjp(f, *xs)[1](cotangents), args, order - 1, name)
 
     visit(f, args, order, "")
+
+
+__dir__ = shown(__name__)

@@ -1,11 +1,12 @@
 """Short names for the functions on pytrees: `tree.map` is `tree_util.tree_map`, and so on.
 
-Ground floor: imports `tree_util` and the standard library only.
+Imports `tree_util` and the standard library only.
 """
 
 import dataclasses
 from typing import Any
 
+from minijax.namespace import own_names, shown
 from minijax.tree_util import tree_all as all
 from minijax.tree_util import tree_broadcast as broadcast
 from minijax.tree_util import tree_flatten as flatten
@@ -21,24 +22,25 @@ from minijax.tree_util import tree_transpose as transpose
 from minijax.tree_util import tree_unflatten as unflatten
 
 __all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "static",
-    "structure",
-    "transpose",
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
     "unflatten",
-]
+]  # fmt: skip
 
 
 def static(**kwargs: Any) -> Any:
-    """`dataclasses.field` marked as metadata for `tree_util.register_dataclass`."""
+    """Declare a dataclass field as metadata for `tree_util.register_dataclass`.
+
+    - `kwargs`: arguments of `dataclasses.field`
+
+    The result is a field whose metadata say `"static": True`. Source: Python's `dataclasses.field`.
+
+    >>> jax.tree.static(default=1).metadata["static"]
+    True
+    """
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
+
+
+own_names(__name__)
+__dir__ = shown(__name__)

@@ -1,12 +1,17 @@
-"""`minijax.typing`: names for annotations. May import the ground floor and `core`."""
+"""`minijax.typing`: names for annotations.
+
+Core layer: imports the ground layer and `core.array` only, so that every layer above can use it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from minijax.core.array import Array
+from minijax.namespace import shown
 
 __all__ = ["ArrayLike", "DTypeLike"]
 
@@ -16,11 +21,34 @@ class _HasDType(Protocol):
     """Anything with a `dtype`."""
 
     @property
-    def dtype(self) -> np.dtype: ...
+    def dtype(self) -> np.dtype[Any]: ...
 
 
-# What a function of minijax.numpy takes for an array: no lists and no strings.
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+# The arguments of `minijax.numpy` that stand for an array: no lists and no strings.
+ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 
-# What names a dtype.
-DTypeLike = str | type[Any] | np.dtype | _HasDType
+# The names of a dtype; None, where it is allowed, is the default one.
+DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | _HasDType
+
+DimSize: TypeAlias = int | Any  # an integer or a symbolic size
+Shape: TypeAlias = Sequence[DimSize]
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+class UnaryFunction(Protocol):
+    """A function of one array."""
+
+    __name__: str
+
+    def __call__(self, x: ArrayLike, /) -> Array: ...
+
+
+class BinaryFunction(Protocol):
+    """A function of two arrays that broadcast."""
+
+    __name__: str
+
+    def __call__(self, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+
+
+__dir__ = shown(__name__)

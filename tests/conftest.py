@@ -15,6 +15,12 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 import minijax  # noqa: E402
+from minijax.runtime.cache import default_folder  # noqa: E402
+
+# Upstream's compiled programs are kept on disk as ours are: most are the same in many files.
+jax.config.update("jax_compilation_cache_dir", str(default_folder() / "upstream-in-tests"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,4 +1,5 @@
-"""Programs over eight CPU devices, in both libraries: run by `test_devices` in a process of its own.
+"""Programs over eight CPU devices, in both libraries: run by `test_devices` in a process of its
+own.
 
 Each program is given the library, its `sharding` module and a mesh of 4 x 2 devices. Values, shapes
 and shardings of the results must be upstream's. Prints a line of JSON for each program.
@@ -12,6 +13,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
@@ -57,6 +59,69 @@ class Setting:
 
 
 # -- arrays and jit ------------------------------------------------------------------------------
+
+# -- what is manual over some axes only, what has no spec, and `with mesh:` --------------------------
+
+
+def _told(t, f, *args):
+    """The results, and what the program told by callbacks, in any order."""
+    told = []
+    out = f(lambda *xs: told.append(tuple(np.asarray(x).tolist() for x in xs)))(*args)
+    t.m.effects_barrier()
+    return out, np.sort(np.array(told), axis=0)
+
+
+class _Given:
+    k = 3
+
+
+PROGRAMS |= {
+    f"{kind} over {axes}": lambda t, f=f, axes=axes: t.m.jit(
+        t.mapped(lambda a: f(t, a, axes[0]), t.P(axes), t.P(axes), axis_names=set(axes)))(X)
+    for axes in (("x",), ("y",))
+    for kind, f in {
+        "index": lambda t, a, axis: a + t.lax.axis_index(axis),
+        "index in a loop": lambda t, a, axis: t.lax.fori_loop(
+            0, 3, lambda i, c: c + t.lax.axis_index(axis) * i, a),
+        "index in a branch": lambda t, a, axis: t.lax.cond(
+            t.lax.axis_index(axis) == 0, lambda: a, lambda: a + t.lax.axis_index(axis)),
+        "index in a jit": lambda t, a, axis: t.m.jit(lambda b: b + t.lax.axis_index(axis))(a),
+        "permutation": lambda t, a, axis: t.lax.ppermute(a, axis, [(0, 1), (1, 0)]),
+    }.items()
+}  # fmt: skip
+PROGRAMS |= {
+    f"callback over {axes}": lambda t, axes=axes: _told(t, lambda tell: t.m.jit(t.mapped(
+        lambda a: t.m.debug.callback(tell, a.sum(), t.lax.axis_index(axes[0])) or a,
+        t.P(axes), t.P(axes), axis_names=set(axes))), X)
+    for axes in (("x",), ("y",), ("x", "y"))
+}  # fmt: skip
+PROGRAMS |= {
+    "an object without a spec": lambda t: t.mapped(
+        lambda o, a: a * o.k, (None, t.P("x")), t.P("x"))(_Given(), X),
+    "objects without specs": lambda t: t.m.jit(lambda x: t.mapped(
+        lambda p, a: p["f"](a) + p["b"], (None, t.P("x")), t.P("x"))({"f": t.jnp.sin, "b": W[0, 0]}, x))(X),
+    "gradient by what has no spec": lambda t: t.m.grad(lambda w: t.mapped(
+        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X))(W),
+    "a spec longer than the rank": lambda t: t.lax.with_sharding_constraint(
+        X[0], t.named("x", None)),
+    "a struct with a spec longer than its rank": lambda t: t.m.ShapeDtypeStruct(
+        (8,), np.float32, sharding=t.named("x", None)),
+}  # fmt: skip
+
+
+def _with_mesh(t):
+    with warnings.catch_warnings(), t.mesh:
+        warnings.simplefilter("ignore")
+        return [
+            t.jnp.arange(3), t.jnp.ones(3) + 1, t.m.jit(lambda x: x + 1)(1.0), t.m.device_put(1.0),
+            t.m.random.normal(t.m.random.key(0)), t.m.grad(lambda x: x * x)(1.0),
+            t.lax.scan(lambda c, x: (c, x), 0.0, np.ones(2))[1], t.m.vmap(lambda x: x * x)(np.ones(2)),
+            t.m.jit(lambda x: t.lax.with_sharding_constraint(x, t.P("x")))(X),
+            t.lax.with_sharding_constraint(X, t.P("x", "y")),
+        ]  # fmt: skip
+
+
+PROGRAMS["with mesh"] = _with_mesh
 
 SPECS = [(), ("x",), ("x", None), (None, "y"), ("x", "y"), (("x", "y"),), (("y", "x"),), ("y", "x")]
 FUNCTIONS = {

@@ -1,4 +1,6 @@
-"""Types and primitives that a library defines, made on upstream or on minijax: shared by the tests."""
+"""Types and primitives that a library defines, made on upstream or on minijax: shared by the
+tests.
+"""
 
 import importlib
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""Shared by the tests of linear algebra and Fourier transforms: rows of a table, and how to run one."""
+"""Shared by the tests of linear algebra and Fourier transforms: rows of a table, and how to run
+one.
+"""
 
 import jax
 import numpy as np

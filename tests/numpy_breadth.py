@@ -1,4 +1,5 @@
-"""Rows for every function of `jax.numpy` under `vmap`, `grad` and `jvp`; used by `test_numpy_breadth`.
+"""Rows for every function of `jax.numpy` under `vmap`, `grad` and `jvp`; used by
+`test_numpy_breadth`.
 
 As in `numpy_cases`; a row holds several functions, which are run as one program.
 """
@@ -88,5 +89,5 @@ UNMAPPED = {
     "classes": "ComplexWarning ndarray ufunc",
 }
 
-# Of rooms that have tests of their own.
+# Of modules that have tests of their own.
 ELSEWHERE = {"poly", "polyfit", "roots"}

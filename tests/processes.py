@@ -1,4 +1,5 @@
-"""One process of several, in tests and by hand: `python -m tests.processes NAME COUNT NUMBER PORT`.
+"""One process of several, in tests and by hand: `python -m tests.processes NAMES COUNT NUMBER
+PORT`.
 
 Each program runs in every process at once and raises where something is not as it should be.
 """
@@ -26,7 +27,7 @@ from minijax.sharding import PartitionSpec as P
 PROGRAMS = {}
 
 
-def program(function):
+def _program(function):
     PROGRAMS[function.__name__] = function
     return function
 
@@ -35,7 +36,7 @@ def mesh():
     return Mesh(np.array(minijax.devices()), ("d",))
 
 
-@program
+@_program
 def training(count, number):
     """Data-parallel training gives what one process computes with all of the data."""
     rng = np.random.RandomState(0)
@@ -52,12 +53,12 @@ def training(count, number):
     step = minijax.jit(lambda w, x, y: w - 0.1 * minijax.grad(loss)(w, x, y))
     w, alone = jnp.zeros(3), np.zeros(3, np.float32)
     for _ in range(5):
-        w = step(w, x, y).block_until_ready()  # collectives of two steps must not meet
+        w = step(w, x, y)
         alone = alone - 0.1 * 2 / len(data) * data.T @ (data @ alone - target)
     np.testing.assert_allclose(np.asarray(w), alone, rtol=1e-4)
 
 
-@program
+@_program
 def resharding(count, number):
     size = 2 * count
     x = minijax.make_array_from_callback(
@@ -73,7 +74,7 @@ def resharding(count, number):
     np.testing.assert_array_equal(gathered, whole)
 
 
-@program
+@_program
 def collectives(count, number):
     size = 2 * count
     x = np.arange(float(size * size), dtype=np.float32).reshape(size, size)
@@ -97,7 +98,7 @@ def collectives(count, number):
     np.testing.assert_allclose(parts[:, 0], x.sum(0))
 
 
-@program
+@_program
 def helpers(count, number):
     multihost_utils.sync_global_devices("start")
     assert minijax.process_count() == count and minijax.process_index() == number
@@ -113,7 +114,7 @@ def helpers(count, number):
         np.asarray(x)
 
 
-@program
+@_program
 def checkpoint(count, number):
     """Each process keeps the parts that it has, and a later run goes on from them."""
     whole = NamedSharding(mesh(), P("d"))
@@ -132,7 +133,7 @@ def checkpoint(count, number):
     )
 
 
-@program
+@_program
 def killed(count, number):
     """The last process ends without a word in the midst of a step; the others must end too."""
     whole = NamedSharding(mesh(), P("d"))
@@ -146,7 +147,7 @@ def killed(count, number):
     multihost_utils.sync_global_devices("never")
 
 
-@program
+@_program
 def mismatched(count, number):
     """Processes that run different programs are told, instead of waiting for each other."""
     x = minijax.make_array_from_process_local_data(NamedSharding(mesh(), P("d")), np.ones(2))
@@ -160,6 +161,27 @@ def mismatched(count, number):
         distributed.state.client.wait_at_barrier("first", 30_000)
 
 
+@_program
+def many_steps(count, number):
+    """Steps that nobody waits for take their turn in every process, whatever runs between them."""
+    whole = NamedSharding(mesh(), P("d"))
+    x = minijax.device_put(np.ones(8 * count, np.float32), whole)
+    mean = minijax.jit(
+        minijax.shard_map(
+            lambda x: 0.5 * x + 0.5 * minijax.lax.pmean(x, "d"),
+            mesh=mesh(), in_specs=P("d"), out_specs=P("d"),
+        )
+    )  # fmt: skip
+    turned = minijax.jit(lambda x: x[::-1] + 0, out_shardings=whole)
+    alone = minijax.jit(lambda x: jnp.tanh(x @ x))
+    own = jnp.ones((50, 50))
+    for _ in range(int(os.environ.get("MINIJAX_MANY_STEPS", "160"))):
+        x = turned(mean(x))
+        if number:
+            own = alone(own)
+    np.testing.assert_allclose(x.addressable_shards[0].data, 1, rtol=1e-5)
+
+
 def one(x):
     return (x * 2).sum()
 
@@ -168,7 +190,7 @@ def other(x):
     return (x * 3).sum()
 
 
-@program
+@_program
 def late(count, number):
     """The last process comes when the first no longer waits: it is not reached."""
 
@@ -181,7 +203,9 @@ def main(name, count, number, port):
     if name == "killed":
         options["heartbeat_timeout_seconds"] = 10
     minijax.distributed.initialize(f"127.0.0.1:{port}", count, number, **options)
-    PROGRAMS[name](count, number)
+    for program in name.split(","):
+        print(program, flush=True)
+        PROGRAMS[program](count, number)
     minijax.distributed.shutdown()
     print("done", flush=True)
 

@@ -7,12 +7,16 @@ has too: suites that were written for upstream look for them.
 
 import pickle
 import re
+import subprocess
+import sys
 
 import jax
 import numpy as np
 import pytest
 
 import minijax
+
+pytestmark = pytest.mark.both_ends
 
 CALLS = {}
 
@@ -35,6 +39,13 @@ X = np.arange(3.0, dtype=np.float32)
 Y = np.ones((2, 3), np.float32)
 FOUR, INTS = np.ones(4, np.float32), np.arange(3, dtype=np.int32)
 IMG, KER = np.ones((1, 2, 4, 4), np.float32), np.ones((2, 2, 3, 3), np.float32)
+
+
+def applied(m, function):
+    numbers = m.lax.ScatterDimensionNumbers((), (0,), (0,))
+    return m.lax.scatter_apply(
+        m.numpy.ones(3), m.numpy.array([[0]]), function, numbers, update_shape=(1,)
+    )
 
 
 def leak(m):
@@ -563,6 +574,51 @@ SAME_WORDS = [
     ("All elements of result_shape_dtypes must have 'shape' and 'dtype'", lambda m: m.ffi.ffi_call("nope", "a")),
 ]  # fmt: skip
 
+table({
+    "clip without an array": (["No input was provided to the clip function"], lambda m: m.numpy.clip(None, 0, 1)),
+    "an axis moved twice": (["duplicate value in 'axis'"], lambda m: m.numpy.moveaxis(Y, (0, 0), (1, 0))),
+    "several axes of vecdot": (["integer"], lambda m: m.numpy.vecdot(Y, Y, axis=(0, 1))),
+    "a scalar to join": (["hstack", "sequence"], lambda m: m.numpy.hstack(1.0)),
+    "a triangle of negative size": (["(-1, -1)", "nonnegative"], lambda m: m.numpy.tril_indices(-1)),
+    "a triangle of negative width": (["nonnegative", "(3, -1)"], lambda m: m.numpy.triu_indices(3, m=-1)),
+    "tri of negative size": (["nonnegative"], lambda m: m.numpy.tri(3, -2)),
+    "histogram2d of two lengths": (["one length", "(3,)", "(4,)"], lambda m: m.numpy.histogram2d(X, FOUR)),
+    "histogram2d of matrices": (["vectors", "(2, 3)"], lambda m: m.numpy.histogram2d(Y, Y)),
+    "histogram2d of scalars": (["vectors"], lambda m: m.numpy.histogram2d(1.0, 1.0)),
+    "histogram2d with a word": (["bins='a'"], lambda m: m.numpy.histogram2d(X, X, bins="a")),
+    "half a bin": (["float"], lambda m: m.numpy.histogram(X, bins=1.5)),
+    "half a bin of some dimensions": (["float"], lambda m: m.numpy.histogramdd(Y, bins=[2, 1.5, 2])),
+    "a range of one": (["`range` must be either None or a sequence"], lambda m: m.numpy.histogram(X, range=1)),
+    "the same axis twice": (["axis1 and axis2", "same"], lambda m: m.numpy.diagonal(Y, axis1=0, axis2=-2)),
+    "the same axis of trace": (["axis1 and axis2", "same"], lambda m: m.numpy.trace(Y, axis1=0, axis2=0)),
+    "half a diagonal": (["k must be a scalar integer", "1.5"], lambda m: m.numpy.trace(Y, offset=1.5)),
+    "half an argument": (["nin and nout must be integers", "1.5"], lambda m: m.numpy.frompyfunc(m.numpy.add, 1.5, 1)),
+    "float places of reduceat": (["indices must have an integer type", "float32"], lambda m: m.numpy.add.reduceat(X, X)),
+    "float indices to ravel": (["int indices", "float32"], lambda m: m.numpy.ravel_multi_index((X, INTS), (2, 3))),
+    "a shape of shapes": (["scalar or 1D sequence"], lambda m: m.numpy.unravel_index(5, ((2, 3),))),
+    "zeros of a traced array": (["trim_zeros", "traced"], lambda m: m.jit(m.numpy.trim_zeros)(X)),
+    "zeros of an axis that is not": (["axis 3", "out of bounds"], lambda m: m.numpy.trim_zeros(Y, axis=3)),
+    "complex polygamma": (["polygamma does not support complex"], lambda m: m.scipy.special.polygamma(1, 1j)),
+    "complex entr": (["entr does not support complex"], lambda m: m.scipy.special.entr(1j)),
+    "complex rel_entr": (["rel_entr does not support complex"], lambda m: m.scipy.special.rel_entr(1j, 1.0)),
+    "complex poch": (["poch does not support complex"], lambda m: m.scipy.special.poch(1j, 1.0)),
+    "complex gammainc": (["igamma does not accept dtype complex64"], lambda m: m.scipy.special.gammainc(1j, 1.0)),
+    "hyp1f1 of two shapes": (["shapes=[(), (2,), (3,)]"], lambda m: m.scipy.special.hyp1f1(1.0, np.ones(2), np.ones(3))),
+    "values put along an axis": (["'values' must be broadcastable to 'indices'"], lambda m: m.numpy.put_along_axis(X, INTS[:1], Y[0, :2], 0, inplace=False)),
+    "more values put along an axis": (["'values' must be broadcastable to 'indices'"], lambda m: m.numpy.put_along_axis(Y, INTS[None, :1], Y[:1], 0, inplace=False)),
+    "shifts in two dimensions": (["scalars or 1D arrays", "(1, 1)"], lambda m: m.numpy.roll(X, [[1]])),
+    "no shift": (["scalars or 1D arrays"], lambda m: m.numpy.roll(X, None)),
+    "a bucket of negative size": (["bucket_size", "-1"], lambda m: m.ops.segment_sum(X, INTS, bucket_size=-1)),
+    "a function of scatter_apply": (["Invalid return type from reduction function"], lambda m: applied(m, lambda x: (x, x))),
+    "no result of scatter_apply": (["Invalid return type from reduction function"], lambda m: applied(m, lambda x: None)),
+    "two dtypes of random_gamma_grad": (["same dtypes", "float16"], lambda m: m.lax.random_gamma_grad(m.numpy.ones(3), m.numpy.ones(3, "float16"))),
+    "two shapes of random_gamma_grad": (["Incompatible shapes for broadcasting: shapes=[(3,), (4,)]"], lambda m: m.lax.random_gamma_grad(m.numpy.ones(3), m.numpy.ones(4))),
+})  # fmt: skip
+for name in ("logaddexp", "logaddexp2", "floor_divide", "divmod", "copysign", "heaviside", "ldexp"):
+    wrong(f"shapes of {name}", "(2,)", "(3,)")(
+        lambda m, name=name: getattr(m.numpy, name)(np.ones(2, int), np.ones(3, int))
+    )
+
 
 def raised(m, call):
     try:
@@ -604,3 +660,52 @@ def test_upstreams_words(words, call):
         names = [kind.__name__ for kind in type(ours).__mro__]
         assert type(theirs).__name__ in names, f"{ours!r} is not {type(theirs)}"
     assert words in str(ours).replace("minijax", "jax"), f"{words!r} is not in: {ours}"
+
+
+# In a process of its own: what is left of the stack depends on what the process did before.
+DEEP = """
+import minijax
+
+def nested(function, times):
+    for _ in range(times):
+        function = (lambda inner: lambda x: minijax.lax.cond(x > 0, inner, lambda y: y, x))(function)
+    return function
+
+def lists(depth):
+    found = [1.0]
+    for _ in range(depth):
+        found = [found]
+    return found
+
+def depth(n=0):
+    try:
+        return depth(n + 1)
+    except RecursionError:
+        return n
+
+CASES = {
+    "functions": lambda: nested(lambda x: x, 400)(1.0),
+    "gradient": lambda: minijax.grad(nested(lambda x: x, 400))(1.0),
+    "argument": lambda: minijax.jit(lambda x: 1.0)(lists(5000)),
+    "mapped": lambda: minijax.vmap(lambda x: x)(lists(5000)),
+    "result": lambda: minijax.jit(lambda: lists(5000))(),
+    "array": lambda: minijax.numpy.array(lists(5000)),
+}
+before = depth()
+for name, call in CASES.items():
+    try:
+        call()
+    except RecursionError as error:
+        assert "maximum recursion depth exceeded" in str(error), error
+        assert name == "array" or "are nested too deeply" in str(error), error
+    else:
+        raise AssertionError(f"{name} is taken")
+    assert depth() == before, (name, before, depth())
+    assert minijax.jit(nested(lambda x: x + 1, 20))(1.0) == 2
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="limits of containers differ")
+def test_what_is_nested_too_deeply_is_refused_and_the_session_works_on():
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -15,6 +15,8 @@ from minijax.config import override
 from minijax.experimental.compilation_cache import compilation_cache
 from minijax.runtime import cache
 
+pytestmark = pytest.mark.both_ends
+
 PROGRAM = """
 import minijax, minijax.numpy as jnp, sys
 f = minijax.jit(lambda x: jnp.sin(x) * 3 + {number})
@@ -33,8 +35,13 @@ def run(folder, number=1, **environment):
     return done.stdout, done.stderr
 
 
+def inner(folder):
+    """Our own folder within one that the user names."""
+    return folder / f"minijax-programs-{os.getuid()}"
+
+
 def programs(folder):
-    return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+    return sorted(inner(folder).glob("*.program"))
 
 
 def test_second_process_finds_the_programs(tmp_path):
@@ -42,7 +49,7 @@ def test_second_process_finds_the_programs(tmp_path):
     first, _ = run(folder)
     kept = {p: p.stat().st_ino for p in programs(folder)}
     assert kept
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(inner(folder).stat().st_mode) == 0o700
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in kept)
     again, errors = run(folder)
     assert again == first and not errors
@@ -53,20 +60,12 @@ def test_second_process_finds_the_programs(tmp_path):
     assert len(programs(folder)) > len(kept) + 1, "flags are part of the key"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "corrupted", "empty", "foreign"])
-def test_damage_is_noticed(tmp_path, damage):
+def test_damage_is_noticed(tmp_path):
+    """In a new process; `test_cache_folder` has the kinds of damage."""
     first, _ = run(tmp_path)
-    victims = programs(tmp_path)
-    for path in victims:
+    for path in programs(tmp_path):
         content = path.read_bytes()
-        path.write_bytes(
-            {
-                "truncated": content[: len(content) // 2],
-                "corrupted": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
-                "empty": b"",
-                "foreign": b"something else entirely",
-            }[damage]
-        )
+        path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
     again, errors = run(tmp_path)
     assert again == first
     assert "damaged" in errors
@@ -76,25 +75,6 @@ def test_damage_is_noticed(tmp_path, damage):
 def test_off_by_a_setting(tmp_path):
     run(tmp_path / "a", MINIJAX_ENABLE_COMPILATION_CACHE="0")
     assert not (tmp_path / "a").exists()
-
-
-def test_least_recently_used_go_first(tmp_path):
-    kept = cache.DiskCache(tmp_path, max_size=1000)
-    for index in range(5):
-        kept.put(f"key{index}", bytes(300))
-        os.utime(tmp_path / f"key{index}", (index + 1, index + 1))
-    os.utime(tmp_path / "key0", (100, 100))
-    kept.evict()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["key0", "key4"]
-
-
-def test_many_writers(tmp_path):
-    kept = cache.DiskCache(tmp_path, max_size=1 << 20)
-    for _ in range(3):
-        kept.put("same", b"payload" * 100)
-    assert kept.get("same") == b"payload" * 100
-    assert kept.get("absent") is None
-    assert [p.name for p in tmp_path.iterdir()] == ["same"]
 
 
 def test_unusable_folder_is_a_warning(tmp_path):
@@ -122,7 +102,7 @@ def test_eight_processes_at_once(tmp_path):
     environment = {**os.environ, "MINIJAX_CACHE_DIR": str(tmp_path)}
     running = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(4)
+        for _ in range(8)
     ]
     results = [process.communicate() for process in running]
     assert all(process.returncode == 0 for process in running), results

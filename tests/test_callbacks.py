@@ -3,6 +3,8 @@
 import contextlib
 import importlib
 import io
+import sys
+import typing
 
 import jax
 import numpy as np
@@ -12,6 +14,8 @@ import minijax
 from minijax import lax
 from tests.differential import BOTH, assert_same, x64
 from tests.rules import outcome
+
+pytestmark = pytest.mark.both_ends
 
 X = np.arange(3, dtype=np.float32)
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -371,11 +375,64 @@ def test_shardings():
     assert [type(x).__name__ for x in seen] == ["SingleDeviceSharding"] * 2
     minijax.jit(lambda x: minijax.debug.inspect_array_sharding(x, callback=seen.append))(X)
     assert len(seen) == 3
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+
+
+class Device(typing.NamedTuple):
+    """A device as far as pictures of shardings ask for it."""
+
+    id: int
+    platform: str = "cpu"
+
+
+class Grid:
+    """A sharding of two axes over devices, each part held by the devices of one cell."""
+
+    def __init__(self, cells):
+        self.cells = cells
+        self.device_set = {Device(n) for row in cells for cell in row for n in cell}
+
+    def devices_indices_map(self, shape):
+        sizes = len(self.cells), len(self.cells[0])
+        steps = [max(size // count, 1) for size, count in zip(shape, sizes, strict=True)]
+        return {
+            Device(n): tuple(
+                slice(None) if count == 1 else slice(i * step, (i + 1) * step)
+                for i, step, count in zip(place, steps, sizes, strict=True)
+            )
+            for place in np.ndindex(sizes)
+            for n in self.cells[place[0]][place[1]]
+        }
+
+
+GRIDS = [
+    [[[0]]], [[[0, 1, 2, 3, 4, 5, 6, 7]]], [[[0], [1]], [[2], [3]]], [[[0, 2], [1, 3]]],
+    [[[0]], [[1]], [[2]], [[3]]], [[[0], [1], [2], [3]], [[4], [5], [6], [7]]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": 1.5}, {"min_width": 20}, {"max_width": 30}])
+@pytest.mark.parametrize("shape", [(8, 8), (16, 8), (4, 16), (12, 20), (4, 400)])
+def test_pictures_of_shardings(shape, options):
+    pytest.importorskip("rich")
+    for cells in GRIDS:
+        drawn = []
+        for m in BOTH:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                m.debug.visualize_sharding(shape, Grid(cells), **options)
+            drawn.append(out.getvalue())
+        assert drawn[0] == drawn[1]
+
+
+def test_pictures_without_rich(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         minijax.debug.visualize_array_sharding(minijax.numpy.asarray(ROWS))
-    assert "CPU 0" in out.getvalue()
-    with pytest.raises(ValueError, match="1D or 2D"):
+    assert out.getvalue().splitlines()[1].strip("| ") == "CPU 0"
+
+
+def test_pictures_of_more_axes_are_refused():
+    with pytest.raises(ValueError, match="only works for shapes with 1 and 2 dimensions"):
         minijax.debug.visualize_array_sharding(minijax.numpy.zeros((2, 2, 2)))
 
 

@@ -12,6 +12,8 @@ import minijax
 import minijax.ad_checkpoint
 from tests.differential import BOTH, assert_same
 
+pytestmark = pytest.mark.both_ends
+
 CASES = {}
 ONE = np.float32(0.7)
 

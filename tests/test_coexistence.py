@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.both_ends
+
 PROGRAM = """
 import numpy as np
 {imports}
@@ -31,6 +33,11 @@ assert first == again
 wide = lambda m: str(m.numpy.arange(3.0).dtype)
 assert wide(minijax) == ("float64" if {ours} else "float32")
 assert wide(jax) == ("float64" if {theirs} else "float32")
+
+# An array of upstream's on a device of ours is not one of ours.
+count = len(minijax.live_arrays())
+borrowed = jax.device_put(np.ones(3), minijax.devices()[0])
+assert len(minijax.live_arrays()) == count
 
 # Arrays pass both ways, as NumPy arrays and by DLPack.
 a, b = minijax.numpy.arange(4.0), jax.numpy.arange(4.0)

@@ -1,4 +1,6 @@
-"""Control flow where it is easily got wrong: mixed programs, empty loops, NaN, keys, caches, jaxprs."""
+"""Control flow where it is easily got wrong: mixed programs, empty loops, NaN, keys, caches,
+jaxprs.
+"""
 
 import gc
 import weakref
@@ -9,6 +11,8 @@ import pytest
 
 import minijax
 from tests.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
 
 X = np.array([0.5, -1.25, 2.0], np.float32)
 CASES = {}

@@ -10,6 +10,8 @@ import minijax.custom_batching
 import minijax.custom_derivatives
 from tests.test_custom_rules import array, check, vec, with_vjp
 
+pytestmark = pytest.mark.both_ends
+
 CASES = {}
 
 

@@ -17,6 +17,8 @@ import minijax.custom_batching
 import minijax.custom_derivatives
 from tests.differential import BFLOAT16, BOTH, assert_same, x64
 
+pytestmark = pytest.mark.both_ends
+
 CASES = {}
 F0 = jax.dtypes.float0
 

@@ -4,6 +4,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.both_ends
+
 
 def test_programs_over_eight_devices():
     run = subprocess.run(

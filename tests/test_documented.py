@@ -1,4 +1,6 @@
-"""Examples of upstream's public documentation whose results say more than a table of calls would."""
+"""Examples of upstream's public documentation whose results say more than a table of calls
+would.
+"""
 
 import importlib
 import io

@@ -1,4 +1,4 @@
-"""The dtype room against upstream: promotion, categories, widths, names, warnings, errors."""
+"""The dtype module against upstream: promotion, categories, widths, names, warnings, errors."""
 
 import enum
 import re
@@ -12,6 +12,8 @@ import pytest
 
 from minijax import dtypes
 from minijax.config import override
+
+pytestmark = pytest.mark.both_ends
 
 NAMES = (
     "bool", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64", "int2", "int4", "int8",
@@ -30,7 +32,7 @@ PYTHON_TYPES = (bool, int, float, complex)
 
 
 class Key(dtypes.ExtendedDType):
-    """An extended dtype, as the random room makes them."""
+    """An extended dtype, as the random module makes them."""
 
     name = "key<fry>"
     type = dtypes.prng_key

@@ -1,4 +1,6 @@
-"""Real libraries on minijax: each example gives the same numbers on upstream and through the stand-in."""
+"""Real libraries on minijax: each example gives the same numbers on upstream and through the
+stand-in.
+"""
 
 import importlib.util
 import pathlib

@@ -1,4 +1,6 @@
-"""What well-known libraries lean on beyond the plainest use of the API: each row is one such thing."""
+"""What well-known libraries lean on beyond the plainest use of the API: each row is one such
+thing.
+"""
 
 import inspect
 import traceback

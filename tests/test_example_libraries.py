@@ -1,4 +1,4 @@
-"""Rooms that older programs and other libraries import: optimizers, layers, sparse arrays."""
+"""Modules that older programs and other libraries import: optimizers, layers, sparse arrays."""
 
 import jax
 import numpy as np

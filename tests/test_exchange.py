@@ -23,6 +23,8 @@ import pytest
 
 import minijax
 
+pytestmark = pytest.mark.both_ends
+
 PROGRAMS = {}
 
 

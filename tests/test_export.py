@@ -16,6 +16,8 @@ import minijax.export
 from tests.differential import BOTH, assert_same, x64
 from tests.rules import in_both, outcome
 
+pytestmark = pytest.mark.both_ends
+
 SINGLE = np.float32(1.5)
 ROW = np.arange(3, dtype=np.float32)
 TABLE = np.arange(6, dtype=np.float32).reshape(2, 3)

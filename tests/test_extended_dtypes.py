@@ -1,4 +1,6 @@
-"""Dtypes that libraries define, by rules of their own, against upstream: conversion and tangents."""
+"""Dtypes that libraries define, by rules of their own, against upstream: conversion and
+tangents.
+"""
 
 import dataclasses
 from functools import partial

@@ -19,6 +19,8 @@ from minijax.interpreters import xla
 from tests.differential import assert_same
 from tests.rules import in_both
 
+pytestmark = pytest.mark.both_ends
+
 # -- generators ----------------------------------------------------------------------------------------
 
 
@@ -90,10 +92,10 @@ def test_equal_generators_are_one():
 @pytest.mark.parametrize("name", ["threefry_prng_impl", "rbg_prng_impl", "unsafe_rbg_prng_impl"])
 def test_seeding(name):
     def run(m):
-        room = m.extend.random
-        impl = getattr(room, name)
+        module = m.extend.random
+        impl = getattr(module, name)
         seeds = np.arange(3, dtype=np.int32)
-        keys = room.random_seed(seeds, impl), room.seed_with_impl(impl, 5)
+        keys = module.random_seed(seeds, impl), module.seed_with_impl(impl, 5)
         return [m.random.key_data(k) for k in keys], str(keys[0].dtype) == f"key<{impl}>"
 
     in_both(run)
@@ -114,14 +116,14 @@ def test_threefry():
 
 
 def test_shardings_as_bytes():
-    rooms = minijax.extend.sharding, jax.extend.sharding
+    modules = minijax.extend.sharding, jax.extend.sharding
     client = jax.extend.sharding.xla_client
     for made in (client.HloSharding.replicate(), client.HloSharding.iota_tile((2, 2))):
-        kept = [room.get_serialized_proto_from_hlo_sharding(made) for room in rooms]
+        kept = [module.get_serialized_proto_from_hlo_sharding(made) for module in modules]
         assert kept[0] == kept[1]
-        back = [room.get_hlo_sharding_from_serialized_proto(kept[0]) for room in rooms]
+        back = [module.get_hlo_sharding_from_serialized_proto(kept[0]) for module in modules]
         assert back[0] == back[1] == made
-        ops = [room.get_op_sharding_from_serialized_proto(kept[0]) for room in rooms]
+        ops = [module.get_op_sharding_from_serialized_proto(kept[0]) for module in modules]
         assert ops[0].type == ops[1].type
 
 
@@ -175,19 +177,19 @@ def test_registered_caches():
 
 
 def test_passes_of_the_compiler():
-    room, seen = minijax.extend.xla, []
+    module, seen = minijax.extend.xla, []
 
     def look(module):
         seen.append(type(module))
 
-    for stage in room.PipelineStage:
-        room.register_hlo_module_transformation(look, name="look", stage=stage)
+    for stage in module.PipelineStage:
+        module.register_hlo_module_transformation(look, name="look", stage=stage)
         try:
             out = minijax.jit(lambda x: x * 2 + 1)(np.float32(3))
         finally:
-            assert room.clear_hlo_module_transformation("look", stage)
+            assert module.clear_hlo_module_transformation("look", stage)
         assert float(out) == 7.0 and set(seen) == {bytes}
-        assert not room.clear_hlo_module_transformation("look", stage)
+        assert not module.clear_hlo_module_transformation("look", stage)
         seen.clear()
     minijax.jit(lambda x: x * 2 + 1)(np.float32(3))
     assert not seen
@@ -197,7 +199,7 @@ def test_passes_of_the_compiler():
         with pytest.raises((TypeError, AttributeError)):  # newer ones of upstream do not check
             m.extend.xla.register_hlo_module_transformation(look, name="look", stage=0)
     with pytest.raises(NotImplementedError, match="cuda"):
-        room.register_hlo_module_transformation(look, name="look", platforms=["cpu", "cuda"])
+        module.register_hlo_module_transformation(look, name="look", platforms=["cpu", "cuda"])
 
 
 # -- arrays --------------------------------------------------------------------------------------------

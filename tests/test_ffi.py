@@ -13,6 +13,8 @@ import minijax.ffi
 from minijax.interpreters import mlir
 from tests.differential import assert_same
 
+pytestmark = pytest.mark.both_ends
+
 A = np.float32([[4, 1, 0.5], [1, 3, 0.25], [0.5, 0.25, 2]])
 MANY = np.stack([A, A + np.eye(3, dtype=np.float32)])
 

@@ -10,10 +10,10 @@ from tests.linear_cases import Row, cases, check_names, given, matrix, run
 from tests.rules import in_both
 
 
-def row(name, *args, label="", room="numpy", **options):
+def row(name, *args, label="", module="numpy", **options):
     keywords = options.pop("with_", {})
     return Row(
-        f"{name}{label}", lambda m, *xs: getattr(getattr(m, room).fft, name)(*xs, **keywords),
+        f"{name}{label}", lambda m, *xs: getattr(getattr(m, module).fft, name)(*xs, **keywords),
         *args, **options,
     )  # fmt: skip
 
@@ -55,13 +55,13 @@ ROWS = {
         row("fftshift", B, label="_axes", with_={"axes": (0, -1)}, kinds="f"),
     ],
     "scipy": [
-        row("dct", A, room="scipy"),
-        row("dct", A, label="_ortho", room="scipy", with_={"norm": "ortho", "n": 4, "axis": 0}),
-        row("idct", A, room="scipy"),
-        row("idct", A, label="_ortho", room="scipy", with_={"norm": "ortho", "n": 6}, batch=""),
-        row("dctn", B, room="scipy", kinds="fcd"),
-        row("dctn", B, label="_sizes", room="scipy", with_={"s": (3, 2), "norm": "ortho"}, batch=""),
-        row("idctn", B, room="scipy", with_={"axes": (0, 2)}, kinds="fcd"),
+        row("dct", A, module="scipy"),
+        row("dct", A, label="_ortho", module="scipy", with_={"norm": "ortho", "n": 4, "axis": 0}),
+        row("idct", A, module="scipy"),
+        row("idct", A, label="_ortho", module="scipy", with_={"norm": "ortho", "n": 6}, batch=""),
+        row("dctn", B, module="scipy", kinds="fcd"),
+        row("dctn", B, label="_sizes", module="scipy", with_={"s": (3, 2), "norm": "ortho"}, batch=""),
+        row("idctn", B, module="scipy", with_={"axes": (0, 2)}, kinds="fcd"),
     ],
 }  # fmt: skip
 

@@ -6,6 +6,8 @@ import pytest
 
 import minijax
 
+pytestmark = pytest.mark.both_ends
+
 HOST = np.ones(3, np.float32)
 
 TRANSFERS = {
@@ -49,7 +51,7 @@ def test_the_other_way_is_free():
     x = minijax.numpy.ones(3)
     with minijax.transfer_guard_device_to_host("disallow"):
         assert (x + 1).tolist() == [2, 2, 2]
-    with pytest.raises(ValueError, match="must be in"), minijax.transfer_guard("never"):
+    with pytest.raises(ValueError, match="new enum value must be"), minijax.transfer_guard("never"):
         pass
 
 
@@ -63,3 +65,85 @@ def test_no_tracing():
             with pytest.raises(RuntimeError, match="but 'no_tracing' is set"):
                 call(x)
     new(x)
+
+
+EXECUTIONS = {
+    "jit": lambda m, f, x: f(x),
+    "eager": lambda m, f, x: x + 1,
+    "numpy": lambda m, f, x: m.numpy.ones(3),
+    "gradient": lambda m, f, x: m.grad(lambda y: m.numpy.sum(y * y))(x),
+    "indexing": lambda m, f, x: x[0],
+    "scan": lambda m, f, x: m.lax.scan(lambda c, y: (c + y, y * c), 0.0, x)[1],
+    "abstract": lambda m, f, x: m.eval_shape(f, x).shape,
+    "jaxpr": lambda m, f, x: str(m.make_jaxpr(f)(x)),
+    "compilation": lambda m, f, x: f.lower(x).compile() and None,
+    "transfer": lambda m, f, x: m.device_put(1.0).tolist(),
+    "reading": lambda m, f, x: x.tolist(),
+}
+
+
+@pytest.mark.parametrize("name", EXECUTIONS)
+def test_no_execution(name):
+    found = []
+    for m in (minijax, jax):
+        x, f = m.numpy.asarray(HOST), m.jit(lambda a: a + 1)
+        EXECUTIONS[name](m, f, x)  # what is compiled is not executed either
+        try:
+            with m.no_execution():
+                found.append(EXECUTIONS[name](m, f, x))
+        except RuntimeError as error:
+            found.append(str(error).split(" function ")[0] + str(error).split("),")[1])
+    assert str(found[0]) == str(found[1])
+
+
+STATIC = {
+    "beyond": lambda m, x: x[5],
+    "far below": lambda m, x: x[-5],
+    "below": lambda m, x: x[-2],
+    "second": lambda m, x: x[1, 4],
+    "after an ellipsis": lambda m, x: x[..., 4],
+    "after None": lambda m, x: x[None, 4],
+    "of NumPy": lambda m, x: x[np.int32(4)],
+    "of an array": lambda m, x: x[m.numpy.int32(4)],
+    "in jit": lambda m, x: m.jit(lambda x: x[4])(x),
+    "several": lambda m, x: x[np.array([4])],
+    "slice": lambda m, x: x[1:7],
+    "set": lambda m, x: x.at[5].set(1),
+    "add": lambda m, x: x.at[5].add(1, mode="drop"),
+    "fill": lambda m, x: x.at[5].get(mode="fill"),
+    "clip": lambda m, x: x.at[5].get(mode="clip"),
+    "take": lambda m, x: m.numpy.take(x, 5),
+}
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_static_indices_are_checked(name):
+    found = []
+    for m in (minijax, jax):
+        x = m.numpy.arange(9.0).reshape(3, 3)
+        STATIC[name](m, x)
+        m.config.update("jax_check_static_indices", True)
+        try:
+            found.append(np.asarray(STATIC[name](m, x)).tolist())
+        except IndexError as error:
+            found.append(str(error))
+        finally:
+            m.config.update("jax_check_static_indices", False)
+    assert str(found[0]) == str(found[1])
+
+
+def test_functions_are_traced_for_each_value_of_a_user_context():
+    for m in (minijax, jax):
+        context, traced = m.make_user_context("none"), []
+        f = m.jit(lambda x, context=context, traced=traced: traced.append(context.value) or x)
+        values = ["none", "a", "a", "b", "none"]
+        for value in values:
+            if value == "none":
+                f(1.0)
+                continue
+            with context(value):
+                assert context.value == value
+                f(1.0)
+                with context([1]):
+                    assert context.value == [1]
+        assert traced == ["none", "a", "b"] and context.value == "none"

@@ -1,4 +1,6 @@
-"""Lowering rules that build MLIR operations, and the names of `interpreters.mlir`, against upstream."""
+"""Lowering rules that build MLIR operations, and the names of `interpreters.mlir`, against
+upstream.
+"""
 
 import itertools
 
@@ -20,6 +22,8 @@ from minijax.interpreters import ad as our_ad
 from minijax.interpreters import batching as our_batching
 from minijax.interpreters import mlir as our_mlir
 from tests.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
 
 MLIR = {jax: jax.interpreters.mlir, minijax: our_mlir}
 CORE = {jax: jax.extend.core, minijax: minijax.extend.core}

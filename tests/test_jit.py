@@ -16,6 +16,8 @@ import minijax.flatten_util
 import minijax.numpy as jnp
 from tests.differential import BOTH, assert_same
 
+pytestmark = pytest.mark.both_ends
+
 X = np.arange(3, dtype=np.float32)
 
 
@@ -218,6 +220,62 @@ def test_named_scope_reaches_the_program():
 
     text = minijax.jit(f).lower(X).compile().as_text()
     assert "outer/sin" in text
+
+
+def test_explain_cache_misses_of_functions_defined_again(caplog):
+    class Model:
+        def step(self, x):
+            return x
+
+    method = Model().step
+    with caplog.at_level(logging.WARNING), minijax.explain_cache_misses(True):
+        for _ in range(2):
+            minijax.jit(lambda x: x + 1)(X)
+        again = caplog.text.count("another function defined on the same line")
+        minijax.jit(lambda x: x + 2)(X), minijax.jit(method)(X), minijax.jit(Model().step)(X)
+    assert again == caplog.text.count("another function defined on the same line") == 1
+
+
+def _makes_nan(x):
+    x = x - 1
+    return x / x  # makes NaN
+
+
+LOOPS = {
+    "jit": lambda f: lambda x: f(x) + 1,
+    "nested": lambda f: lambda x: minijax.jit(f)(x) * 2,
+    "scan": lambda f: lambda x: minijax.lax.scan(lambda c, row: (c, f(row)), 0.0, x),
+    "scan from the end": lambda f: lambda x: minijax.lax.scan(lambda c, row: (f(c), row), x, x, reverse=True),
+    "while": lambda f: lambda x: minijax.lax.while_loop(lambda y: y[0] == 1, f, x),
+    "fori": lambda f: lambda x: minijax.lax.fori_loop(0, 3, lambda i, y: f(y), x),
+    "cond": lambda f: lambda x: minijax.lax.cond(x[0] > 0, f, lambda x: x, x),
+    "switch": lambda f: lambda x: minijax.lax.switch(2, [lambda x: x, lambda x: x, f], x),
+    "vmap": minijax.vmap,
+    "checkpoint": minijax.checkpoint,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+@pytest.mark.parametrize("name", LOOPS)
+def test_debug_nans_says_the_line(name, jitted, capsys):
+    f = LOOPS[name](_makes_nan)
+    if jitted:
+        f = minijax.jit(f)
+    line = _makes_nan.__code__.co_firstlineno + 2
+    at_once = not jitted and name in ("jit", "switch", "vmap")  # its own line is in the traceback
+    said = r"invalid value \(nan\) encountered in div" + ("" if at_once else f" at .*:{line}:")
+    with minijax.debug_nans(True), pytest.raises(FloatingPointError, match=said) as caught:
+        f(jnp.ones(3))
+    assert caught.value.__context__ is None
+    if jitted:
+        assert "Calling the de-optimized version." in capsys.readouterr().out
+
+
+def test_debug_nans_of_loops_without_them():
+    """Where the operations one by one find nothing, the program's result says so."""
+    f = minijax.jit(lambda x: minijax.lax.scan(lambda c, row: (c + row, jnp.log(c)), 1.0, x))
+    with minijax.debug_nans(True):
+        assert np.isfinite(f(jnp.ones(3))[1]).all()
 
 
 def test_debug_nans():

@@ -8,7 +8,10 @@ import pytest
 import minijax
 from tests.differential import assert_same, sample, x64
 
-pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+pytestmark = [
+    pytest.mark.both_ends,
+    pytest.mark.filterwarnings("ignore:Explicitly requested dtype"),
+]
 
 MATRICES = (((1,), (0,)), ((), ()))
 SHAPES = {

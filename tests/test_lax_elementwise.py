@@ -1,4 +1,6 @@
-"""The elementwise functions of `lax` against upstream: values, types, derivatives, batching, text."""
+"""The elementwise functions of `lax` against upstream: values, types, derivatives, batching,
+text.
+"""
 
 import jax
 import ml_dtypes

@@ -9,6 +9,8 @@ import minijax
 from tests.differential import assert_same, sample
 from tests.rules import check, in_both
 
+pytestmark = pytest.mark.both_ends
+
 X = sample((3, 4), np.float32)
 Y = sample((2, 4), np.float32, 1)
 CUBE = sample((2, 3, 4), np.float32, 2)

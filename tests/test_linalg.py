@@ -9,6 +9,8 @@ from tests.differential import x64
 from tests.linear_cases import NEWER, cases, check_names, definite, given, matrix, run, table_row
 from tests.rules import in_both
 
+pytestmark = pytest.mark.both_ends
+
 T, R, W = matrix(3, 3), matrix(4, 3), matrix(2, 3)
 TB, RB = matrix(2, 3, 3), matrix(2, 4, 3)
 V, VB = matrix(3), matrix(2, 3)

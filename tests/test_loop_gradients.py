@@ -10,6 +10,8 @@ from minijax.core.jaxpr import jaxprs_in_params
 from tests.differential import assert_same
 from tests.loop_programs import PROGRAMS
 
+pytestmark = pytest.mark.both_ends
+
 _RNG = np.random.RandomState(0)
 X = _RNG.randn(9).astype(np.float32)
 ROWS = _RNG.randn(2, 9).astype(np.float32)

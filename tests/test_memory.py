@@ -1,11 +1,16 @@
 """Memory spaces in types and of results on one device, against upstream."""
 
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
 
 import minijax
 from tests.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
 
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
@@ -79,6 +84,27 @@ def test_misuse(name):
             BAD[name](j)
         messages.append(str(caught.value))
     assert messages[0].startswith(messages[1].rstrip("."))
+
+
+def test_live_arrays():
+    script = """
+import importlib, sys
+j = importlib.import_module(sys.argv[1])
+x = j.jit(lambda: j.numpy.arange(6.0).reshape(2, 3))()
+gone = j.numpy.ones(7)
+gone.delete()
+key = j.random.key(3)
+for a in j.live_arrays():
+    if a.size > 1:
+        print(a.shape, a.dtype, a.sharding, a.committed, a.tolist())
+"""
+    found = {
+        library: sorted(
+            subprocess.check_output([sys.executable, "-c", script, library], text=True).splitlines()
+        )
+        for library in ("minijax", "jax")
+    }
+    assert found["minijax"] == found["jax"] != []
 
 
 def test_gradients_come_back_to_the_memory_of_the_argument():

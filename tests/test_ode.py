@@ -9,6 +9,8 @@ import minijax
 import minijax.experimental.ode
 from tests.differential import assert_same, x64
 
+pytestmark = pytest.mark.both_ends
+
 TIMES = np.linspace(0.0, 2.0, 3, dtype=np.float32)
 START = np.float32([2.0, 0.0])
 

@@ -1,4 +1,5 @@
-"""Calls of one jitted function made often, whose structure jit writes out: the same results as those
+"""Calls of one jitted function made often, whose structure jit writes out: the same results as
+those
 of the first call, and calls of other structures in between."""
 
 import collections
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 import minijax
 from tests.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
 
 _MANY = 70  # more than twice as often as a structure must be met to be written out
 Pair = collections.namedtuple("Pair", "first second")
@@ -159,3 +162,85 @@ def test_large_trees():
     for _ in range(_MANY):
         out = f(*args)
     assert [float(x) for x in out] == list(range(300))[::-1]
+
+
+def _static(m):
+    f = m.jit(
+        lambda x, n, *, mode: (x + len(str(n)), mode == "up"),
+        static_argnums=1,
+        static_argnames="mode",
+    )
+    x = m.numpy.ones(3)
+
+    def calls():
+        for n in (1, True, 1.0, "one", None, (1, 2), 2):
+            yield f(x, n, mode="up"), f(x, n, mode=1), f(np.ones(3, np.float32), n, mode="down")
+
+    return calls
+
+
+def _from_the_host(m):
+    f = m.jit(lambda x, y: (x * 2, y))
+    values = [
+        np.float32([1.5, 2]), np.array([1, 2]), np.array([3, 4]), np.array(5), 6, 2.5, True, 1j, np.int8(7),
+        np.arange(3) > 1, np.arange(40.0).reshape(8, 5).T, np.zeros((0, 2)), m.numpy.ones(2),
+        np.arange(1 << 15, dtype=np.float32), np.arange(1 << 16, dtype=np.float32)[::-2],
+    ]  # fmt: skip
+
+    def calls():
+        for x in values:
+            yield f(x, values[0])
+
+    return calls
+
+
+@pytest.mark.parametrize("make", [_static, _from_the_host])
+def test_static_and_host_values(make):
+    ours, theirs = make(minijax), make(jax)
+    expected = list(theirs())
+    for _ in range(_MANY // 7 * 2):
+        found = list(ours())
+    assert_same(found, expected)
+    with minijax.enable_x64(True), jax.enable_x64(True):
+        assert_same(list(ours()), list(theirs()))
+
+
+def test_a_static_value_that_cannot_be_hashed_among_others():
+    f = minijax.jit(lambda x, n: x + n, static_argnums=1)
+    for _ in range(_MANY):
+        f(minijax.numpy.ones(3), 1)
+    with pytest.raises(ValueError, match="Non-hashable static arguments"):
+        f(minijax.numpy.ones(3), [1])
+
+
+def _aligned(size):
+    """An array that XLA reads where it lies."""
+    raw = np.ones(size + 16, np.float32)
+    start = -raw.ctypes.data % 64 // 4
+    return raw[start : start + size]
+
+
+@pytest.mark.parametrize("donated", [(), (0,)])
+def test_large_arrays_of_the_host(donated):
+    """Are not written to, not part of results, and live until the results are there."""
+    f = minijax.jit(lambda x: (x, x * 2), donate_argnums=donated)
+    for n in range(_MANY):
+        x = _aligned(1 << 18)
+        x[:] = n
+        same, double = minijax.block_until_ready(f(x))
+        assert (x == n).all()
+        x[:] = -1
+        assert (np.asarray(same) == n).all() and (np.asarray(double) == 2 * n).all()
+        results = f(np.full(1 << 18, n, np.float32))  # which nothing here holds
+        assert [float(r[-1]) for r in results] == [n, 2 * n]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 16, 17, 40, 257])
+def test_rows(size):
+    whole = np.arange(size * 2, dtype=np.int32).reshape(size, 2)
+    x = minijax.numpy.asarray(whole)
+    for _ in range(7):
+        rows = list(x)
+        assert [type(row) for row in rows] == [type(x)] * size
+        assert [row.aval for row in rows] == [x.aval.update(shape=(2,))] * size
+        np.testing.assert_array_equal(np.array(rows).reshape(size, 2), whole)

@@ -11,6 +11,8 @@ from tests.differential import assert_same, x64
 from tests.pallas_cases import KERNELS, OTHERS, M, N, X, halves, out, pallas, rows, tpu
 from tests.rules import arrays, in_both, outcome
 
+pytestmark = pytest.mark.both_ends
+
 sine = KERNELS["sin"]
 
 # -- kernels --------------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ def child(code, *folders, **variables):
     environment |= {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
     result = subprocess.run(
         [sys.executable, "-c", PROBE + textwrap.dedent(code)],
-        capture_output=True, text=True, env=environment, timeout=120,
+        capture_output=True, text=True, env=environment, timeout=400,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-4000:]
     return json.loads(result.stdout.splitlines()[-1]), result.stderr

@@ -20,6 +20,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.printing import format_jaxpr
 from tests.differential import BOTH
 
+pytestmark = pytest.mark.both_ends
+
 THEIRS = jax.extend.core.Primitive("printing_test")
 THEIRS.multiple_results = True
 OURS = Primitive("printing_test", multiple_results=True, memoize=False)
@@ -245,3 +247,37 @@ def test_programs_shared_many_times_print_fast():
         inner = f
         f = minijax.jit(lambda x, inner=inner: inner(inner(x)))
     assert str(minijax.make_jaxpr(f)(VECTOR)).count("\n") < 400
+
+
+RESULTS = {
+    "one": lambda m: (lambda x: x + 1, (1.0,), {}),
+    "none": lambda m: (lambda x: None, (1.0,), {}),
+    "a tuple": lambda m: (lambda x: (x, [x, (x * 2,)]), (1.0,), {}),
+    "a tree": lambda m: (
+        lambda params, *rest, flag: {"a b": params["w"] + rest[0], 'q"': {"z": flag, "n": None}},
+        ({"w": np.ones((2, 3), np.float32)}, np.ones(3, np.float32)), {"flag": 2.0},
+    ),
+    "donated": lambda m: (m.jit(lambda x, y: (y, x * 2), donate_argnums=0), (1.0, 2.0), {}),
+    "in part": lambda m: (lambda x, y: [y], (np.ones(3, np.float32), 2.0), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("name", RESULTS)
+def test_lowered_text_names_arguments_and_results(name, debug):
+    def signature(m):
+        fun, args, kwargs = RESULTS[name](m)
+        text = m.jit(fun).lower(*args, **kwargs).as_text(debug_info=debug)
+        for number, place in re.findall(r"^#(loc\d*) = loc\((\".*\")\)$", text, re.M):
+            text = text.replace(f"loc(#{number})", f"loc({place})")
+        return next(line for line in text.splitlines() if "@main" in line)
+
+    assert signature(minijax) == signature(jax)
+
+
+def test_shards_print_their_data():
+    def shown(m):
+        x = m.numpy.arange(6.0).reshape(2, 3)
+        return repr(x.addressable_shards), str(x.addressable_shards[0])
+
+    assert shown(minijax) == shown(jax)

@@ -10,6 +10,8 @@ import pytest
 import minijax
 from tests.differential import assert_same, x64
 
+pytestmark = pytest.mark.both_ends
+
 P = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
 LOGITS = np.array([[0.1, 2.0, -1.0, 0.5], [1.0, 0.0, 3.0, -2.0]], np.float32)
 ITEMS = np.arange(12.0, dtype=np.float32).reshape(4, 3)

@@ -11,6 +11,8 @@ import pytest
 import minijax
 from tests.differential import assert_same
 
+pytestmark = pytest.mark.both_ends
+
 START = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 

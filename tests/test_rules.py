@@ -4,11 +4,13 @@ import sys
 
 import pytest
 
-import minijax.lax.exchange  # registers its primitives
 import minijax.lax.linalg
+import minijax.lax.ragged_exchange  # registers its primitives
 import minijax.random
 from minijax import lax
 from minijax.core.primitive import NoRule, all_primitives
+
+pytestmark = pytest.mark.both_ends
 
 ONE_OF = {
     "shape": ("rule_shape",),

@@ -18,7 +18,7 @@ RIGHT = sample((4,), np.float32, 3)
 BOUNDS = {"rtol": 3e-4, "atol": 3e-5}
 
 
-def room(m, name):
+def module(m, name):
     return importlib.import_module(f"{m.__name__}.scipy.{name}")
 
 
@@ -27,18 +27,18 @@ def room(m, name):
 def test_map_coordinates(order, mode):
     for image in (IMAGE, np.arange(20).reshape(4, 5)):
         both(
-            lambda m: room(m, "ndimage").map_coordinates(image, PLACES, order, mode, 2.0),
+            lambda m: module(m, "ndimage").map_coordinates(image, PLACES, order, mode, 2.0),
             **BOUNDS,
         )
 
 
 def test_map_coordinates_derivatives_and_errors():
     def run(m, image, x, y):
-        return m.numpy.sum(room(m, "ndimage").map_coordinates(image, [x, y], 1, "nearest") ** 2)
+        return m.numpy.sum(module(m, "ndimage").map_coordinates(image, [x, y], 1, "nearest") ** 2)
 
     both(lambda m: m.grad(lambda *xs: run(m, *xs), (0, 1, 2))(IMAGE, *PLACES), **BOUNDS)
-    both(lambda m: room(m, "ndimage").map_coordinates(IMAGE, PLACES[:1], 1))
-    both(lambda m: room(m, "ndimage").map_coordinates(IMAGE, PLACES, 2))
+    both(lambda m: module(m, "ndimage").map_coordinates(IMAGE, PLACES[:1], 1))
+    both(lambda m: module(m, "ndimage").map_coordinates(IMAGE, PLACES, 2))
 
 
 GRID = (np.asarray([0, 1, 3, 4], np.float32), np.asarray([0, 1, 2, 5, 6], np.float32))
@@ -48,14 +48,16 @@ ASKED = np.stack(PLACES, axis=-1)
 @pytest.mark.parametrize("fill", [np.nan, 0.0, None])
 @pytest.mark.parametrize("method", ["linear", "nearest", "unknown"])
 def test_grid_interpolation(method, fill):
-    made = lambda m: room(m, "interpolate").RegularGridInterpolator(
+    made = lambda m: module(m, "interpolate").RegularGridInterpolator(
         GRID, IMAGE, method, False, fill
     )
     both(lambda m: made(m)(ASKED), **BOUNDS)
 
 
 def test_grid_interpolation_of_other_shapes():
-    made = lambda m, *args, **given: room(m, "interpolate").RegularGridInterpolator(*args, **given)
+    made = lambda m, *args, **given: module(m, "interpolate").RegularGridInterpolator(
+        *args, **given
+    )
     both(lambda m: made(m, GRID, IMAGE)(tuple(PLACES)), **BOUNDS)
     both(lambda m: made(m, GRID[:1], IMAGE)(ASKED[:, :1]), **BOUNDS)
     both(lambda m: made(m, GRID, IMAGE)(ASKED.reshape(5, 6, 2)), **BOUNDS)
@@ -67,7 +69,7 @@ def test_grid_interpolation_of_other_shapes():
 
 def test_vq():
     for obs, codes in ((IMAGE, IMAGE[:2] + 1), (IMAGE[0], IMAGE[1]), (IMAGE, IMAGE[0])):
-        both(lambda m: room(m, "cluster.vq").vq(obs, codes), **BOUNDS)
+        both(lambda m: module(m, "cluster.vq").vq(obs, codes), **BOUNDS)
 
 
 @pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
@@ -76,7 +78,7 @@ def test_iterative_solvers(name):
     tree = {"a": RIGHT, "b": np.ones((1, 2), np.float32)}
 
     def run(m, A, b):
-        solve = lambda *args, **given: getattr(room(m, "sparse.linalg"), name)(*args, **given)
+        solve = lambda *args, **given: getattr(module(m, "sparse.linalg"), name)(*args, **given)
         apply = lambda t: {"a": m.numpy.asarray(A) @ t["a"], "b": 2 * t["b"]}
         inverse = np.diag(1 / np.diag(MATRIX))
         plain = solve(A, b, tol=1e-6)
@@ -88,18 +90,18 @@ def test_iterative_solvers(name):
     stacked = np.stack([RIGHT, 2 * RIGHT + 1])
     both(lambda m: m.vmap(lambda b: run(m, A, b)[0][0])(stacked), **BOUNDS)
     for args in ((A[:2], RIGHT), ("no matrix", RIGHT), (A, RIGHT, [RIGHT])):
-        both(lambda m: getattr(room(m, "sparse.linalg"), name)(*args))
+        both(lambda m: getattr(module(m, "sparse.linalg"), name)(*args))
 
 
 def test_gmres_one_direction_after_another():
-    run = lambda m, **given: room(m, "sparse.linalg").gmres(GENERAL, RIGHT, tol=1e-6, **given)
+    run = lambda m, **given: module(m, "sparse.linalg").gmres(GENERAL, RIGHT, tol=1e-6, **given)
     both(lambda m: run(m, solve_method="incremental"), **BOUNDS)
     both(lambda m: run(m, restart=2), **BOUNDS)
     both(lambda m: run(m, solve_method="unknown"))
 
 
 def test_minimize():
-    find = lambda m, *args, **given: room(m, "optimize").minimize(*args, **given)
+    find = lambda m, *args, **given: module(m, "optimize").minimize(*args, **given)
     quadratic = lambda x: (x**2).sum() + x[0]
     both(lambda m: tuple(find(m, quadratic, np.ones(2, np.float32), method="BFGS")), **BOUNDS)
     both(lambda m: find(m, quadratic, np.ones(2, np.float32), method="unknown"))
@@ -121,7 +123,7 @@ SEQUENCES = ["xyz", "XYZ", "zxz", "ZYX", "yxy", "ZXZ", "xx", "xyZ"]
 
 @pytest.mark.parametrize("quats", [QUATS, QUATS[0]], ids=["many", "one"])
 def test_rotations(quats):
-    rotation = lambda m: room(m, "spatial.transform").Rotation
+    rotation = lambda m: module(m, "spatial.transform").Rotation
 
     def run(m):
         made = rotation(m).from_quat(quats)
@@ -142,7 +144,7 @@ def test_rotations(quats):
 
 
 def test_making_rotations():
-    rotation = lambda m: room(m, "spatial.transform").Rotation
+    rotation = lambda m: module(m, "spatial.transform").Rotation
     for name in ("from_mrp", "from_rotvec"):
         for vectors in (VECTORS, VECTORS[0], 1e-4 * VECTORS):
             both(lambda m: getattr(rotation(m), name)(vectors).quat, **BOUNDS)
@@ -159,7 +161,7 @@ def test_making_rotations():
 
 def test_slerp():
     def run(m, times):
-        spatial = room(m, "spatial.transform")
+        spatial = module(m, "spatial.transform")
         given = np.asarray([0, 1, 2, 4, 5], np.float32)
         made = spatial.Slerp.init(given, spatial.Rotation.from_quat(QUATS))
         return made(times).quat, m.tree_util.tree_leaves(made)
@@ -171,6 +173,6 @@ def test_slerp():
 def test_every_name_is_there():
     for name in ("cluster.vq", "interpolate", "ndimage", "optimize", "sparse.linalg",
                  "spatial.transform"):  # fmt: skip
-        theirs = {n for n in dir(room(jax, name)) if not n.startswith("_")}
-        ours = {n for n in dir(room(minijax, name)) if not n.startswith("_")}
+        theirs = {n for n in dir(module(jax, name)) if not n.startswith("_")}
+        ours = {n for n in dir(module(minijax, name)) if not n.startswith("_")}
         assert theirs <= ours, name

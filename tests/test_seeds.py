@@ -21,7 +21,6 @@ def test_every_program_is_listed():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize("name", sorted(NEEDS))
 def test_same_output(name):
     missing = [library for library in NEEDS[name] if importlib.util.find_spec(library) is None]
@@ -35,7 +34,6 @@ def test_same_output(name):
     same_numbers(ours, theirs)
 
 
-@pytest.mark.broad
 def test_pictures_are_saved(tmp_path):
     """In the folder that is given."""
     missing = [

@@ -1,4 +1,6 @@
-"""COO, CSR, CSC and BCSR, functions of any format, `sparsify`, derivatives and solvers: as upstream's."""
+"""COO, CSR, CSC and BCSR, functions of any format, `sparsify`, derivatives and solvers: as
+upstream's.
+"""
 
 import importlib
 import warnings

@@ -1,5 +1,6 @@
 """The stand-in: ways of starting it, identity of modules, and what it says of names it has not."""
 
+import json
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ print("args", *sys.argv[1:], __name__, jax.__version__, float(jax.grad(jnp.sin)(
 
 def run(*arguments, code=0, **options):
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, **options
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=900, **options
     )
     assert done.returncode == code, done.stderr[-3000:]
     return done.stdout if code == 0 else done.stderr
@@ -56,7 +57,31 @@ def test_module(tmp_path):
 
 def test_usage():
     assert "usage" in run("-m", "minijax.jax", "--help")
-    run("-m", "minijax.jax", code=2)
+    assert run("-m", "minijax.jax", "--version").split()[-2:] == ["(JAX", "0.10.2)"]
+    assert "Unknown option: -q" in run("-m", "minijax.jax", "-q", code=2)
+    assert "Argument expected for the -c" in run("-m", "minijax.jax", "-c", code=2)
+
+
+def test_command():
+    out = run("-m", "minijax.jax", "-c", PROGRAM, "one", "--two")
+    assert out.split() == ["args", "one", "--two", "__main__", "0.10.2", "1.0"]
+
+
+def test_standard_input():
+    out = run("-m", "minijax.jax", input=PROGRAM)
+    assert out.split() == ["args", "__main__", "0.10.2", "1.0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed", "shown"),
+    [
+        (["-i"], "import jax; print(jax.__version__, 20 + 3)\n", "0.10.2 23"),
+        (["-i", "-c", "import jax; x = jax.numpy.ones(3)"], "print(x.sum())\n", "3.0"),
+        (["-i", "-c", "x = 23; raise KeyError(x)"], "print(x + 1, __name__)\n", "__main__"),
+    ],
+)
+def test_prompt(arguments, typed, shown):
+    assert shown in run("-m", "minijax.jax", *arguments, input=typed)
 
 
 def test_exit_code(tmp_path):
@@ -298,3 +323,83 @@ def test_modules_that_are_only_there():
     )
     assert "no 'jax.experimental.pallas.mosaic_gpu.kernel'" in out
     assert "no 'experimental.pallas.delay'" in out
+
+
+MODULES = """
+import jax, sys
+print(*sorted(k for k in sys.modules if k.startswith("jax.") and not k.startswith("jax._src")))
+"""
+
+
+def test_submodules_are_in_sys_modules():
+    assert installed(MODULES) == run("-c", MODULES)
+
+
+def test_submodules_run_when_used():
+    installed(
+        "import sys, jax, minijax\n"
+        "assert type(sys.modules['jax.random']).__name__ == 'Unloaded'\n"
+        "import jax.random, jax.nn.initializers as initializers\n"
+        "from jax.interpreters import mlir\n"
+        "assert sys.modules['jax.random'] is jax.random is minijax.random\n"
+        "assert jax.random.key(0).shape == () and jax.nn.initializers is initializers\n"
+        "assert 'initializers' in dir(jax.nn) and mlir.register_lowering\n"
+    )
+
+
+HOMES = """
+import importlib, json, sys
+import jax, jax.numpy, jax.lax, jax.nn, jax.random, jax.sharding, jax.tree_util, jax.scipy.special
+found = {}
+for module in ("jax", "jax.numpy", "jax.nn", "jax.random", "jax.lax", "jax.sharding", "jax.tree_util",
+               "jax.scipy.special", "jax.errors", "jax.numpy.linalg", "jax.dtypes"):
+    for name, value in sorted(vars(importlib.import_module(module)).items()):
+        home = getattr(value, "__module__", None)
+        if name[0] != "_" and isinstance(home, str) and hasattr(value, "__name__"):
+            found[f"{module}.{name}"] = home
+print(json.dumps(found))
+"""
+# Names that two modules show: upstream's say that they are of the other one, or of jaxlib.
+HOMES_ELSEWHERE = {
+    "jax.Array", "jax.numpy.ndarray", "jax.numpy.issubdtype", "jax.numpy.result_type",
+    "jax.dtypes.issubdtype", "jax.dtypes.result_type", "jax.numpy.iterable", "jax.numpy.poly",
+    "jax.numpy.polyfit", "jax.numpy.roots", "jax.errors.JaxRuntimeError", "jax.P",
+    "jax.sharding.PartitionSpec", "jax.sharding.Sharding",
+}  # fmt: skip
+
+
+def test_public_objects_are_of_upstreams_modules():
+    """Where upstream's say that they are of a public module, so do ours: texts and pickles agree."""
+    theirs, ours = json.loads(run("-c", HOMES)), json.loads(installed(HOMES))
+    public = {
+        name: home
+        for name, home in theirs.items()
+        if home.startswith("jax.") and "._" not in home and name in ours
+    }
+    assert len(public) > 480
+    other = {name: ours[name] for name, home in public.items() if ours[name] != home}
+    assert set(other) <= HOMES_ELSEWHERE, other
+    assert not any(home.startswith("minijax") for name, home in ours.items() if name in public
+                   and name not in HOMES_ELSEWHERE)  # fmt: skip
+
+
+def test_public_functions_can_be_pickled():
+    installed(
+        "import pickle, jax, jax.numpy as jnp\n"
+        "for f in (jnp.sin, jax.nn.gelu, jax.numpy.linalg.inv, jax.random.normal, jnp.float32):\n"
+        "    assert pickle.loads(pickle.dumps(f)) is f, f\n"
+    )
+
+
+def test_every_option_of_upstreams_is_known():
+    import jax
+
+    import minijax
+
+    for name, value in jax.config.values.items():
+        given = minijax.config.read(name)
+        minijax.config.update(name, given)
+        assert getattr(minijax.config, name) == given
+        assert given is None or value is None or isinstance(given, str) == isinstance(value, str)
+    with pytest.raises(ValueError, match="always works as"):
+        minijax.config.update("jax_use_shardy_partitioner", False)

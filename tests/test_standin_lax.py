@@ -20,7 +20,7 @@ from tests.differential import sample, x64
 pytest.importorskip("absl")
 pytest.importorskip("scipy")
 
-from minijax.jax import rooms
+from minijax.jax import modules
 from minijax.jax.testing import checks, operations, reference, reference_shapes, reference_windows
 
 BF16, F8, I4, U4 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4, ml_dtypes.uint4
@@ -28,13 +28,13 @@ F16, F32, C64, I8, I32, U8, U32 = (
     np.float16, np.float32, np.complex64, np.int8, np.int32, np.uint8, np.uint32,
 )  # fmt: skip
 WIDE = {F32: np.float64, C64: np.complex128, I32: np.int64, U32: np.uint64}
-ROOMS = (reference, reference_shapes, reference_windows)
+MODULES = (reference, reference_shapes, reference_windows)
 OPS = operations.lax_ops()
 REDUCERS = operations.lax_reduce_ops()
 
 
 def reference_of(name):
-    return next(vars(room)[name] for room in ROOMS if name in room.__all__)
+    return next(vars(module)[name] for module in MODULES if name in module.__all__)
 
 
 def near(found, wanted, tol=None, where=""):
@@ -377,7 +377,7 @@ def test_names():
         name for name in dir(upstream_reference)
         if name[0] != "_" and callable(getattr(upstream_reference, name)) and hasattr(minijax.lax, name)
     }  # fmt: skip
-    ours = {name for room in ROOMS for name in room.__all__}
+    ours = {name for module in MODULES for name in module.__all__}
     assert theirs <= ours
     assert {name for name in ours if not hasattr(minijax.lax, name)} == {"sum"}
     for name in ("OpRecord", "NamedReducerOpRecord", "ReducerOpRecord"):
@@ -428,7 +428,6 @@ def test_batches(shapes):
                 np.testing.assert_array_equal(one, other)
 
 
-def test_rooms():
-    modules = {name: rooms.rooms_of(f"jax._src.{name}") for name in ("lax_reference",)}
-    assert modules["lax_reference"] == ROOMS
-    assert rooms.rooms_of("jax._src.internal_test_util.lax_test_util") == (operations,)
+def test_modules():
+    assert modules.modules_of("jax._src.lax_reference") == MODULES
+    assert modules.modules_of("jax._src.internal_test_util.lax_test_util") == (operations,)

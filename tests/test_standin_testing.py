@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from minijax.jax.rooms import _LIBRARIES, _MODULES
+from minijax.jax.modules import _LIBRARIES, _MODULES
 
 pytest.importorskip("absl")
 
@@ -29,7 +29,7 @@ STANDIN = ("-m", "minijax.jax")
 def child(*arguments, code=0):
     done = subprocess.run(
         [sys.executable, *arguments],
-        capture_output=True, text=True, timeout=300, env={**os.environ, **ENVIRONMENT},
+        capture_output=True, text=True, timeout=900, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert done.returncode == code, done.stderr[-3000:]
     return done
@@ -134,10 +134,10 @@ def test_private_names():
     child("-c", NAMES)
 
 
-def test_every_room_is_there():
-    named = [rooms for _, rooms in _LIBRARIES.values()] + list(_MODULES.values())
-    for room in {room for rooms in named for room in rooms.split()} - {"minijax"}:
-        assert importlib.util.find_spec(f"minijax.{room}") is not None, room
+def test_every_module_is_there():
+    named = [modules for _, modules in _LIBRARIES.values()] + list(_MODULES.values())
+    for module in {module for modules in named for module in modules.split()} - {"minijax"}:
+        assert importlib.util.find_spec(f"minijax.{module}") is not None, module
 
 
 SETTINGS = """

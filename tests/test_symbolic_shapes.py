@@ -1,4 +1,6 @@
-"""Symbolic shapes against upstream: the algebra of sizes, and programs whose sizes are not known."""
+"""Symbolic shapes against upstream: the algebra of sizes, and programs whose sizes are not
+known.
+"""
 
 import re
 

@@ -10,6 +10,8 @@ import minijax
 import minijax.numpy as jnp
 from minijax.config import override
 
+pytestmark = pytest.mark.both_ends
+
 HOME = os.path.dirname(minijax.__file__)
 X = np.ones(3, np.float32)
 
@@ -50,3 +52,91 @@ def test_all_frames_are_shown_on_request():
         names, error = frames(CALLS["nested"])
     assert len(names) > 10
     assert not hasattr(error, "__notes__")
+
+
+def adds(x):
+    return x + jnp.ones(4)
+
+
+# Each call of a user's raises an error that has no frame of the library.
+BARE = {
+    "x[1, 2]": lambda x: x[1, 2],
+    "x[3.5]": lambda x: x[3.5],
+    "x + y": adds,
+    "y + x": lambda x: np.ones(4) + x,
+    "x.at[]": lambda x: x.at[1.5].set(1),
+    "reshape": lambda x: x.reshape(4, 4),
+    "astype": lambda x: x.astype("no dtype"),
+    "sum": lambda x: x.sum(3),
+    "jnp.sin": lambda x: jnp.sin("a"),
+    "jnp.concatenate": lambda x: jnp.concatenate(x, x),
+    "jit": lambda x: minijax.jit(adds)(x),
+    "jit, bool": lambda x: minijax.jit(lambda x: x if x.sum() > 0 else -x)(x),
+    "jit, NumPy": lambda x: minijax.jit(np.sin)(x),
+    "jit, result": lambda x: minijax.jit(lambda x: "a")(x),
+    "jit, argument": lambda x: minijax.jit(adds)("a"),
+    "jit, static": lambda x: minijax.jit(lambda x, n: x, static_argnums=1)(x, [1]),
+    "jit in jit": lambda x: minijax.jit(lambda x: minijax.jit(adds)(x))(x),
+    "lower": lambda x: minijax.jit(adds).lower(x),
+    "trace": lambda x: minijax.jit(adds).trace(x),
+    "jit.eval_shape": lambda x: minijax.jit(adds).eval_shape(x),
+    "eval_shape": lambda x: minijax.eval_shape(adds, x),
+    "make_jaxpr": lambda x: minijax.make_jaxpr(adds)(x),
+    "grad": lambda x: minijax.grad(adds)(x),
+    "vmap": lambda x: minijax.vmap(adds)(x[None]),
+    "jvp": lambda x: minijax.jvp(adds, (x,), (x,)),
+    "vjp": lambda x: minijax.vjp(adds, x),
+    "vjp's function": lambda x: minijax.vjp(jnp.sin, x)[1](1),
+    "linearize": lambda x: minijax.linearize(adds, x),
+    "checkpoint": lambda x: minijax.checkpoint(adds)(x),
+    "custom_vjp": lambda x: minijax.custom_vjp(adds)(x),
+    "scan": lambda x: minijax.lax.scan(lambda c, a: (c, adds(a)), x, x[None]),
+    "while_loop": lambda x: minijax.lax.while_loop(lambda x: x, lambda x: x, x),
+    "cond": lambda x: minijax.lax.cond(True, lambda: x, lambda: 1),
+}
+
+
+def of_library(error):
+    names = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return [name for name in names if name.startswith(HOME)]
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_no_frame_of_the_library(name):
+    x = jnp.asarray(X)
+    with pytest.raises((TypeError, ValueError, IndexError, AttributeError)) as caught:
+        BARE[name](x)
+    assert not of_library(caught.value)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_few_frames_of_functions_that_compute_at_once():
+    for call in (lambda: minijax.lax.add(jnp.ones(3), jnp.ones(4)), lambda: minijax.lax.sin("a")):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert len(of_library(caught.value)) <= 2
+
+
+@pytest.mark.parametrize("use", [lambda y: y + 1, jnp.cos, lambda y: minijax.jit(jnp.sin)(y)])
+@pytest.mark.parametrize("read", [True, False])
+def test_a_leaked_tracer_says_where_it_was_made(use, read):
+    kept = []
+
+    def leaks(x):
+        kept.append(jnp.sin(x))  # the line
+        return kept[0] if read else x
+
+    minijax.jit(leaks)(X)
+    with pytest.raises(
+        minijax.errors.UnexpectedTracerError, match=r"made by sin at .*leaks"
+    ) as caught:
+        use(kept[0])
+    assert not of_library(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_concatenate_of_two_arrays_wants_a_list():
+    with pytest.raises(
+        ValueError, match=r"^Zero-dimensional arrays cannot be concat.*\(\[a, b\]\)"
+    ):
+        jnp.concatenate(jnp.ones(3), jnp.ones(3))

@@ -1,58 +1,66 @@
-"""The public face as a type checker sees it: a program whose types are stated."""
+"""The public face as type checkers see it: a program without errors, and mistakes that are
+found.
+"""
 
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mypy")
-
-PROGRAM = """
-from typing import assert_type
-
-import numpy as np
-
-import minijax
-import minijax.numpy as jnp
-from minijax import Array, grad, jit, lax, nn, random, vmap
+TYPED = Path(__file__).parent / "typed"
+MISTAKES = {
+    number
+    for number, line in enumerate((TYPED / "mistakes.py").read_text().splitlines(), 1)
+    if line.endswith("  # wrong")
+}
 
 
-@jit
-def f(x: Array) -> Array:
-    return jnp.sin(x) + x.sum() * 2 - x[0] @ x.T
-
-
-@jit
-def step(params: dict[str, Array], x: Array) -> tuple[Array, int]:
-    return nn.relu(x @ params["w"]), 1
-
-
-def loss(w: Array, x: Array) -> Array:
-    return jnp.mean(jnp.dot(x, w) ** 2)
-
-
-x = random.normal(random.key(0), (3, 3))
-assert_type(x, Array)
-assert_type(f(x), Array)
-assert_type(step({"w": x}, x), tuple[Array, int])
-assert_type(vmap(f)(x), Array)
-assert_type(x[0], Array)
-assert_type(x.astype(np.float16).reshape(-1).mean(axis=0, keepdims=True), Array)
-assert_type(1 + x * 2.0 - x @ x / abs(x), Array)
-assert_type(x < 0, Array)
-assert_type((float(x[0, 0]), len(x), x.shape), tuple[float, int, tuple[int, ...]])
-assert_type(minijax.numpy.zeros((2, 3)), Array)
-grad(loss)(x, x).block_until_ready()
-print(f.lower(x).compile().as_text(), lax.scan(lambda c, a: (c + a, c), x[0], x)[0])
-"""
-
-
-def test_public_face(tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--ignore-missing-imports",
-         "--cache-dir", str(tmp_path / "cache"), str(path)],
+def mypy(path, folder):
+    """The lines of a program in which `mypy --strict` finds an error, and its report."""
+    cache = ["--cache-dir", str(folder / "cache"), "--follow-imports=silent"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *cache, str(path)],
         capture_output=True, text=True,
     )  # fmt: skip
-    assert run.returncode == 0, run.stdout + run.stderr
+    found = re.findall(r":(\d+): error:", done.stdout)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return set(map(int, found)), done.stdout
+
+
+def pyright(path, folder):
+    """The lines of a program in which pyright, in its strict mode, finds an error."""
+    # basedpyright is pyright in a wheel that brings all it needs.
+    project = folder / "pyrightconfig.json"
+    project.write_text(json.dumps({"include": [path.name], "typeCheckingMode": "strict"}))
+    (folder / path.name).write_text(path.read_text())
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable,
+         "-p", str(folder)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    errors = [d for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
+    text = "\n".join(f"{d['range']['start']['line'] + 1}: {d['message']}" for d in errors)
+    return {d["range"]["start"]["line"] + 1 for d in errors}, text
+
+
+CHECKERS = {"mypy": mypy, "pyright": pyright}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_program(checker, tmp_path):
+    lines, report = CHECKERS[checker](TYPED / "program.py", tmp_path)
+    assert not lines, report
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_mistakes_are_found(checker, tmp_path):
+    lines, _ = CHECKERS[checker](TYPED / "mistakes.py", tmp_path)
+    assert len(MISTAKES) >= 20
+    assert MISTAKES.issubset(lines)
+
+
+def test_the_program_runs():
+    subprocess.run([sys.executable, str(TYPED / "program.py")], check=True)

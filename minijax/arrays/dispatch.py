@@ -1,40 +1,53 @@
 """Compiled programs, and running one primitive eagerly.
 
-May import the ground floor, `core`, `runtime`, `lowering` and `arrays.array`. A `Program` is a
-compiled jaxpr with what is needed to call it on concrete arrays; it is found by one dict lookup on
-the signatures of its arguments.
+A `Program` is a compiled jaxpr with what is needed to call it on concrete arrays; it is found by
+one dict lookup on the signatures of its arguments.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
+import math
+import re
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes, errors, monitoring
-from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
+from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
 from minijax.arrays.placement import place
 from minijax.config import local
+from minijax.core import source
 from minijax.core.avals import get_aval
 from minijax.core.effects import lowerable, observable, ordered
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
-from minijax.lowering.dynamic import DynamicBuilder, is_symbolic
-from minijax.lowering.located import LocatedBuilder, named_arguments
+from minijax.lowering.escape import mangled, quoted
+from minijax.lowering.located import (
+    LocatedBuilder,
+    named_arguments,
+    place_of_failure,
+    without_line,
+)
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.portable import refined
+from minijax.lowering.sizes import check_sizes
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
-from minijax.runtime import buffers, executables
-from minijax.runtime.named import sums_open
+from minijax.runtime import buffers, executables, launches, platforms
+from minijax.runtime.gpus import platform_name
+from minijax.runtime.named_sharding import sums_open
+from minijax.runtime.released import released
 
 __all__ = [
     "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
@@ -48,8 +61,8 @@ class Lowered:
     """A module, and how its arguments and results relate to those of its jaxpr."""
 
     __slots__ = (
-        "callbacks", "devices", "donated", "effects", "hidden", "keepalives", "kept",
-        "name", "options", "out_avals", "place", "takes_platform", "text",
+        "callbacks", "devices", "donated", "effects", "hidden", "keepalives", "kept", "lent", "name",
+        "options", "out_avals", "place", "takes_platform", "text",
     )  # fmt: skip
 
 
@@ -97,11 +110,12 @@ def lower_program(
         )
     small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
-    module = Module(f"jit_{name}", platform or where.devices[0].platform, devices=where.devices)
-    module.name = module.unique(module.name)
+    first = where.devices[0]
+    known = platform_name(platform or first.platform, first)
+    module = Module(mangled(f"jit_{name}"), known, devices=where.devices)
     module.platforms = tuple(exported) or module.platforms
-    if exported and any(map(is_symbolic, closed.in_avals)):
-        module.builder = DynamicBuilder
+    if exported:
+        module.builder = hooks.builder_for(closed.in_avals) or module.builder
     arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
     if located:
         module.builder = LocatedBuilder
@@ -165,15 +179,17 @@ def _home(value: ArrayImpl, where: Any) -> Any:
 
 def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
     """What is said of the arguments and of the results: donation, memory and sharding."""
-    where, hidden = lowered.place, len(lowered.hidden)
+    where = lowered.place
     homes = [_home(value, where) for value in lowered.hidden]
     args = homes + where.args
-    of_args = [
-        _also(text, f'mhlo.memory_kind = "{HOST_KIND}"') if arg.memory_kind == HOST_KIND else text
-        for text, arg in zip(_donations(lowered, jaxpr, hidden), args, strict=True)
-    ]
     kinds = where.kinds([v.aval for v in jaxpr.outvars])
-    of_outs = [f' {{mhlo.memory_kind = "{kind}"}}' if kind else "" for kind in kinds]
+    of_args = [
+        _also(text, f"mhlo.memory_kind = {quoted(HOST_KIND)}")
+        if arg.memory_kind == HOST_KIND
+        else text
+        for text, arg in zip(_donations(lowered, jaxpr, args), args, strict=True)
+    ]
+    of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
     if where.spmd:
         of_args = module.with_shardings(of_args, args, jaxpr.invars)
         of_outs = module.with_shardings(of_outs, where.outs, jaxpr.outvars)
@@ -199,57 +215,109 @@ def is_large_constant(value: Any) -> bool:
     return get_aval(value).size * 8 > _INLINE_BYTES
 
 
-def _donations(lowered: Lowered, jaxpr: Jaxpr, hidden: int) -> list[str]:
-    """The attributes of the arguments: a donated one lends its memory to a result of its type."""
+def _donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
+    """The attributes of the arguments: a donated one lends its memory to a result like it.
+
+    A result is like it if it has the type, the memory kind and the shape of the parts. Where XLA is
+    to choose how results lie, and where only the number of elements is equal, it finds the result.
+    """
     attributes = [""] * len(jaxpr.invars)
+    lowered.lent = []
     if not any(lowered.donated):
         return attributes
-    free: dict[Any, list[int]] = {}
-    for index, aval in enumerate(lowered.out_avals):
-        free.setdefault((aval.shape, aval.dtype), []).append(index)
-    unusable = []
-    for position, donated in enumerate(lowered.donated):
-        if donated:
-            aval = jaxpr.invars[hidden + position].aval
-            candidates = free.get((aval.shape, aval.dtype))
-            if candidates:
-                attributes[hidden + position] = (
-                    f" {{tf.aliasing_output = {candidates.pop(0)} : i32}}"
-                )
-            else:
-                unusable.append(aval)
-    if unusable:
-        shown = ", ".join(aval.str_short() for aval in unusable)
+    where, hidden = lowered.place, len(lowered.hidden)
+    kinds = where.memories([var.aval for var in jaxpr.outvars])
+    outs = [
+        _Buffer(aval, place, kind, where.spmd and place is None)
+        for aval, place, kind in zip(lowered.out_avals, where.outs, kinds, strict=True)
+    ]
+    free = dict(enumerate(outs))
+    donors = {
+        index: _Buffer(jaxpr.invars[index].aval, args[index], args[index].memory_kind, False)
+        for index, donated in enumerate(lowered.donated, hidden)
+        if donated
+    }
+    for index, donor in list(donors.items()):
+        found = next((number for number, out in free.items() if out.key == donor.key), None)
+        if found is not None:
+            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}"
+            del free[found], donors[index]
+    for index, donor in list(donors.items()):
+        found = next((number for number, out in free.items() if donor.may_become(out)), None)
+        if found is not None:
+            attributes[index] = " {jax.buffer_donor = true}"
+            del free[found], donors[index]
+    lowered.lent = [index for index, text in enumerate(attributes) if text]
+    if donors:
+        shown = ", ".join(donor.aval.str_short() for donor in donors.values())
         warnings.warn(
-            f"Some donated buffers were not usable: {shown}. No result has the same shape and "
-            "dtype, so their memory cannot be used again; leave them out of donate_argnums.",
+            f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
+            "memory kind and sharding, so their memory cannot be used again; leave them out of "
+            "donate_argnums.",
             stacklevel=2,
         )
     return attributes
 
 
-_NOT_ON_CPUS = ("f6E2M3FN>", "f6E3M2FN>")  # as types of elements end in text
+class _Buffer:
+    """An argument or a result as donation sees it: `key` is None if XLA chooses how it lies."""
+
+    __slots__ = ("aval", "key", "kind", "size")
+
+    def __init__(self, aval: Any, where: Any, kind: str, chosen: bool):
+        shape = getattr(aval, "shape", ())
+        part = shape if where is None else where.shard_shape(shape)
+        self.aval, self.kind = aval, kind
+        self.key = None if chosen else (part, aval.dtype, kind)
+        self.size = kind, math.prod(shape)
+
+    def may_become(self, out: _Buffer) -> bool:
+        """Whether XLA might find that the memory serves for this result."""
+        known = self.key is not None and out.key is not None
+        parts = math.prod(self.key[0]) == math.prod(out.key[0]) if known else True
+        return parts and self.size == out.size
 
 
-def compile_lowered(lowered: Lowered) -> Program:
+_not_on_cpus = re.compile(r"tensor<[0-9x?]*f6E(2M3|3M2)FN>").search  # in text
+
+
+def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program:
+    """Compile a module; `located` makes the one that says where its operations were made."""
     began = time.time()
-    if lowered.devices[0].platform == "cpu" and any(t in lowered.text for t in _NOT_ON_CPUS):
+    if lowered.devices[0].platform == "cpu" and _not_on_cpus(lowered.text):
         raise NotImplementedError(  # XLA would end the process
             f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
             "convert them to float8_e4m3fn or a wider dtype."
         )
-    executable = executables.compile_module(
-        # jaxlib takes callbacks with a module in memory only.
-        parse(lowered.text) if lowered.callbacks else lowered.text,
-        lowered.devices,
-        spmd=lowered.place.spmd,
-        overrides=lowered.options,
-        cached=not lowered.keepalives,
-        callbacks=lowered.callbacks,
-    )
+    check_sizes(lowered.text, lowered.devices[0])
+    elsewhere = executables.is_compile_only(lowered.devices)
+    try:
+        executable = executables.compile_module(
+            # jaxlib takes callbacks, and devices that are not here, with a module in memory only.
+            parse(lowered.text) if lowered.callbacks or elsewhere else lowered.text,
+            lowered.devices,
+            spmd=lowered.place.spmd,
+            overrides=lowered.options,
+            cached=not lowered.keepalives,
+            callbacks=lowered.callbacks,
+        )
+    except executables.JaxRuntimeError as error:
+        raise executables.JaxRuntimeError(_uncompiled(str(error), lowered, located)) from None
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     log_stage("Finished XLA compilation of jit(%s)", lowered.name, began)
-    return Program(lowered, executable)
+    return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
+
+
+def _uncompiled(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:
+    """The message of a compiler, with the operation that it would not compile and the user's line."""
+    found = None
+    with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
+        found = place_of_failure(message, lowered.text, located().text)
+    at = f"the operation {found[0]!r} at {found[1]}" if found else f"jit({lowered.name})"
+    return (
+        f"{without_line(message).rstrip('.')}. XLA cannot compile {at} for "
+        f"{lowered.devices[0].device_kind!r}."
+    )
 
 
 class Program:
@@ -260,19 +328,17 @@ class Program:
         "lowered", "name", "out_signatures", "simple", "targets", "trivial", "watch",
     )  # fmt: skip
 
-    # Set by `lax.key_reuse`: from a jaxpr, a function to call with the arguments before a run, which
-    # gives one to call with the results; or None.
-    watching: Callable[[ClosedJaxpr], Callable | None] | None = None
-
     def __init__(self, lowered: Lowered, executable: Any):
         where = lowered.place
         self.lowered = lowered
         self.executable = executable
-        self.execute = executable.execute_sharded
+        self.execute = launches.launcher(executable, lowered.devices)
+        if lowered.lent and where.spmd:
+            self.execute = _apart(self.execute, lowered.lent)
         self.name = lowered.name
         self.kept = lowered.kept
         self.targets = where.args
-        self.hidden = [moved(value, _home(value, where))._buffer for value in lowered.hidden]
+        self.hidden = self.constants(lowered)
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects
         stored = [physical(aval) for aval in lowered.out_avals]
@@ -291,14 +357,28 @@ class Program:
         self.closed: ClosedJaxpr | None = None  # if results are checked, and it has parts
         settings = local.context.settings
         self.checked = settings.debug_nans or settings.debug_infs
+        if settings.no_execution:
+            self.execute = self.refuse
+
+    def refuse(self, operands: Sequence[Any]) -> Any:
+        raise RuntimeError(
+            f"JAX tried to execute function jit({self.name}), but the no_execution config "
+            "option is set"
+        )
+
+    def constants(self, lowered: Lowered) -> list[Any]:
+        """The buffers of large constants, on the devices of the program."""
+        return [moved(x, _home(x, lowered.place))._buffer for x in lowered.hidden]
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Note whether calls with these signatures need no move or check."""
         eqns = closed.jaxpr.eqns
-        if self.checked and (len(eqns) > 1 or (eqns and eqns[0].primitive.name != self.name)):
-            self.closed = closed
-        if local.context.settings.debug_key_reuse and Program.watching is not None:
-            self.watch = Program.watching(closed)
+        if self.checked and eqns:
+            only = eqns[0].primitive if len(eqns) == 1 else None
+            if only is None or only.name != self.name or only.rule_steps is not None:
+                self.closed = closed
+        if local.context.settings.debug_key_reuse:
+            self.watch = hooks.watcher_of(closed)
         execute = self.direct(signatures)
         self.simple = execute is not None
         self.execute = execute or self.execute
@@ -318,6 +398,7 @@ class Program:
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
         operands = [a._buffer for a in args] if self.simple else self.prepare(args)
         watched = None if self.watch is None else self.watch(args)
+        next(released)
         try:
             if self.effects:
                 results = _pending.run(self, operands)
@@ -337,12 +418,27 @@ class Program:
 
     def check(self, args: Sequence[ArrayImpl], outs: Sequence[ArrayImpl]) -> None:
         """`check_finite`; the operations one by one say which of them is at fault."""
-        try:
+        with contextlib.suppress(FloatingPointError):
             check_finite(outs, self.name)
-        except FloatingPointError:
-            if self.closed is not None and not any(a.is_deleted() for a in args):
-                eval_jaxpr(self.closed.jaxpr, self.closed.consts, *args)
-            raise
+            return
+        # Outside of the handler: the error of an operation has no other as context. Not kept in a
+        # variable: a frame that holds its own error is a cycle, which keeps the arguments alive.
+        if self.closed is not None and not any(a.is_deleted() for a in args):
+            self.search(self.closed, args)
+        check_finite(outs, self.name)
+
+    def search(self, closed: ClosedJaxpr, args: Sequence[ArrayImpl]) -> None:
+        """Run the operations one by one, each of which is checked."""
+        eqn = closed.jaxpr.eqns[0]
+        if eqn.primitive.rule_steps is not None and eqn.primitive.name == self.name:
+            eqn.primitive.rule_steps(_run_by_operations, *args, **eqn.params)
+            return
+        kind = "nan" if local.context.settings.debug_nans else "inf"
+        print(
+            f"Invalid {kind} value encountered in the output of a jax.jit function. Calling the "
+            "de-optimized version."
+        )
+        eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
@@ -350,6 +446,28 @@ class Program:
             a._buffer if a.signature.sharding is target else _there(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
+
+
+def _run_by_operations(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+class ProgramElsewhere(Program):
+    """A program for devices that are only described: calling it is an error that says so."""
+
+    __slots__ = ()
+
+    def refuse(self, operands: Sequence[Any]) -> Any:
+        raise RuntimeError(
+            f"JAX tried to execute function jit({self.name}), but the no_execution config "
+            "option is set"
+        )
+
+    def constants(self, lowered: Lowered) -> list[Any]:
+        return []
+
+    def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
+        return self.execute()
 
 
 def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
@@ -361,6 +479,23 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
     if found is None or found.is_deleted():
         found = copies[target] = moved(value, target)
     return found
+
+
+def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
+    """Refuse a donated buffer that is another operand too: over devices, jaxlib would crash."""
+
+    def run(operands, **options):
+        names = list(map(id, operands))
+        for index in lent:
+            if names.count(names[index]) > 1:
+                raise ArgumentError(
+                    "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute(), or to "
+                    "use a buffer that is donated in the same call: an array that is donated must "
+                    "not be another argument too. Pass x.copy() for one of them."
+                )
+        return execute(operands, **options)
+
+    return run
 
 
 class _Pending(threading.local):
@@ -398,7 +533,10 @@ _pending = _Pending()
 def effects_barrier() -> None:
     """Wait until the effects of all programs that this thread started are done.
 
-    What a callback raised is raised here, if it was not before.
+    An exception of a callback is raised here if it was not raised before.
+    Source: PJRT's events.
+
+    >>> jax.effects_barrier()
     """
     _pending.wait()
 
@@ -412,8 +550,30 @@ def check_executed(args: Sequence[Any], error: Exception) -> None:
     for a in args:
         if type(a) is ArrayImpl:
             a._check_deleted()
-    if isinstance(error, executables.JaxRuntimeError) and str(error).startswith("INVALID_ARGUMENT"):
-        raise ArgumentError(str(error)) from None
+    text = str(error)
+    if not isinstance(error, executables.JaxRuntimeError):
+        return
+    if "Out of memory" in text:
+        found = next((a for a in args if type(a) is ArrayImpl), None)
+        device = (
+            found.signature.sharding._device_assignment[0]
+            if found is not None
+            else platforms.devices()[0]
+        )
+        raise executables.JaxRuntimeError(
+            f"{text.rstrip('.')}: {platforms.memory_said(device)}"
+        ) from None
+    if text.startswith("INVALID_ARGUMENT"):
+        if any(said in text for said in _DELETED):  # no argument is, so a constant must be
+            raise DeletedError(
+                "Array has been deleted: an array that the function closes over was donated to a "
+                "jitted function (donate_argnums), or `delete()` was called on it. Keep it, or pass "
+                "it as an argument."
+            ) from None
+        raise ArgumentError(text) from None
+
+
+_DELETED = ("Buffer has been deleted or donated", "Expected args to execute_sharded_on_local")
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
@@ -451,8 +611,8 @@ def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
     if program is None:
         closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
         where = Signature(value.aval, value.signature.sharding, True)
-        program = _programs[key] = compile_lowered(
-            lower_program(closed, "reshard", [where], keep_unused=True, out_shardings=[target])
+        program = _programs[key] = _made(
+            closed, "reshard", [where], keep_unused=True, out_shardings=[target]
         )
     return program([value])[0]
 
@@ -471,10 +631,11 @@ def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
             (settings.debug_infs, np.isinf, "inf"),
         ):
             if wanted and test(value).any():
+                place = local.context.source  # set while a program is run by operations
+                where = f" at {source.summarize(place)}" if place else ""
                 raise FloatingPointError(
-                    f"invalid value ({label}) encountered in {name}, in a result of type "
-                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to find the "
-                    "operation."
+                    f"invalid value ({label}) encountered in {name}{where}, in a result of type "
+                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to stop there."
                 )
 
 
@@ -489,10 +650,15 @@ def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **opt
         return closed.memo[key]
     except KeyError:
         pass
-    program = compile_lowered(lower_program(closed, name, signatures, **_thawed(options)))
+    program = _made(closed, name, signatures, **_thawed(options))
     program.specialize(signatures, closed)
     closed.memo[key] = program
     return program
+
+
+def _made(closed: ClosedJaxpr, name: str, signatures: Sequence[Signature], **options) -> Program:
+    lower = functools.partial(lower_program, closed, name, signatures, **options)
+    return compile_lowered(lower(), functools.partial(lower, located=True))
 
 
 def _thawed(options: dict) -> dict:
@@ -514,8 +680,11 @@ def run_primitive(
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
     # What holds programs is remembered with the first of them, and goes when it goes.
-    memo = _programs if primitive._avals is not None else _memo_of(params)
-    key = (primitive, local.context.key, *[a.signature for a in arrays], *params.items())
+    if primitive._avals is not None:
+        memo, described = _programs, params.items()
+    else:
+        memo, described = _memo_of(params)
+    key = (primitive, local.context.key, *[a.signature for a in arrays], *described)
     program, hashable = None, True
     try:
         program = memo[key]
@@ -531,6 +700,7 @@ def run_primitive(
         outs = program(arrays)
         return outs if primitive.multiple_results else outs[0]
     try:
+        next(released)
         results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
             program.handlers
         )
@@ -541,13 +711,14 @@ def run_primitive(
     return ArrayImpl(results[0], signature)
 
 
-def _memo_of(params: dict) -> dict:
+def _memo_of(params: dict) -> tuple[dict, Iterable]:
+    """The memo of the first program in the params, and the params without that program."""
     for value in params.values():
         if isinstance(value, tuple) and value:
             value = value[0]
         if isinstance(value, ClosedJaxpr):
-            return value.memo
-    return {}
+            return value.memo, [(name, value.left_out_of(x)) for name, x in params.items()]
+    return {}, params.items()
 
 
 def _compile_primitive(primitive, signatures, params) -> Program:
@@ -565,7 +736,7 @@ def _compile_primitive(primitive, signatures, params) -> Program:
     effects = primitive.effects_of(params, [var.aval for var in in_vars])
     eqn = JaxprEqn(in_vars, out_vars, primitive, params, effects)
     closed = ClosedJaxpr(Jaxpr([], in_vars, out_vars, [eqn]))
-    program = compile_lowered(lower_program(closed, primitive.name, signatures, keep_unused=True))
+    program = _made(closed, primitive.name, signatures, keep_unused=True)
     program.specialize(signatures, closed)
     return program
 
@@ -586,4 +757,4 @@ def clear_programs() -> None:
     executables.clear_executables()
 
 
-EvalTrace.process = run_primitive
+hooks.fill(run_primitive=run_primitive)

@@ -1,8 +1,7 @@
 """Where a program runs, and how its arguments and results lie there.
 
-May import the ground floor, `core`, `runtime`, and `arrays.array`. Arguments that are committed
-decide; the others follow. A program over several devices has a mesh, from its arguments, from the
-shardings asked for, or from the constraints within it.
+Arguments that are committed decide; the others follow. A program over several devices has a mesh,
+from its arguments, from the shardings asked for, or from the constraints within it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from minijax.core.jaxpr import Jaxpr, jaxprs_in_params
 from minijax.core.memory import HOST_KIND, MemorySpace
 from minijax.runtime import executables, platforms, sharding
 from minijax.runtime import mesh as meshes
-from minijax.runtime.named import NamedSharding, named_of_hlo, replicated
+from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated
 
 __all__ = ["Placement", "meshes_in", "place"]
 
@@ -42,23 +41,27 @@ class Placement:
     def spmd(self) -> bool:
         return len(self.devices) > 1
 
-    def kinds(self, avals: Sequence[Any]) -> list[str | None]:
-        """The kinds of memory that results are to be in where it is not the device's own."""
-        memory = self.default.memory_kind
-        own = self.devices[0].default_memory().kind
+    def memories(self, avals: Sequence[Any]) -> list[str]:
+        """The kinds of memory that results are to be in."""
+        own = sharding.default_memory_kind(self.devices[0])
         found = []
         for where, aval in zip(self.outs, avals, strict=True):
             on_host = getattr(aval, "memory_space", None) is MemorySpace.Host
-            kind = where.memory_kind if where is not None else HOST_KIND if on_host else own
-            found.append(kind if kind != own or memory != own else None)
+            found.append(where.memory_kind if where is not None else HOST_KIND if on_host else own)
         return found
+
+    def kinds(self, avals: Sequence[Any]) -> list[str | None]:
+        """The kinds of memory of results where it is not the device's own."""
+        memory = self.default.memory_kind
+        own = sharding.default_memory_kind(self.devices[0])
+        return [kind if kind != own or memory != own else None for kind in self.memories(avals)]
 
     def chosen(self, avals: Sequence[Any], executable: Any) -> list[Any]:
         """The shardings of the results: as asked for, else as the compiled program has them."""
         found = self._chosen([aval.ndim for aval in avals], executable)
         return [
-            where if kind is None or where.memory_kind == kind else where.with_memory_kind(kind)
-            for where, kind in zip(found, self.kinds(avals), strict=True)
+            where if where.memory_kind == kind else where.with_memory_kind(kind)
+            for where, kind in zip(found, self.memories(avals), strict=True)
         ]
 
     def _chosen(self, ndims: Sequence[int], executable: Any) -> list[Any]:
@@ -217,7 +220,11 @@ def _argument(
         inside = found.spmd and len(own._device_assignment) > 1
         if found.mesh is not None and not found.spmd:
             inside = isinstance(own, NamedSharding) and own.device_set == set(found.devices)
-        return own if inside or own == found.default else found.default
+        if inside or own == found.default:
+            return own
+        # An argument in another memory of the device stays there: its type says that it does.
+        moves = own.device_set != set(found.devices) or own.memory_kind == found.default.memory_kind
+        return found.default if moves else found.default.with_memory_kind(own.memory_kind)
     if signature.committed and own.memory_kind != asked.memory_kind:
         raise ValueError(
             "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got "

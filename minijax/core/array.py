@@ -1,7 +1,6 @@
-"""`Array`: the base class of concrete arrays and of tracers. May import nothing but typing.
-
-It stands in the core and knows no operation: `minijax.numpy` attaches the operators and methods
-once, at import (`attach`), so that `isinstance(x, Array)` is plain inheritance.
+"""`Array`: the base class of concrete arrays and of tracers. It stands in the core and knows no
+operation: `minijax.numpy` attaches the operators and methods once, at import (`attach`), so that
+`isinstance(x, Array)` is plain inheritance.
 """
 
 from __future__ import annotations
@@ -13,9 +12,14 @@ __all__ = ["Array", "attach"]
 
 
 class Array:
-    """An array of minijax: a concrete one, or a tracer that stands for one.
+    """Array: either a concrete one, or a tracer that stands for one while a function is traced.
 
-    Arrays are immutable; `x.at[index].set(y)` gives an updated copy.
+    Arrays have a shape and a dtype and are immutable; `x.at[index].set(y)` returns an updated copy.
+    They are made by functions such as `jnp.array`; TypeError if the class is called. Source:
+    NumPy's `ndarray`.
+
+    >>> isinstance(jnp.ones(3), jax.Array)
+    True
     """
 
     __slots__ = ("__weakref__",)
@@ -29,40 +33,47 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions, a tuple of ints."""
         return self.aval.shape
 
     @property
     def dtype(self):
+        """Data type of the elements."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return self.aval.ndim
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return self.aval.size
 
     @property
     def weak_type(self) -> bool:
+        """True if the dtype yields to those of other operands, as that of a Python number does."""
         return self.aval.weak_type
 
     @property
     def itemsize(self) -> int:
+        """Size of an element in bytes."""
         return self.aval.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Size of all elements in bytes."""
         return self.aval.size * self.aval.dtype.itemsize
 
     @property
     def device_buffer(self) -> Any:
-        """Gone, as upstream's is."""
+        """Removed attribute: raises AttributeError."""
         raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
 
     @property
     def device_buffers(self) -> Any:
-        """Gone, as upstream's is."""
+        """Removed attribute: raises AttributeError."""
         raise AttributeError(
             "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
         )
@@ -81,7 +92,7 @@ def _of_concrete(name: str) -> property:
     def declared(self) -> Any:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    return property(declared, doc="Concrete arrays have it.")
+    return property(declared, doc="Attribute of concrete arrays; AttributeError for tracers.")
 
 
 # Declared here for what asks the class which members arrays have.

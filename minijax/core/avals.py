@@ -1,21 +1,22 @@
 """Abstract values: what is known of an array while its program is traced.
 
-May import the ground floor. Avals are interned: equal avals are the same object, so they hash and
-compare by identity, and a shape rule or a compiled program is found by one dict lookup.
+Avals are interned: equal avals are the same object, so they hash and compare by identity, and a
+shape rule or a compiled program is found by one dict lookup.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.dims import dim_max, dim_min, is_dim
+from minijax.core.hooks import hooks
 from minijax.core.memory import MemorySpace
+from minijax.namespace import named
 
 __all__ = [
     "AbstractToken",
@@ -29,6 +30,7 @@ __all__ = [
     "min_dim",
     "shaped_abstractify",
     "typeof",
+    "without_varying",
 ]
 
 Shape = tuple[int, ...]
@@ -57,8 +59,12 @@ class AbstractValue:
     def normalize(self) -> AbstractValue:
         return self.strip_weak_type()
 
-    def update(self, **changes) -> AbstractValue:
+    def update(self, **changes: Any) -> AbstractValue:
         raise NotImplementedError(f"{type(self).__name__} has nothing to update")
+
+
+class TokenTypeError(TypeError, AttributeError):
+    """A token was used as an array. It is an AttributeError as well, so that `hasattr` is False."""
 
 
 class AbstractToken(AbstractValue):
@@ -67,6 +73,15 @@ class AbstractToken(AbstractValue):
     __slots__ = ()
     weak_type = False
     shape = ()
+
+    @property
+    def dtype(self) -> Any:
+        raise TokenTypeError(
+            "a token has no dtype: it orders effects within one program, and cannot be an argument or "
+            "a result of a compiled or differentiated function. Make it there with create_token()."
+        )
+
+    ndim = dtype
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return "Tok"
@@ -83,9 +98,9 @@ abstract_token = AbstractToken()
 
 
 class _Axes(NamedTuple):
-    varying: frozenset
-    unreduced: frozenset
-    reduced: frozenset
+    varying: frozenset[Any]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
 
 
 class ManualAxisType(_Axes):
@@ -96,7 +111,9 @@ class ManualAxisType(_Axes):
 
     __slots__ = ()
 
-    def __new__(cls, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+    def __new__(
+        cls, *, varying: Any = frozenset(), unreduced: Any = frozenset(), reduced: Any = frozenset()
+    ) -> Any:
         made = super().__new__(cls, frozenset(varying), frozenset(unreduced), frozenset(reduced))
         for first, second in itertools.combinations(cls._fields, 2):
             if getattr(made, first) & getattr(made, second):
@@ -131,17 +148,23 @@ class ShapedArray(AbstractValue):
     split_seen = False  # whether this process has types that are split, or of the host, at all
     host_seen = False
 
-    # Set by the room of shardings: that of a type whose dimensions are not split.
+    # Set by the module of shardings: that of a type whose dimensions are not split.
     unsplit: Callable[[int], Any] = staticmethod(lambda ndim: None)
 
     shape: Shape
-    dtype: np.dtype
+    dtype: np.dtype[Any]
     weak_type: bool
 
     def __new__(
-        cls, shape, dtype, weak_type=False, *, sharding=None, vma=frozenset(),
-        memory_space=MemorySpace.Device,
-    ):  # fmt: skip
+        cls,
+        shape: Any,
+        dtype: Any,
+        weak_type: Any = False,
+        *,
+        sharding: Any = None,
+        vma: Any = frozenset(),
+        memory_space: Any = MemorySpace.Device,
+    ) -> Any:
         key = (shape, dtype, weak_type, sharding, vma)
         if memory_space is not MemorySpace.Device:
             key += (memory_space,)
@@ -153,7 +176,7 @@ class ShapedArray(AbstractValue):
     @property
     def sharding(self) -> Any:
         """How the type says that its dimensions are split over a mesh."""
-        return ShapedArray.unsplit(self.ndim) if self.explicit is None else self.explicit
+        return hooks.unsplit(self.ndim) if self.explicit is None else self.explicit
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
@@ -166,7 +189,7 @@ class ShapedArray(AbstractValue):
 
     mat = manual_axis_type
 
-    def update(self, **changes) -> ShapedArray:
+    def update(self, **changes: Any) -> ShapedArray:
         """The same with some fields changed; of another shape it is split only if that says how."""
         shape = changes.pop("shape", self.shape)
         dtype = changes.pop("dtype", self.dtype)
@@ -284,8 +307,12 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
         return self.shape[0]
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _unpickle, (self.shape, self.dtype, self.weak_type)
+
+
+hooks.method("shard_aval", ShapedArray, "shard")
+hooks.method("unshard_aval", ShapedArray, "unshard")
 
 
 def _shown_axes(part: Any) -> str:
@@ -302,11 +329,23 @@ def _unpickle(shape, dtype, weak_type):
 _interned: dict[tuple, ShapedArray] = {}
 
 
+def without_varying(avals: Iterable[Any]) -> tuple[Any, ...]:
+    """Return types that vary over no mesh axis, for programs that are traced to be lowered.
+
+    Lowering has no mesh in force, over whose axes the carries of their loops would have to vary.
+    """
+    return tuple([a.update(vma=frozenset()) if getattr(a, "vma", None) else a for a in avals])
+
+
 def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
-    shape = tuple(size if isinstance(size, int) or is_dim(size) else int(size) for size in shape)
+    shape = tuple(
+        size if isinstance(size, int) or hooks.is_expression(size) else int(size) for size in shape
+    )
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
+    if sharding is not None and not hasattr(sharding, "explicit_part"):
+        raise TypeError(f"the sharding of a ShapedArray must be a NamedSharding; got {sharding!r}.")
     explicit = None if sharding is None else sharding.explicit_part(len(shape))
     fields = (shape, dtype, bool(weak_type), explicit, frozenset(vma))
     on_host = memory_space is MemorySpace.Host
@@ -333,7 +372,16 @@ hi_makers: dict[type, Callable[[Any], AbstractValue]] = {}  # of classes that li
 
 
 def get_aval(x: Any) -> AbstractValue:
-    """The aval of a value that a primitive may take. TypeError for anything else."""
+    """Return the type of an array or number: shape, dtype, weak type and sharding.
+
+    - `x`: array, tracer, NumPy array or number
+
+    The result is an abstract value, such as `ShapedArray`. TypeError for other objects.
+    Source: the types of StableHLO's tensors.
+
+    >>> jax.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])
+    """
     if hi_makers:
         maker = hi_makers.get(type(x))
         if maker is not None:
@@ -384,11 +432,21 @@ def is_array_type(x: Any) -> bool:
     return any(kind in aval_makers for kind in type(x).__mro__)
 
 
-typeof = shaped_abstractify = get_aval
+shaped_abstractify = named(get_aval, "shaped_abstractify", __name__)
+typeof = named(get_aval, "typeof", __name__)
 pytype_aval_mappings = aval_makers  # upstream's name of it
 
 # Of sizes that may be symbolic, which the built-in functions cannot always compare.
-max_dim, min_dim = dim_max, dim_min
+
+
+def max_dim(d1: Any, d2: Any) -> Any:
+    """Return the larger one of two sizes."""
+    return hooks.max_dim(d1, d2)
+
+
+def min_dim(d1: Any, d2: Any) -> Any:
+    """Return the smaller one of two sizes."""
+    return hooks.min_dim(d1, d2)
 
 
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:

@@ -1,7 +1,6 @@
-"""The states of values that change, followed through recorded calls. May import the rest of `core`.
-
-A program that is called has variables of its own for the values it is given: what it makes of their
-states is, after the call, what they are in.
+"""The states of values that change, followed through recorded calls. A program that is called has
+variables of its own for the values it is given: what it makes of their states is, after the
+call, what they are in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Tracers of values of types that libraries define: their members are those that the type gives them.
+"""Tracers of values of types that libraries define: their members are those that the type gives
+them.
 
-May import the ground floor and `core`. A member of the type is one of its tracers: an
-`aval_property` is read of the tracer, an `aval_method` is called with it. Operators are methods of
-the type with one underscore: `x + y` is `type._add(x, y)`.
+A member of the type is one of its tracers: an `aval_property` is read of the tracer, an
+`aval_method` is called with it. Operators are methods of the type with one underscore: `x + y` is
+`type._add(x, y)`.
 """
 
 from __future__ import annotations

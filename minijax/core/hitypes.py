@@ -1,9 +1,9 @@
 """Types that libraries define ("hi types"): what they say of themselves, and how they are known.
 
-May import the ground floor and `core.avals`. A value of such a type is an object of a registered
-class. Where a program is recorded it is one variable; when the program is compiled it becomes the
-arrays that the type says it is made of (`core.lowered`). Of a value that changes in place, the state
-(what is known of it now) is part of the variable's type, and is followed while programs are recorded.
+A value of such a type is an object of a registered class. Where a program is recorded it is one
+variable; when the program is compiled it becomes the arrays that the type says it is made of
+(`core.lowered`). Of a value that changes in place, the state (what is known of it now) is part of
+the variable's type, and is followed while programs are recorded.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minijax.core.avals import AbstractValue, get_aval, hi_makers
+from minijax.core.hooks import hooks
 
 __all__ = [
     "AvalMutableQDD", "AvalQDD", "HiPspec", "HiType", "MappingSpec", "MutableHiType",
@@ -120,6 +121,18 @@ class HiType(_Declared):
         return self.inc_rank(size, self.leading_axis_spec() if axis == 0 else axis)
 
 
+class aval_method(NamedTuple):
+    """A method of a type that tracers of it have too."""
+
+    fun: Callable
+
+
+class aval_property(NamedTuple):
+    """A property of a type that tracers of it have too."""
+
+    fget: Callable
+
+
 class MutableHiType(_Declared):
     """The base class of a library's types of values that change. A subclass defines, for a state,
 
@@ -132,6 +145,7 @@ class MutableHiType(_Declared):
 
     has_qdd = True
     is_writer = False
+    type_state = aval_method(lambda x: hooks.current_state(x))
 
     def lo_ty_qdd(self, state: Any, /) -> list[AbstractValue]:
         raise left_out(self, "lo_ty_qdd")
@@ -149,18 +163,6 @@ class MutableHiType(_Declared):
 
     def update_from_loval(self, state: Any, val: Any, /, *lo_vals: Any) -> None:
         raise left_out(self, "update_from_loval")
-
-
-class aval_method(NamedTuple):
-    """A method of a type that tracers of it have too."""
-
-    fun: Callable
-
-
-class aval_property(NamedTuple):
-    """A property of a type that tracers of it have too."""
-
-    fget: Callable
 
 
 # -- the state of values that change --------------------------------------------------------------

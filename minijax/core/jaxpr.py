@@ -1,7 +1,5 @@
-"""Jaxprs: recorded programs. May import the ground floor and `core`.
-
-A jaxpr is a list of equations over typed variables, in one scope, without control flow of its own:
-`{ lambda consts ; inputs. let equations in outputs }`.
+"""Jaxprs: recorded programs. A jaxpr is a list of equations over typed variables, in one scope,
+without control flow of its own: `{ lambda consts ; inputs. let equations in outputs }`.
 """
 
 from __future__ import annotations
@@ -12,13 +10,14 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import AbstractValue, is_ref
 from minijax.core.effects import JaxprInputEffect, RefEffect, is_impure
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.source import NameStack, SourceInfo, joined
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict",
     "Value", "Var", "check_inputs", "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params",
-    "numbered", "on_operands", "subjaxprs",
+    "live_equations", "numbered", "on_operands", "subjaxprs",
 ]  # fmt: skip
 
 
@@ -35,19 +34,30 @@ class Var:
 
 
 class DropVar(Var):
-    """The output of an equation that nothing reads; printed `_`."""
+    """The output of an equation that nothing reads; printed `_`. It was `var` before that was known."""
 
-    __slots__ = ()
+    __slots__ = ("var",)
+
+    def __init__(self, var: Var) -> None:
+        super().__init__(var.aval)
+        self.var = var
 
 
 class Literal:
     """A scalar constant that stands in an equation."""
 
-    __slots__ = ("aval", "val")
+    __slots__ = ("_x64", "aval", "val")
 
-    def __init__(self, val: Any, aval: AbstractValue):
+    def __init__(self, val: Any, aval: AbstractValue) -> None:
         self.val = val
         self.aval = aval
+        self._x64 = local.context.settings.enable_x64
+
+    def value(self) -> Any:
+        """Return the number as an operand: an array where in the current mode it has another type."""
+        if self._x64 is local.context.settings.enable_x64:
+            return self.val
+        return hooks.array_of(self.val, self._x64)
 
     def __repr__(self) -> str:
         return f"Literal({self.val})"
@@ -64,8 +74,15 @@ class JaxprEqn:
     __slots__ = ("effects", "invars", "outvars", "params", "primitive", "scope", "source")
 
     def __init__(
-        self, invars, outvars, primitive, params, effects=no_effects, source=None, scope=""
-    ):
+        self,
+        invars: Any,
+        outvars: Any,
+        primitive: Any,
+        params: Any,
+        effects: Any = no_effects,
+        source: Any = None,
+        scope: Any = "",
+    ) -> None:
         self.invars: list[Atom] = invars
         self.outvars: list[Var] = outvars
         self.primitive: Primitive = primitive
@@ -79,16 +96,14 @@ class JaxprEqn:
         """The place in the user's program, and the scopes there."""
         return SourceInfo(self.source, NameStack.of(self.scope))
 
-    def replace(self, **changes) -> JaxprEqn:
+    def replace(self, **changes: Any) -> JaxprEqn:
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in _EQN_FIELDS))
 
     def __repr__(self) -> str:
-        from_printer = _printer["eqn"]
-        return from_printer(self)
+        return hooks.format_eqn(self)
 
 
 _EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source", "scope")
-_printer: dict[str, Callable[[Any], str]] = {}  # filled by core.printing
 
 
 class DebugInfo:
@@ -119,9 +134,9 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[JaxprEqn],
-        effects: frozenset | None = None,
+        effects: frozenset[Any] | None = None,
         debug_info: DebugInfo | None = None,
-    ):
+    ) -> None:
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -149,7 +164,7 @@ class Jaxpr:
 
     is_high = False
 
-    def replace(self, **changes) -> Jaxpr:
+    def replace(self, **changes: Any) -> Jaxpr:
         fields = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
         values = {name: changes.get(name, getattr(self, name)) for name in fields}
         if "eqns" in changes and "effects" not in changes:
@@ -157,12 +172,21 @@ class Jaxpr:
         return Jaxpr(**values)
 
     def __str__(self) -> str:
-        return _printer["jaxpr"](self)
+        return hooks.format_jaxpr(self)
 
     __repr__ = __str__
 
-    def pretty_print(self, **options) -> str:
-        return _printer["jaxpr"](self, **options)
+    def pretty_print(self, **options: Any) -> str:
+        return hooks.format_jaxpr(self, **options)
+
+
+_OWNER = object()  # stands for a program in its own `memo`
+
+
+class _WithOwner(tuple):
+    """A tuple in the `memo` of a program that has the program among its items."""
+
+    __slots__ = ()
 
 
 class ClosedJaxpr:
@@ -170,7 +194,7 @@ class ClosedJaxpr:
 
     __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
         if len(consts) != len(jaxpr.constvars):
             raise ValueError(f"{len(jaxpr.constvars)} constants wanted, {len(consts)} given")
         self.jaxpr = jaxpr
@@ -188,42 +212,62 @@ class ClosedJaxpr:
     debug_info = property(lambda self: self.jaxpr.debug_info)
     is_high = False
 
-    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None):
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> Any:
         return ClosedJaxpr(
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
     def derive(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The value that `make` gives, remembered under `key` while this program lives."""
+        """The value that `make` gives, remembered under `key` while this program lives.
+
+        A value that is the program itself, or a tuple with it, is kept without it: a cycle would
+        hold the program and its constants until Python collects garbage.
+        """
         try:
-            return self.memo[key]
+            value = self.memo[key]
         except KeyError:
-            value = self.memo[key] = make()
+            value = make()
+            self.memo[key] = self.left_out_of(value)
             return value
+        if value is _OWNER:
+            return self
+        if type(value) is _WithOwner:
+            return tuple([self if x is _OWNER else x for x in value])
+        return value
+
+    def left_out_of(self, value: Any) -> Any:
+        """Return a value or key for `memo` with a marker in place of this program."""
+        if value is self:
+            return _OWNER
+        if type(value) is tuple and any(x is self for x in value):
+            return _WithOwner([_OWNER if x is self else x for x in value])
+        return value
 
     def __str__(self) -> str:
-        return _printer["jaxpr"](self.jaxpr)
+        return hooks.format_jaxpr(self.jaxpr)
 
     __repr__ = __str__
 
-    def pretty_print(self, **options) -> str:
-        return _printer["jaxpr"](self.jaxpr, **options)
+    def pretty_print(self, **options: Any) -> str:
+        return hooks.format_jaxpr(self.jaxpr, **options)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Apply each equation in the current trace."""
+    if not isinstance(jaxpr, Jaxpr):
+        raise TypeError(f"eval_jaxpr takes a Jaxpr and its constants; got {jaxpr!r}.")
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     context = local.context
     outer_source, outer_scope = context.source, context.scope
     try:
         for eqn in jaxpr.eqns:
-            context.source = eqn.source
+            context.source = eqn.source or outer_source
             if eqn.scope:
                 context.scope = joined(outer_scope, eqn.scope)
             else:
                 context.scope = outer_scope
-            ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            ins = [v.value() if type(v) is Literal else env[v] for v in eqn.invars]
             out = eqn.primitive.bind(*ins, **eqn.params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
@@ -231,7 +275,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
                 env[eqn.outvars[0]] = out
     finally:
         context.source, context.scope = outer_source, outer_scope
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return [v.value() if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -322,6 +366,18 @@ def dce_jaxpr(
     eqns.reverse()
     info = jaxpr.debug_info
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, None, info), used_inputs
+
+
+def live_equations(jaxpr: Jaxpr) -> list[JaxprEqn]:
+    """Return the equations that the results or effects of a program need, each as it stands."""
+    live: set[Any] = set(jaxpr.outvars)
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if not live.isdisjoint(eqn.outvars) or (eqn.effects and is_impure(eqn.effects)):
+            eqns.append(eqn)
+            live.update(eqn.invars)
+    eqns.reverse()
+    return eqns
 
 
 def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:

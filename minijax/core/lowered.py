@@ -1,8 +1,7 @@
-"""From programs on values of libraries' types to programs on arrays. May import the rest of `core`.
-
-Transforms see values of such types, and apply the rules that libraries gave their primitives. Below
-all of them, where operations run at once and where a program is compiled, the values become the
-arrays they are made of, and each primitive becomes what it computes of these (`HiPrimitive`).
+"""From programs on values of libraries' types to programs on arrays. Transforms see values of such
+types, and apply the rules that libraries gave their primitives. Below all of them, where
+operations run at once and where a program is compiled, the values become the arrays they are
+made of, and each primitive becomes what it computes of these (`HiPrimitive`).
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ from minijax.core.hitypes import (
     AvalMutableQDD,
     AvalQDD,
     HiPspec,
-    MutableHiType,
-    aval_method,
     is_hi_value,
     left_out,
     state_of,
     with_state,
 )
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -64,7 +62,7 @@ def stated(x: Any, aval: Any) -> Any:
     return AvalQDD(aval, cur_qdd(x)) if aval.has_qdd else aval
 
 
-MutableHiType.type_state = aval_method(cur_qdd)
+hooks.fill(current_state=cur_qdd)
 
 # -- primitives of libraries ----------------------------------------------------------------------
 

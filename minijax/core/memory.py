@@ -1,6 +1,5 @@
-"""In which memory of a device a value lies, as far as its type says. May import the ground floor.
-
-Types say `<host>` of what was put into the memory of the host. Operations stay in one memory.
+"""In which memory of a device a value lies, as far as its type says. Types say `<host>` of what was
+put into the memory of the host. Operations stay in one memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Primitive`: the name of an operation and, beside it, all of its rules.
 
-May import the ground floor, `core.avals` and `core.splits`. A rule is a function set by a decorator:
+A rule is a function set by a decorator:
 
     sin_p = Primitive("sin")
 
@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
-from minijax.core import memory, splits, sums
+from minijax.core import memory, sharding_rules, unreduced
 from minijax.core.avals import ShapedArray, is_ref, say_where
 from minijax.core.memory import MemorySpace
+from minijax.core.tracebacks import hide_frames
 
 __all__ = [
-    "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
+    "ByPlatform", "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
 ]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
@@ -65,6 +66,27 @@ def _setter(slot: str) -> Callable:
     return decorate
 
 
+class ByPlatform:
+    """A lowering rule that is chosen by the platform that the module is for."""
+
+    __slots__ = ("default", "name", "rules")
+
+    def __init__(self, name: str, default: Callable | None):
+        self.name = name
+        self.default = default
+        self.rules: dict[str, Callable] = {}
+
+    def __call__(self, builder: Any, *operands: Any, **params: Any) -> Any:
+        rule = self.rules.get(builder.platform, self.default)
+        if rule is None:
+            raise NotImplementedError(
+                f"MLIR translation rule for primitive {self.name!r} not found for platform "
+                f"{builder.platform}, only for {sorted(self.rules)}: register one with "
+                "platform=None for all."
+            )
+        return rule(builder, *operands, **params)
+
+
 class Primitive:
     """An operation that tracers record and interpreters give meaning to.
 
@@ -82,28 +104,31 @@ class Primitive:
       linear arguments are `UndefinedPrimal`s
     - batch(args, dims, **params) -> out, out dim; `None` is an unbatched dim
     - batch_axis(axis, args, dims, **params): the same, told the mapped axis (`AxisData`)
-    - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`
+    - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`. `lower_on("cuda",
+      "rocm")` sets the rule of platforms that have one of their own
     - impl(*args, **params): run it eagerly, where compiling one equation is not the way
     - stage(trace, args, params): record it, where one equation with these params is not the way
     - sharding(avals, out, **params) -> for the result (for each, if multiple_results) what splits
-      its dimensions over explicit mesh axes; see `core.splits`, which has the rule of operations on
-      elements, the default
+      its dimensions over explicit mesh axes; see `core.sharding_rules`, which has the rule of
+      operations on elements, the default
     - sums(name, avals, asked, **params) -> the mesh axes over which the results are unreduced, and
-      reduced; see `core.sums`, which has the rule of operations on elements, the default
+      reduced; see `core.unreduced`, which has the rule of operations on elements, the default
     - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
       over which any does, and those over which its results vary; by default the same both
     - dce(used_outputs, eqn) -> used inputs, new equation or None
     - discharge(args, params) -> results: apply it to references that are cells (`core.refs`)
+    - steps(run, *args, **params): run the programs that it holds one after the other, each as
+      `run(program, *args) -> results`: so an error is found within it
     """
 
     __slots__ = (
         "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
         "rule_batch_axis", "rule_dce", "rule_discharge", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
-        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_sums",
+        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_steps", "rule_sums",
         "rule_transpose", "rule_varying", "shown",
     )  # fmt: skip
 
-    def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True):
+    def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True) -> None:
         """`memoize=False` if params hold programs: results of the shape rule are then not kept."""
         self.name = name
         self.multiple_results = multiple_results
@@ -129,6 +154,7 @@ class Primitive:
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
     discharge = _setter("rule_discharge")
+    steps = _setter("rule_steps")
     sharding = _setter("rule_sharding")
     varying = _setter("rule_varying")
     sums = _setter("rule_sums")
@@ -136,24 +162,49 @@ class Primitive:
     high_seen = False  # whether there are such primitives at all
     takes_refs = False  # whether operands may be references, and not only values
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
-    vary: Callable | None = None  # makes a value vary over more axes; set by what defines it
 
-    def impl(self, *args, **params):
-        """Decorator: set the 'impl' rule. Called with values, it runs that rule on them."""
-        if len(args) == 1 and callable(args[0]) and not params:
-            self.rule_impl = args[0]
-            return args[0]
-        return self.rule_impl(*args, **params)
+    def lower_on(self, *platforms: str) -> Callable[..., Any]:
+        """Decorator: set the 'lower' rule of some platforms; `lower` sets that of all others."""
+        known = self.rule_lower
+        if type(known) is not ByPlatform:
+            known = self.rule_lower = ByPlatform(self.name, known)
 
-    def bind(self, *args, **params):
+        def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+            known.rules.update(dict.fromkeys(platforms, rule))
+            return rule
+
+        return decorate
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """Decorator: set the 'impl' rule. Called with values, run the rule that there was on them."""
+        rule = self.rule_impl
+
+        def impl(*args: Any, **params: Any) -> Any:
+            if len(args) == 1 and callable(args[0]) and not params:
+                self.rule_impl = args[0]
+                return args[0]
+            if rule is None:
+                return local.context.outermost.process(self, args, params, use_impl=False)
+            return rule(*args, **params)
+
+        return impl
+
+    @impl.setter
+    def impl(self, rule: Callable[..., Any]) -> None:
+        self.rule_impl = rule
+
+    def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
         try:
             return local.context.trace.process(self, args, params)
-        except TypeError as error:
-            say_where(error, self.name, args)
+        except Exception as error:
+            if isinstance(error, TypeError):
+                say_where(error, self.name, args)
+            hide_frames(error)
             raise
 
-    def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict) -> Any:
+    def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict[str, Any]) -> Any:
         """Apply the primitive in a given trace, which is current meanwhile."""
         context = local.context
         saved = context.trace
@@ -163,7 +214,7 @@ class Primitive:
         finally:
             context.trace = saved
 
-    def get_bind_params(self, params: dict) -> dict:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind` for an equation with these params: mostly the same."""
         return params
 
@@ -171,14 +222,14 @@ class Primitive:
     def_abstract_eval = _setter("rule_shape")
     def_impl = _setter("rule_impl")
 
-    def def_effectful_abstract_eval(self, rule: Callable) -> Callable:
+    def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: `rule(*avals, **params)` gives the avals of the results and a set of effects."""
         self.rule_shape = lambda *avals, **params: rule(*avals, **params)[0]
         self.rule_effects = lambda *avals, **params: frozenset(rule(*avals, **params)[1])
         self._effects_by_type = True
         return rule
 
-    def out_avals(self, avals: tuple, params: dict) -> Any:
+    def out_avals(self, avals: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals
         if memo is None:
@@ -221,15 +272,17 @@ class Primitive:
             return self.rule_shape(*avals, **params)
         if self.rule_sharding is in_shape_rule:
             return self.rule_shape(*avals, **params)
-        whole = [splits.whole(aval) for aval in avals]
+        whole = [sharding_rules.whole(aval) for aval in avals]
         out = self.rule_shape(*whole, **params)
         if asked is not None:
-            if asked.spec.sums or sums.any_sums(avals):
-                asked = splits.with_sums(asked, *sums.over_axes(self, avals, asked, params))
-            return splits.as_asked(out, asked)
-        return splits.split_results(self, avals, out, params)
+            if asked.spec.sums or unreduced.any_sums(avals):
+                asked = sharding_rules.with_sums(
+                    asked, *unreduced.over_axes(self, avals, asked, params)
+                )
+            return sharding_rules.as_asked(out, asked)
+        return sharding_rules.split_results(self, avals, out, params)
 
-    def effects_of(self, params: dict, avals: Iterable[Any] = ()) -> frozenset:
+    def effects_of(self, params: dict[str, Any], avals: Iterable[Any] = ()) -> frozenset[Any]:
         """The effects of a call with these params, on operands of these types."""
         if self.rule_effects is None:
             return no_effects
@@ -238,6 +291,18 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class CallbackPrimitive(Primitive):
+    """A primitive whose params hold functions of users: a memo of its types would keep them, and all
+    that they close over.
+    """
+
+    __slots__ = ()
+
+    def out_avals(self, avals: tuple, params: dict) -> Any:
+        """Types of the results by the shape rule, not remembered."""
+        return self._typed(avals, params)
 
 
 no_effects: frozenset = frozenset()

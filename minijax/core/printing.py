@@ -1,9 +1,7 @@
-"""Jaxprs as text. May import the ground floor and `core`.
-
-A jaxpr becomes a document: text, places where a line may break, and groups, which stand on one line
-if they fit and are broken at all of their places if not. Widths are computed as the document is
-built, so that laying it out takes one pass. Programs that are long or used more than once are named
-in front: `let f = {...} in`.
+"""Jaxprs as text. A jaxpr becomes a document: text, places where a line may break, and groups,
+which stand on one line if they fit and are broken at all of their places if not. Widths are
+computed as the document is built, so that laying it out takes one pass. Programs that are long
+or used more than once are named in front: `let f = {...} in`.
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import source
 from minijax.core.effects import Effect, JaxprInputEffect
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
     Literal,
     Var,
-    _printer,
     jaxprs_in_params,
 )
 
@@ -379,5 +377,4 @@ def format_eqn(eqn: JaxprEqn, *, width: int = 80, **options: bool) -> str:
     return _render(_Printer(_options(**options)).eqn(eqn), width)
 
 
-_printer["jaxpr"] = format_jaxpr
-_printer["eqn"] = format_eqn
+hooks.fill(format_jaxpr=format_jaxpr, format_eqn=format_eqn)

@@ -1,10 +1,10 @@
 """References to values that change: their type, and how programs with them become pure.
 
-May import the ground floor and `core`. Where a program is recorded, a reference is a variable of
-type `AbstractRef`, and what is done to it is an equation. Everywhere else it is a `Ref`: a cell that
-holds the value of now, be that an array or the tracer of a transform, so that no transform needs a
-rule for references: it sees the reading and updating of values only. To evaluate a recorded program
-with cells, in `RefTrace`, is to make it pure (`without_refs`); so it is done before it is compiled.
+Where a program is recorded, a reference is a variable of type `AbstractRef`, and what is done to it
+is an equation. Everywhere else it is a `Ref`: a cell that holds the value of now, be that an array
+or the tracer of a transform, so that no transform needs a rule for references: it sees the reading
+and updating of values only. To evaluate a recorded program with cells, in `RefTrace`, is to make it
+pure (`without_refs`); so it is done before it is compiled.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import Any
 from minijax import errors
 from minijax.config import local
 from minijax.core.avals import AbstractValue, ShapedArray, hi_makers, is_ref
+from minijax.core.effects import AccumEffect, WriteEffect
 from minijax.core.hitypes import AvalQDD, cell_types, check_same_state, is_mutable, with_state
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import JaxprTrace, StagedTracer, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, eval_trace
 
 __all__ = [
-    "AbstractRef", "CallPrimitive", "Ref", "RefTrace", "apart", "check_settled", "is_cell", "keep", "on_values",
+    "AbstractRef", "CallPrimitive", "Ref", "RefTrace", "apart", "attach_to_refs", "check_settled", "check_unmapped", "is_cell", "keep", "on_values",
     "pure", "resolved", "values", "within", "without_refs",
 ]  # fmt: skip
 
@@ -33,9 +35,9 @@ class AbstractRef(AbstractValue):
     __slots__ = ("__dict__", "inner_aval", "memory_space")
     weak_type = False
     explicit = None
-    vma: frozenset = frozenset()
+    vma: frozenset[Any] = frozenset()
 
-    def __new__(cls, inner_aval: ShapedArray, memory_space: Any = None):
+    def __new__(cls, inner_aval: ShapedArray, memory_space: Any = None) -> Any:
         key = (inner_aval, memory_space)
         aval = _interned.get(key)
         if aval is None:
@@ -50,7 +52,7 @@ class AbstractRef(AbstractValue):
     size = property(lambda self: self.inner_aval.size)
     sharding = property(lambda self: self.inner_aval.sharding)
 
-    def update(self, **changes) -> AbstractRef:
+    def update(self, **changes: Any) -> AbstractRef:
         space = changes.pop("memory_space", self.memory_space)
         inner = changes.pop("inner_aval", self.inner_aval)
         return AbstractRef(inner.update(**changes) if changes else inner, space)
@@ -76,7 +78,7 @@ class AbstractRef(AbstractValue):
     def __len__(self) -> int:
         return len(self.inner_aval)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return AbstractRef, (self.inner_aval, self.memory_space)
 
 
@@ -91,16 +93,31 @@ class _AlsoTracers(type):
 
 
 class Ref(metaclass=_AlsoTracers):
-    """A reference to an array that can be changed in place: `ref[index]` and `ref[index] = value`.
+    """Reference to an array that can be changed in place: `ref[index]` and `ref[index] = value`.
 
-    Made by `new_ref`. The operators and methods are those that `minijax.lax.refs` attaches.
+    Made by `new_ref`; it has the shape and dtype of the array. TypeError for a value that is not a
+    reference.
+    Source: MLIR's `memref` type.
+
+    >>> ref = jax.new_ref(jnp.array([1, 2]))
+    >>> ref[0] = 5
+    >>> ref[...]
+    Array([5, 2], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_trace", "_value", "aval")
+    __slots__ = ("__weakref__", "_trace", "_value", "_written", "aval")
 
-    def __init__(self, value: Any, trace: Trace | None = None, aval: AbstractRef | None = None):
+    def __init__(
+        self, value: Any, trace: Trace | None = None, aval: AbstractRef | None = None
+    ) -> None:
         self._value = value
+        self._written = False
         self._trace = local.context.trace if trace is None else trace
+        if aval is None and not hasattr(value, "aval"):
+            raise TypeError(
+                f"A Ref holds an array, got {value!r} of type {type(value).__name__}: make one with "
+                "new_ref."
+            )
         self.aval = AbstractRef(value.aval) if aval is None else aval
 
     shape = property(lambda self: self.aval.shape)
@@ -115,6 +132,9 @@ class Ref(metaclass=_AlsoTracers):
     def __len__(self) -> int:
         return len(self.aval)
 
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
     def __repr__(self) -> str:
         text = repr(self._value)
         return f"Ref({text[text.index('(') + 1 :]}" if "(" in text else f"Ref({text})"
@@ -128,8 +148,10 @@ class Ref(metaclass=_AlsoTracers):
         """The address of the value of now."""
         return self._value.unsafe_buffer_pointer()
 
-    def replace(self, value: Any) -> None:
+    def replace(self, value: Any, operation: str = "a set/swap") -> None:
         """Make `value`, which has the type of the reference, the value of now."""
+        if self._trace is not local.context.trace:
+            check_unmapped(self, operation)
         if isinstance(value, Tracer) and not _encloses(value._trace, self._trace):
             raise Exception(
                 f"performing a set/swap operation with a {value._trace.adjective} value on "
@@ -137,7 +159,21 @@ class Ref(metaclass=_AlsoTracers):
                 "reference an argument of the transformed function, or make it inside; of values "
                 "that are differentiated, store lax.stop_gradient(x)."
             )
-        self._value = value
+        self._value, self._written = value, True
+
+
+def check_unmapped(ref: Any, operation: str = "a set/swap") -> None:
+    """Refuse to change a reference from within a vmap that does not map it: it has one value."""
+    trace = local.context.trace
+    while trace is not None and trace is not ref._trace:
+        if trace.maps:
+            raise Exception(
+                f"performing {operation} operation with vmapped value on an unbatched array "
+                f"reference of type {ref.aval.str_short()}. Move the array reference to be an "
+                "argument to the vmapped function? Or make it inside: of one that is not mapped "
+                "there is one value for all positions."
+            )
+        trace = trace.parent
 
 
 def _encloses(outer: Trace, inner: Trace | None) -> bool:
@@ -204,10 +240,10 @@ class CallPrimitive(Primitive):
 
     __slots__ = ()
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         super().__init__(name, multiple_results=True, memoize=False)
 
-    def bind(self, *args, **params):
+    def bind(self, *args: Any, **params: Any) -> Any:
         if not cell_types.isdisjoint(map(type, args)):
             args = tuple(map(resolved, args))
             if any(map(is_cell, args)):
@@ -216,7 +252,26 @@ class CallPrimitive(Primitive):
                         f"{self.name} takes no references: read them before, as in ref[...]."
                     )
                 return self.rule_discharge(args, params)
+        if local.context.trace.maps:
+            self._check_writes(args, params)
         return local.context.trace.process(self, args, params)
+
+    def _check_writes(self, args: Sequence[Any], params: dict) -> None:
+        """Refuse a call within vmap that changes references of a program that is being recorded."""
+        refs = [x for x in args if type(getattr(x, "aval", None)) is AbstractRef]
+        if refs and any(isinstance(e, (AccumEffect, WriteEffect)) for e in self.effects_of(params)):
+            check_unmapped(refs[0])
+
+
+hooks.method("ref_get", Ref, "__getitem__")
+hooks.method("ref_set", Ref, "__setitem__")
+hooks.method("ref_add", Ref, "addupdate")
+
+
+def attach_to_refs(members: dict[str, Any]) -> None:
+    """Give `Ref` its methods; called once by `lax.ref_views`."""
+    for name, member in members.items():
+        setattr(Ref, name, member)
 
 
 class RefTrace(Trace):
@@ -262,16 +317,25 @@ def values(cells: Sequence[Any]) -> list[Any]:
     return found
 
 
-def keep(cells: Sequence[Any], outs: Sequence[Any], count: int, made: Any = None) -> Sequence[Any]:
+def keep(
+    cells: Sequence[Any], outs: Sequence[Any], count: int, *made: ClosedJaxpr
+) -> Sequence[Any]:
     """Give the cells the values that follow `count` results; gives those results.
 
-    `made` is the program that gave them, as `without_refs` makes it: it tells the cells' last states.
+    `made` is the program that gave them, as `without_refs` makes it, or several of which one did:
+    they tell the cells' last states and which of them they write to.
     """
-    states = [cell.aval for cell in cells] if made is None else made.memo.get("states", ())
+    states = [cell.aval for cell in cells]
+    written: Sequence[bool] = [True] * len(cells)
+    if made:
+        states = made[0].memo.get("states") or states
+        written = [any(marks) for marks in zip(*[one.memo["written"] for one in made], strict=True)]
     rest = iter(outs[count:])
-    for cell, last in zip(cells, states or [cell.aval for cell in cells], strict=True):
+    for cell, last, changed in zip(cells, states, written, strict=True):
         if type(cell) is Ref:
-            cell.replace(next(rest))
+            value = next(rest)
+            if changed:
+                cell.replace(value)
         else:
             given = [next(rest) for _ in last.lo_ty()]
             cell.aval.aval.update_from_loval(last.qdd, cell.object, *given)
@@ -303,6 +367,7 @@ def without_refs(
     which, avals = tuple(which), tuple(avals)
     others = [a for a, n in zip(closed.in_avals, which, strict=True) if n is None]
     last: list[Any] = []
+    written: list[bool] = []
 
     def fun(*args):
         context = local.context
@@ -317,6 +382,7 @@ def without_refs(
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
             cells = apart(cells)[1]
             last[:] = [cell.aval for cell in cells]
+            written[:] = [type(cell) is not Ref or cell._written for cell in cells]
             return [*outs, *values(cells)]
         finally:
             context.trace = trace.parent
@@ -324,7 +390,7 @@ def without_refs(
     def make():
         inner = [low for aval in avals for low in aval.lo_ty()]
         made = trace_to_jaxpr(fun, [*others, *inner], closed.jaxpr.debug_info)
-        made.memo["states"] = last
+        made.memo["states"], made.memo["written"] = last, written
         return made
 
     return closed.derive(("without refs", which, avals, local.context.key), make)

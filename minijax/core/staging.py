@@ -1,8 +1,6 @@
-"""Recording a function as a jaxpr. May import the ground floor and `core`.
-
-`JaxprTrace` records every primitive it is given. `PartialTrace` records only what depends on its
-own tracers and lets the rest pass to its parent: it splits a computation in two, which is what
-linearizing (tangents are unknown) and checkpointing need.
+"""Recording a function as a jaxpr. `JaxprTrace` records every primitive it is given. `PartialTrace`
+records only what depends on its own tracers and lets the rest pass to its parent: it splits a
+computation in two, which is what linearizing (tangents are unknown) and checkpointing need.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from minijax.core.avals import AbstractValue, check_fits, get_aval, hi_makers
 from minijax.core.histates import follow_states
 from minijax.core.hitracers import HiTracer
 from minijax.core.hitypes import AvalQDD, bare, state_of, with_state
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -61,6 +60,9 @@ class StagedTracer(Tracer):
 
     def origin(self) -> str:
         return self._trace.describe(self._var)
+
+
+hooks.method("member_of_tracer", StagedTracer, "__getattr__")
 
 
 class HiStagedTracer(HiTracer, StagedTracer):
@@ -139,8 +141,8 @@ class JaxprTrace(Trace):
             outs = axes
         collective = primitive.rule_varying is not None
         atoms = [
-            self.atom(primitive.vary(StagedTracer(self, atom), axes - atom.aval.vma, not collective))
-            if getattr(atom.aval, "vma", axes) != axes and primitive.vary is not None
+            self.atom(hooks.vary(StagedTracer(self, atom), axes - atom.aval.vma, not collective))
+            if getattr(atom.aval, "vma", axes) != axes
             else atom
             for atom in atoms
         ]  # fmt: skip
@@ -174,6 +176,8 @@ class JaxprTrace(Trace):
                 x = x.__jax_array__()
                 return self.lift(x)
             aval = get_aval(x)
+            if not isinstance(aval, AbstractValue):  # the attribute `aval` of a class
+                raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
             if aval.has_qdd:
                 aval = AvalQDD(aval, state_of(x._var).cur_val)
             entry = self.constants[id(x)] = (Var(aval), x)
@@ -193,9 +197,12 @@ class JaxprTrace(Trace):
             atom = self.constants[id(x)][0]
         return StagedTracer(self, atom)
 
-    def literal(self, x: Any) -> StagedTracer:
-        """A tracer of this trace for a number, which stays a literal of the program."""
-        return StagedTracer(self, self.lift(x))
+    def literal(self, x: Any, aval: AbstractValue | None = None) -> StagedTracer:
+        """A tracer of this trace for a number, which stays a literal of the program.
+
+        `aval` is its type where that is not the one that a user's number has in the current mode.
+        """
+        return StagedTracer(self, self.lift(x) if aval is None else Literal(x, aval))
 
     def known(self, x: Any) -> Literal | None:
         """The literal that a value is in this program, if it is one."""
@@ -232,7 +239,7 @@ class JaxprTrace(Trace):
                 which = names[index] if names and index < len(names) else f"number {index}"
                 return f"It is the argument {which} of {name}, traced{doing}."
         for eqn in self.eqns:
-            if any(candidate is var for candidate in eqn.outvars):
+            if any(var in (found, getattr(found, "var", None)) for found in eqn.outvars):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
@@ -249,7 +256,7 @@ def drop_unused(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
         for index, var in enumerate(eqn.outvars):
             if var not in read:
-                eqn.outvars[index] = DropVar(var.aval)
+                eqn.outvars[index] = DropVar(var)
 
 
 def prune_trivial(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -1,4 +1,4 @@
-"""`ShapeDtypeStruct`: the type of an array as users write it. May import the ground and `core`."""
+"""`ShapeDtypeStruct`: the type of an array as users write it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import ShapedArray, aval_makers, check_fits, get_aval, hi_makers
+from minijax.core.avals import (
+    ShapedArray,
+    abstract_token,
+    aval_makers,
+    check_fits,
+    get_aval,
+    hi_makers,
+)
 from minijax.core.hitypes import bare
 from minijax.core.trace import Tracer
 
@@ -15,19 +22,40 @@ __all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
 
 
 class ShapeDtypeStruct:
-    """The shape, dtype and other static properties of an array, without its value."""
+    """Shape, dtype and other static properties of an array, without its value.
+
+    - `shape`, `dtype`: tuple of integers and dtype
+    - `sharding`, `weak_type`, `vma`, `is_ref`: further properties of the type
+
+    ValueError without a dtype, TypeError for a shape that is not a sequence.
+    Source: the types of StableHLO's tensors.
+
+    >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
 
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, vma=None, is_ref=False):
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: Any = False,
+        vma: Any = None,
+        is_ref: Any = False,
+    ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        if isinstance(sharding, (int, float, complex, str, bytes)):
+        if isinstance(sharding, (int, float, complex, str, bytes, type)):
             raise ValueError(
                 "sharding should be an instance of `minijax.sharding.Sharding`, "
                 "`minijax.sharding.PartitionSpec` or `minijax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}."
             )
+        if len(getattr(sharding, "spec", ())) > len(tuple(shape)):
+            sharding.check_compatible_aval(tuple(shape))  # raises
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
         fields = (
             dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), sharding, weak_type
@@ -41,7 +69,7 @@ class ShapeDtypeStruct:
             f"one with x.update({name}=...)."
         )
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _struct, tuple(getattr(self, name) for name in ShapeDtypeStruct.__slots__)
 
     @property
@@ -60,7 +88,7 @@ class ShapeDtypeStruct:
             raise TypeError("len() of unsized object: a scalar has no length; x.size is 1")
         return self.shape[0]
 
-    def update(self, **changes) -> ShapeDtypeStruct:
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with some fields changed; others than its own are left out."""
         names = ShapeDtypeStruct.__slots__
         return _struct(*[changes.get(name, getattr(self, name)) for name in names])
@@ -77,10 +105,10 @@ class ShapeDtypeStruct:
     def _fields(self):
         return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash(self._fields())
 
     def __repr__(self) -> str:
@@ -118,7 +146,9 @@ def abstract(x: Any) -> ShapedArray:
 
 
 def shape_struct(aval: Any) -> Any:
-    """The struct of a type; a type that a library defined stands for itself."""
+    """The struct of a type; a token, and a type that a library defined, stand for themselves."""
+    if aval is abstract_token:
+        return aval
     if aval.is_high:
         return bare(aval)
     return ShapeDtypeStruct(

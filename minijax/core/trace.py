@@ -1,9 +1,8 @@
 """Traces and tracers: the machine that every transform is built on.
 
-May import the ground floor and the rest of `core`. There is no stack of traces: the current trace
-is thread-local, each trace holds the one it was made in (`parent`), and each tracer knows its
-trace. A trace gives meaning to a primitive by `process`; while it works on its parent's values it
-makes the parent current.
+There is no stack of traces: the current trace is thread-local, each trace holds the one it was made
+in (`parent`), and each tracer knows its trace. A trace gives meaning to a primitive by `process`;
+while it works on its parent's values it makes the parent current.
 """
 
 from __future__ import annotations
@@ -13,14 +12,17 @@ import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from minijax import errors
-from minijax.config import Context, local
+from minijax.config import local, set_outermost
 from minijax.core.array import Array
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive
+from minijax.namespace import named
 
 __all__ = [
     "EvalTrace", "Trace", "Tracer", "check_alive", "current", "ensure_compile_time_eval",
@@ -31,23 +33,29 @@ __all__ = [
 class Trace:
     """An interpreter that is at work; `alive` until its transform has ended."""
 
-    __slots__ = ("__weakref__", "alive", "parent")
+    __slots__ = ("__weakref__", "alive", "parent", "thread")
+    maps = False  # whether it evaluates for all positions along an axis at once
     adjective, other = "traced", "an outer"  # what messages call its values, and those of others
 
-    def __init__(self, parent: Trace | None = None):
+    def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
         self.alive = True
+        self.thread = get_ident()
 
     main = property(lambda self: self)  # libraries tell levels apart by it
 
-    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Apply a primitive. Traces that libraries define have `process_primitive`."""
         return self.process_primitive(primitive, args, params)
 
-    def process_primitive(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+    def process_primitive(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must override the method `process`.")
 
-    def pass_to_parent(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+    def pass_to_parent(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
         """Leave the primitive to the parent, which is current meanwhile."""
         context = local.context
         saved = context.trace
@@ -62,14 +70,16 @@ class Trace:
 
 
 class EvalTrace(Trace):
-    """The outermost trace: runs a primitive at once. `arrays.dispatch` defines its `process`."""
+    """The outermost trace: runs a primitive at once."""
 
     __slots__ = ()
 
 
+hooks.method("run_primitive", EvalTrace, "process")
+
+
 eval_trace = EvalTrace(None)
-Context.outermost = eval_trace
-local.context.trace = eval_trace
+set_outermost(eval_trace)
 
 
 def watch_leaks(trace: Trace) -> Callable[[], None]:
@@ -137,12 +147,20 @@ def _depth(trace: Trace | None) -> int:
     return 0 if trace is None else 1 + _depth(trace.parent)
 
 
-def ensure_compile_time_eval():
-    """Context manager: operations on known values run at once, even while a program is traced."""
+def ensure_compile_time_eval() -> Any:
+    """Compute operations on known values at once within a `with` block, even while tracing.
+
+    Values of any shape and dtype that do not depend on traced arguments stay concrete.
+    Source: partial evaluation (Jones, Gomard and Sestoft, 1993).
+
+    >>> with jax.ensure_compile_time_eval():
+    ...     jnp.ones(3).sum()
+    Array(3., dtype=float32)
+    """
     return set_trace(eval_trace if current() is eval_trace else CompileTimeTrace(eval_trace))
 
 
-eval_context = ensure_compile_time_eval
+eval_context = named(ensure_compile_time_eval, "eval_context", __name__)
 
 
 _UNKNOWN = "Abstract tracer value encountered where concrete value is expected:"
@@ -157,11 +175,11 @@ class Tracer(Array):
 
     __slots__ = ("_trace", "aval")
 
-    def __init__(self, trace: Trace, aval: Any):
+    def __init__(self, trace: Trace, aval: Any) -> None:
         self._trace, self.aval = trace, aval
 
     @property
-    def sharding(self):
+    def sharding(self) -> Any:
         raise AttributeError(
             f"The 'sharding' attribute is not available on traced array with shape "
             f"{self.aval.str_short()}: it is known once the program runs. What types say of it is in "
@@ -179,7 +197,7 @@ class Tracer(Array):
         """One sentence on where this tracer comes from, for error messages."""
         return ""
 
-    def __bool__(self):
+    def __bool__(self) -> Any:
         if self.aval.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() "
@@ -198,7 +216,7 @@ class Tracer(Array):
             )
         )
 
-    def __index__(self):
+    def __index__(self) -> Any:
         if self.aval.ndim or self.aval.dtype.kind not in "iu":
             raise TypeError(
                 f"Only integer scalar arrays can be converted to a scalar index; got {self.described()}."
@@ -234,16 +252,16 @@ class Tracer(Array):
             )
         )
 
-    def __int__(self):
+    def __int__(self) -> Any:
         return int(self._to_scalar("int"))
 
-    def __float__(self):
+    def __float__(self) -> Any:
         return float(self._to_scalar("float"))
 
-    def __complex__(self):
+    def __complex__(self) -> Any:
         return complex(self._to_scalar("complex"))
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise errors.TracerArrayConversionError(
             _conversion_message(
                 self,
@@ -258,20 +276,20 @@ class Tracer(Array):
         """The value, where the trace knows it (as under an un-jitted `grad`); else None."""
         return None
 
-    def item(self, *args):
+    def item(self, *args: Any) -> Any:
         known = self.concrete()
         if known is not None:
             return np.asarray(known).item(*args)
         self._to_scalar("item")
 
-    def tolist(self):
+    def tolist(self) -> Any:
         known = self.concrete()
         return np.asarray(known).tolist() if known is not None else self._to_scalar("tolist")
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         return self
 
 
@@ -328,7 +346,16 @@ def unknown_value(x: Any) -> str:
 
 
 def check_alive(tracer: Tracer) -> None:
-    """UnexpectedTracerError if the trace of this tracer has ended: it leaked."""
+    """UnexpectedTracerError if the trace of this tracer has ended, or is another thread's."""
+    if tracer._trace.alive and tracer._trace.thread != get_ident():
+        raise errors.UnexpectedTracerError(
+            "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+            "allowing for a reference to an intermediate value with type "
+            f"{tracer.aval.str_short()} to escape the scope of the transformation: it was used on "
+            f"another thread than the one that traces the function. It is {tracer.described()}. "
+            f"{tracer.origin()} Trace on one thread: start threads outside of the function, and "
+            "pass them arrays."
+        )
     if not tracer._trace.alive:
         origin = tracer.origin()
         raise errors.UnexpectedTracerError(

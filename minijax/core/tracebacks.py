@@ -1,8 +1,8 @@
 """Tracebacks as users read them: their own frames, without those of this package.
 
-May import the ground floor and `core.source`. The setting `traceback_filtering` says how: frames are
-left out; left out and kept by the cause of the error ("remove_frames"); marked for tools that know
-`__tracebackhide__` ("tracebackhide"); or all shown ("off").
+The setting `traceback_filtering` says how: frames are left out; left out and kept by the cause of
+the error ("remove_frames"); marked for tools that know `__tracebackhide__` ("tracebackhide"); or
+all shown ("off").
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from minijax.config import local
 from minijax.core.source import is_internal
@@ -55,8 +55,21 @@ def _keep_all(error: BaseException, steps: list[TracebackType]) -> None:
     )
 
 
+_DEEP = (
+    ": containers, or transformed functions within each other, are nested too deeply for Python's "
+    "limit. Nest fewer, with lax.scan or lax.fori_loop for many, or raise it: sys.setrecursionlimit."
+)
+
+
 def hide_frames(error: BaseException) -> None:
     """Leave the frames of this package out of the traceback of an error on its way to the user."""
+    if type(error) is SystemError and isinstance(error.__cause__, RecursionError):
+        raise RecursionError(  # jaxlib's walk over a tree says it twice
+            "Containers of an argument are nested too deeply, or hold themselves: "
+            f"{error.__cause__}{_DEEP}"
+        ) from None
+    if type(error) is RecursionError and error.args and not str(error.args[0]).endswith(_DEEP):
+        error.args = (f"{error.args[0]}{_DEEP}",)
     mode = local.context.settings.traceback_filtering
     if mode == "off":
         return
@@ -75,7 +88,10 @@ def hide_frames(error: BaseException) -> None:
         error.add_note(_NOTE)
 
 
-def boundary(fun: Callable) -> Callable:
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def boundary(fun: _F) -> _F:
     """Decorator of what users call: errors leave it without this package's frames."""
 
     @functools.wraps(fun)
@@ -86,4 +102,4 @@ def boundary(fun: Callable) -> Callable:
             hide_frames(error)
             raise
 
-    return call
+    return cast(_F, call)

@@ -1,8 +1,7 @@
 """`breakpoint`: stopping a compiled program to look at the values of its Python frames.
 
-May import the floors below. Values of the local variables that are arrays become operands of a debug
-callback; when the program gets there, a debugger shows them: the console here, or another that was
-registered.
+Values of the local variables that are arrays become operands of a debug callback; when the program
+gets there, a debugger shows them: the console here, or another that was registered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`minijax.example_libraries.optimizers`: a few optimizers, each a triple of functions.
 
-May import the floors below and `numpy`. `init_fn(params)` makes a state, `update_fn(step, grads,
-state)` the next one, `params_fn(state)` reads the parameters. Parameters are trees of arrays; an
-optimizer is written for one array, and `optimizer` takes it to trees. `step_size` is a number or a
-schedule, a function of the step. New programs will want a library made for the purpose.
+`init_fn(params)` makes a state, `update_fn(step, grads, state)` the next one, `params_fn(state)`
+reads the parameters. Parameters are trees of arrays; an optimizer is written for one array, and
+`optimizer` takes it to trees. `step_size` is a number or a schedule, a function of the step. New
+programs will want a library made for the purpose.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 from minijax import numpy as jnp
 from minijax import tree_util
 from minijax.core.array import Array
+from minijax.errors import check_arguments_of
+from minijax.namespace import shown
 
 __all__ = [
-    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
-    "constant", "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum",
-    "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay",
-    "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
+    "Array", "JoinPoint", "Optimizer", "OptimizerState", "Schedule", "adagrad", "adam", "adamax",
+    "clip_grads", "constant", "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule",
+    "momentum", "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant",
+    "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
 
 Schedule = Callable[[Any], Any]
@@ -337,3 +339,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
         return x - size(i) * mean, mean, sums, shape
 
     return init, update, lambda state: state[0].reshape(state[3])
+
+
+check_arguments_of(globals())
+__dir__ = shown(__name__)

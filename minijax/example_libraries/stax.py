@@ -1,8 +1,8 @@
 """`minijax.example_libraries.stax`: layers of neural networks as pairs of functions.
 
-May import the floors below, `numpy`, `nn` and `random`. A layer is `(init_fun, apply_fun)`:
-`init_fun(rng, input_shape) -> (output_shape, params)` and `apply_fun(params, inputs, **kwargs)`, where
-`rng=` is a key for layers that are random. New programs will want a library made for the purpose.
+A layer is `(init_fun, apply_fun)`: `init_fun(rng, input_shape) -> (output_shape, params)` and
+`apply_fun(params, inputs, **kwargs)`, where `rng=` is a key for layers that are random. New
+programs will want a library made for the purpose.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 from minijax import lax, random
 from minijax import numpy as jnp
 from minijax.core.struct import ShapeDtypeStruct
+from minijax.errors import check_arguments_of
+from minijax.namespace import shown
 from minijax.nn import (
     elu,
     gelu,
@@ -27,14 +29,17 @@ from minijax.nn import (
     standardize,
 )
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.staging import eval_shape
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
     "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
     "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
-    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "parallel", "serial",
-    "shape_dependent",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "elu", "gelu", "glorot",
+    "glorot_normal", "leaky_relu", "log_softmax", "logsoftmax", "normal", "ones", "parallel",
+    "randn", "relu", "selu", "serial", "shape_dependent", "sigmoid", "softmax", "softplus",
+    "standardize", "zeros",
 ]  # fmt: skip
 
 Layer = tuple[Callable, Callable]
@@ -55,8 +60,9 @@ def Dense(out_dim: int, W_init: Callable | None = None, b_init: Callable | None 
 
     def init_fun(rng, input_shape):
         key_w, key_b = random.split(rng)
-        W = W_init(key_w, (input_shape[-1], out_dim))
-        return (*input_shape[:-1], out_dim), (W, b_init(key_b, (out_dim,)))
+        *batch, size = input_shape
+        W = W_init(key_w, (size, out_dim))
+        return (*batch, out_dim), (W, b_init(key_b, (out_dim,)))
 
     def apply_fun(params, inputs, **kwargs):
         W, b = params
@@ -70,6 +76,8 @@ def _convolution(
     strides: Sequence[int] | None, padding: str, W_init: Callable | None, b_init: Callable | None,
 ) -> Layer:  # fmt: skip
     lhs_spec, rhs_spec, out_spec = dimension_numbers
+    if not all(isinstance(spec, str) for spec in (lhs_spec, rhs_spec, out_spec)):
+        raise TypeError(f"dimension_numbers must be three strings; got {dimension_numbers!r}.")
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
     b_init = b_init or normal(1e-6)
@@ -78,6 +86,8 @@ def _convolution(
         return apply(inputs, W, strides, padding, dimension_numbers=dimension_numbers)
 
     def init_fun(rng, input_shape):
+        if len(input_shape) != len(lhs_spec):
+            raise ValueError(f"input_shape must have {len(lhs_spec)} sizes; got {input_shape}.")
         spatial = iter(filter_shape)
         channels = {"O": out_chan, "I": input_shape[lhs_spec.index("C")]}
         kernel = [channels[c] if c in channels else next(spatial) for c in rhs_spec]
@@ -180,7 +190,14 @@ def _pooling(reduce: Callable, rescale: Callable | None = None) -> Callable[...,
         spec: str | None = None,
     ) -> Layer:  # fmt: skip
         """Reduces windows of the spatial axes. `spec` names the axes: "NHWC" by default."""
+        check_at_most("the number of axes", len(window_shape), 1024)
         places = spec or f"N{'.' * len(window_shape)}C"
+        spatial = sum(c not in "NC" for c in places)
+        if len(window_shape) != spatial or len(strides or window_shape) != spatial:
+            raise ValueError(
+                f"window_shape and strides must have a size for each of {spatial} spatial axes; got "
+                f"{window_shape} and {strides}."
+            )
         sizes, steps = iter(window_shape), iter(strides or (1,) * len(window_shape))
         window = tuple([1 if c in "NC" else next(sizes) for c in places])
         strides_all = tuple([1 if c in "NC" else next(steps) for c in places])
@@ -306,3 +323,7 @@ def shape_dependent(make_layer: Callable) -> Layer:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun
+
+
+check_arguments_of(globals())
+__dir__ = shown(__name__)

@@ -4,23 +4,31 @@ Its modules are loaded when first asked for.
 """
 
 from importlib import import_module as _import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from minijax.namespace import shown
+
+__all__ = ["cur_qdd", "io_callback", "primal_tangent_dtype"]
 
 _MODULES = frozenset(("checkify", "hijax", "layout", "shard_map"))
 _NAMES = {
     "cur_qdd": "minijax.core.lowered",
     "io_callback": "minijax.lax.callbacks",
-    "primal_tangent_dtype": "minijax.core.extended",
+    "primal_tangent_dtype": "minijax.features.extended_dtypes",
 }
 
+if TYPE_CHECKING:
+    from minijax.core.lowered import cur_qdd
+    from minijax.features.extended_dtypes import primal_tangent_dtype
+    from minijax.lax.callbacks import io_callback
+else:
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return _import_module(f"minijax.experimental.{name}")
-    if name in _NAMES:
-        return getattr(_import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return _import_module(f"minijax.experimental.{name}")
+        if name in _NAMES:
+            return getattr(_import_module(_NAMES[name]), name)
+        raise AttributeError(f"module 'minijax.experimental' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES})
+__dir__ = shown(__name__)

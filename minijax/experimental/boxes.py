@@ -1,8 +1,8 @@
 """Boxes: values that hold a pytree of arrays, which may become another one, of another structure.
 
-May import the floors below. A box is to a reference what a Python variable is to an array: it may be
-given anything. It goes into functions under `jit`, `scan` and the like as an argument or by closure,
-and is the smallest example of a type whose values change (`experimental.hijax`).
+A box is to a reference what a Python variable is to an array: it may be given anything. It goes
+into functions under `jit`, `scan` and the like as an argument or by closure, and is the smallest
+example of a type whose values change (`experimental.hijax`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`minijax.experimental.buffer_callback`: calling Python on the buffers of a program. Re-exports."""
+"""`minijax.experimental.buffer_callback`: calling Python on the buffers of a program.
+Re-exports.
+"""
 
 from minijax.lax.buffer_callbacks import buffer_callback
 from minijax.runtime.callbacks import Buffer, ExecutionContext, ExecutionStage

@@ -1,8 +1,8 @@
 """`minijax.experimental.checkify`: programs that return their failed checks as data.
 
-May import the floors below. The function is staged; its program is then run equation by equation,
-with the state of the first failure (a number, and the values that its message shows) threaded
-through: conditionals, loops and called programs carry it too. What holds no check is left whole.
+The function is staged; its program is then run equation by equation, with the state of the first
+failure (a number, and the values that its message shows) threaded through: conditionals, loops and
+called programs carry it too. What holds no check is left whole.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from minijax.core.struct import ShapeDtypeStruct, abstract
 from minijax.core.trace import Tracer, eval_trace
 from minijax.lax.checks import JaxRuntimeError, check_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
+from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
 
 __all__ = [
@@ -32,6 +33,9 @@ __all__ = [
     "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
     "init_error", "nan_checks", "user_checks",
 ]  # fmt: skip
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class JaxException(Exception):
@@ -95,7 +99,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
                 f"{value!r} of type {type(value)}."
             )
-    msg.format(*fmt_args, **fmt_kwargs)
+    try:
+        msg.format(*fmt_args, **fmt_kwargs)
+    except (IndexError, KeyError) as error:
+        raise type(error)(
+            f"{error}: checkify.check has no such value for its message {msg!r}."
+        ) from None
     check_p.bind(jnp.asarray(pred), *values, message=_Message(msg, tree), debug=debug)
 
 
@@ -134,7 +143,7 @@ class _Site:
 class Error:
     """The first failure of a program, if any. A pytree: `get()` reads it, `throw()` raises it."""
 
-    def __init__(self, code: Any, payloads: Sequence[Any], sites: tuple[_Site, ...]):
+    def __init__(self, code: Any, payloads: Sequence[Any], sites: tuple[_Site, ...]) -> None:
         self._code, self._payloads, self._sites = code, list(payloads), sites
 
     def _failures(self) -> Iterator[tuple[tuple[int, ...], ErrorCategory, str]]:
@@ -191,7 +200,9 @@ def _payload_of(site: _Site, sites: Sequence[_Site], payloads: Sequence[Any]) ->
 def check_error(error: Error) -> None:
     """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it."""
     if not isinstance(error, Error):
-        raise ValueError(f"check_error takes an Error, got {error!r} of type {type(error)}")
+        raise TypeError(
+            f"check_error takes an Error as argument, got type {type(error)} instead: {error!r}."
+        )
     known = not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error))
     if known and (local.context.trace is eval_trace or np.ndim(error._code)):
         for _, _, message in error._failures():
@@ -391,7 +402,7 @@ class _Runner:
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
-        read = lambda v: v.val if type(v) is Literal else env[v]
+        read = lambda v: v.value() if type(v) is Literal else env[v]
         for eqn in jaxpr.eqns:
             state, outs = self.equation(eqn, state, [read(v) for v in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
@@ -476,7 +487,9 @@ class _Runner:
 setattr(_Runner, "while", _Runner.while_)
 
 
-def checkify(f: Callable, errors: frozenset = user_checks) -> Callable:
+def checkify(
+    f: Callable[_P, _R], errors: frozenset[Any] = user_checks
+) -> Callable[_P, tuple[Error, _R]]:
     """A function that returns `(error, results of f)`, where `error` is the first failed check.
 
     `errors` says which: `user_checks` (calls of `check`), `nan_checks`, `div_checks`,
@@ -503,3 +516,6 @@ def checkify(f: Callable, errors: frozenset = user_checks) -> Callable:
         return Error(code, payloads, tuple(checks.sites)), trees[0].unflatten(outs)
 
     return checked
+
+
+__dir__ = shown(__name__)

@@ -1,7 +1,7 @@
 """`minijax.experimental.colocated_python`: Python functions beside the devices of their arguments.
 
-May import the floors below. Devices of this process are beside it already, so that a function is
-simply called; those of other processes are refused.
+Devices of this process are beside it already, so that a function is simply called; those of other
+processes are refused.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.core.struct import ShapeDtypeStruct
+from minijax.namespace import shown
 from minijax.runtime import platforms
 from minijax.runtime.mesh import Mesh
 from minijax.transforms.transfer import device_put
 
 __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
+
+__dir__ = shown(__name__)
 
 
 def colocated_cpu_devices(devices_or_mesh: Any) -> Any:

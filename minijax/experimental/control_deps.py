@@ -1,6 +1,6 @@
 """`minijax.experimental.control_deps`: the order in which a program runs operations.
 
-May import the floors below. Source: XLA's custom call `control_dep`.
+Source: XLA's custom call `control_dep`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from minijax.lax.foreign import ffi_call
+from minijax.lax.ffi_calls import ffi_call
+from minijax.namespace import shown
 
 __all__ = ["control_dep", "schedule"]
+
+__dir__ = shown(__name__)
 
 
 def control_dep(src: Any, dst: Any) -> Any:

@@ -1,9 +1,9 @@
 """`minijax.experimental.hijax`: types and primitives that libraries define.
 
-May import the floors below. A type is a subclass of `HiType` (of `MutableHiType`, if its values
-change in place), and `register_hitype` says which objects are its values; a primitive is a subclass
-of `VJPHiPrimitive`, with a rule for each transform it is to go through, or of `HiPrimitive`. In a
-jaxpr such values are single variables; in a compiled program they are the arrays they are made of.
+A type is a subclass of `HiType` (of `MutableHiType`, if its values change in place), and
+`register_hitype` says which objects are its values; a primitive is a subclass of `VJPHiPrimitive`,
+with a rule for each transform it is to go through, or of `HiPrimitive`. In a jaxpr such values are
+single variables; in a compiled program they are the arrays they are made of.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from minijax.core.hitypes import (
     AvalQDD,
     HiPspec,
     HiType,
-    MappingSpec,
+    MappingSpec,  # noqa: F401  not shown, as upstream's is not
     MutableHiType,
     aval_method,
     aval_property,
@@ -23,13 +23,16 @@ from minijax.core.hitypes import (
 )
 from minijax.core.lowered import HiPrimitive
 from minijax.core.refs import AbstractRef
+from minijax.features.hijax.primitives import VJPHiPrimitive
 from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 from minijax.lax.ref_views import RefView as TransformedRef
-from minijax.transforms.hi_primitives import VJPHiPrimitive
+from minijax.namespace import shown
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType",
-    "MappingSpec", "MutableHiType", "ShapedArray", "TransformedRef", "VJPHiPrimitive", "Zero", "aval_method",
+    "MutableHiType", "ShapedArray", "TransformedRef", "VJPHiPrimitive", "Zero", "aval_method",
     "aval_property", "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
     "register_hitype",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

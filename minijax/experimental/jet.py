@@ -1,9 +1,9 @@
 """`minijax.experimental.jet`: Taylor series of compositions, by nested forward-mode derivatives.
 
-May import the floors below and `numpy`. The series of the arguments are polynomials in one variable;
-what `jvp` of the composition, nested once for each order, gives at zero are the derivatives. Every
-operation that `jvp` knows can be used. Equal subexpressions of nested traces are shared; an order
-still costs up to three times the one before it, so that this is for orders below ten.
+The series of the arguments are polynomials in one variable; what `jvp` of the composition, nested
+once for each order, gives at zero are the derivatives. Every operation that `jvp` knows can be
+used. Equal subexpressions of nested traces are shared; an order still costs up to three times the
+one before it, so that this is for orders below ten.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax import lax, tree_util
 from minijax import numpy as jnp
-from minijax import tree_util
 from minijax.core.avals import is_array_type
 from minijax.dtypes import float0
+from minijax.namespace import shown
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
 
-__all__ = ["jet"]
+__all__ = ["fact", "jet"]
+
+
+def fact(n: Any) -> Any:
+    """The factorial of `n`, a floating-point number, by the logarithm of the gamma function."""
+    return jnp.exp(lax.lgamma(n + 1.0))
 
 
 def jet(
@@ -33,6 +40,7 @@ def jet(
     Returns `(value, terms)`, with a list of terms for each array of the value. ValueError if an
     argument is no array or series differ in length. Source: Faa di Bruno's formula.
     """
+    check_at_most("the number of arguments", len(primals), 1 << 16)
     orders = {len(terms) for terms in series}
     if len(orders) > 1:
         raise ValueError(
@@ -95,3 +103,6 @@ def _term(derivative: Any, value: Any, scale: float) -> Any:
     if getattr(derivative, "dtype", None) == float0:
         return jnp.zeros_like(value)
     return derivative if scale == 1 else jnp.multiply(derivative, scale)
+
+
+__dir__ = shown(__name__)

@@ -1,7 +1,4 @@
-"""`minijax.experimental.layout`: the order of an array's dimensions in memory.
-
-May import the floors below.
-"""
+"""`minijax.experimental.layout`: the order of an array's dimensions in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import Any
 from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.lax.layout_constraints import layout_constraint_p
+from minijax.namespace import shown
 from minijax.runtime.layouts import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
@@ -48,3 +46,6 @@ def _constrained(x: Any, layout: Layout) -> Any:
             f"0 to {aval.ndim - 1} of a value of shape {aval.shape}."
         )
     return layout_constraint_p.bind(x, layout=layout)
+
+
+__dir__ = shown(__name__)

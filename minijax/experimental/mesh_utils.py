@@ -1,6 +1,5 @@
-"""Arrays of devices for meshes. May import the floors below.
-
-On CPUs and GPUs any order is as good as another; the topology of TPUs is not looked at.
+"""Arrays of devices for meshes. On CPUs and GPUs any order is as good as another; the topology of
+TPUs is not looked at.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.namespace import shown
 from minijax.runtime import platforms
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]
@@ -31,6 +31,9 @@ def create_device_mesh(
         raise ValueError(
             f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}"
         )
+    for device in devices:
+        if not hasattr(device, "device_kind"):
+            raise TypeError(f"create_device_mesh takes a list of devices; it holds {device!r}.")
     handler = device_kind_handler_dict.get(devices[0].device_kind) if devices else None
     if handler is not None:
         found = handler(mesh_shape, devices, contiguous_submeshes=contiguous_submeshes)
@@ -67,3 +70,6 @@ def create_hybrid_device_mesh(
     for index, name in enumerate(keys):
         blocks[index] = create_device_mesh(mesh_shape, granules[name])
     return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
+
+
+__dir__ = shown(__name__)

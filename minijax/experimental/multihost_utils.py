@@ -1,7 +1,5 @@
-"""What programs of several processes share. May import the floors below.
-
-A value of every process becomes an array over a mesh of one device from each process and the
-others' beside it; collectives of XLA bring it to all.
+"""What programs of several processes share. A value of every process becomes an array over a mesh
+of one device from each process and the others' beside it; collectives of XLA bring it to all.
 """
 
 from __future__ import annotations
@@ -15,17 +13,18 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
+from minijax.features.sharding.assembling import make_array_from_process_local_data
+from minijax.namespace import shown
 from minijax.runtime import platforms
 from minijax.runtime.distributed import state
 from minijax.runtime.mesh import Mesh, PartitionSpec
-from minijax.runtime.named import NamedSharding, replicated
-from minijax.transforms.assembling import make_array_from_process_local_data
+from minijax.runtime.named_sharding import NamedSharding, replicated
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
-    "host_local_array_to_global_array", "live_devices", "process_allgather",
-    "reached_preemption_sync_point", "sync_global_devices",
+    "ProcessFailureError", "assert_equal", "broadcast_one_to_all",
+    "global_array_to_host_local_array", "host_local_array_to_global_array", "live_devices",
+    "process_allgather", "reached_preemption_sync_point", "sync_global_devices",
 ]  # fmt: skip
 
 
@@ -173,3 +172,6 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
 def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the cluster's scheduler announced an end: no notice is listened for here."""
     return False
+
+
+__dir__ = shown(__name__)

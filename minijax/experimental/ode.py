@@ -1,9 +1,10 @@
-"""`minijax.experimental.ode`: `odeint`, for initial value problems, with gradients by the adjoint method.
+"""`minijax.experimental.ode`: `odeint`, for initial value problems, with gradients by the adjoint
+method.
 
-May import the floors below and `numpy`. The fifth-order method of Dormand and Prince with its
-embedded error estimate and dense output (Hairer, Norsett & Wanner, Solving Ordinary Differential
-Equations I, II.4 to II.6); gradients integrate the adjoint equation backward in time (Pontryagin;
-Chen et al., Neural ODEs, 2018), so that memory does not grow with the number of steps.
+The fifth-order method of Dormand and Prince with its embedded error estimate and dense output
+(Hairer, Norsett & Wanner, Solving Ordinary Differential Equations I, II.4 to II.6); gradients
+integrate the adjoint equation backward in time (Pontryagin; Chen et al., Neural ODEs, 2018), so
+that memory does not grow with the number of steps.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ import numpy as np
 
 from minijax import lax, tree_util
 from minijax import numpy as jnp
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import eval_jaxpr
+from minijax.core.trace import Tracer
 from minijax.dtypes import issubdtype
+from minijax.features.custom_rules.closures import closure_convert
+from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.flatten_util import ravel_pytree
-from minijax.transforms.closures import closure_convert
-from minijax.transforms.custom_vjp import custom_vjp
+from minijax.lax.control_flow.common import trace_function
+from minijax.namespace import shown
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import jit
 
-__all__ = ["odeint"]
+__all__ = ["odeint", "ravel_pytree"]
 
 # The tableau: times, weights of the stages, of the solution, of the error and of the dense output.
 _C = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
@@ -116,10 +122,47 @@ def _integrate(fun, rtol, atol, mxstep, hmax, y0, ts) -> Any:
     return jnp.concatenate([y0[None], ys])
 
 
-@partial(jit, static_argnums=(0, 1, 2, 3, 4))
-def _solve(converted, rtol, atol, mxstep, hmax, y0, ts, *args):
+class _Equation:
+    """A right-hand side without free variables to differentiate, with its compiled solvers.
+
+    They live as long as it does: static arguments of one solver for all would outlive their calls.
+    """
+
+    __slots__ = ("rhs", "solvers")
+
+    def __init__(self, rhs: Callable):
+        self.rhs = rhs
+        self.solvers: dict[tuple, Callable] = {}
+
+    def compiled(self, solver: Callable, *options: Any) -> Callable:
+        found = self.solvers.get((solver, *options))
+        if found is None:
+            found = jit(partial(solver, self.rhs, *options))
+            self.solvers[solver, *options] = found
+        return found
+
+
+def _equation(func: Callable, *args: Any) -> tuple[_Equation, list[Any]]:
+    """The equation of a function, and what it closes over that may be differentiated."""
+    leaves, trees = zip(*map(tree_util.tree_flatten, args), strict=True)
+    avals = [get_aval(leaf) for part in leaves for leaf in part]
+    traced = trace_function("odeint", func, trees, avals)
+    if any(isinstance(x, Tracer) for x in traced.consts):
+        converted, constants = closure_convert(func, *args)
+        return _Equation(converted), constants
+    if "odeint" not in traced.plans:
+        # Not of `traced` itself, which would refer to itself through its plans.
+        closed, consts, out_tree = traced.closed, traced.consts, traced.out_tree
+        rhs = lambda *args: out_tree.unflatten(
+            eval_jaxpr(closed.jaxpr, (), *consts, *tree_util.tree_leaves(args))
+        )
+        traced.plans["odeint"] = _Equation(rhs)
+    return traced.plans["odeint"], []
+
+
+def _solve(rhs, rtol, atol, mxstep, hmax, y0, ts, *args):
     flat, unravel = ravel_pytree(y0)
-    fun = lambda y, t: ravel_pytree(converted(unravel(y), t, *args))[0]
+    fun = lambda y, t: ravel_pytree(rhs(unravel(y), t, *args))[0]
     if not ts.shape[0]:
         raise IndexError("odeint takes at least one time, the one where y0 is given; got none.")
     rows = _integrate(fun, rtol, atol, mxstep, hmax, flat, ts)
@@ -133,26 +176,31 @@ def _solve(converted, rtol, atol, mxstep, hmax, y0, ts, *args):
     return tree.unflatten(found)
 
 
-_odeint = custom_vjp(_solve, nondiff_argnums=(0, 1, 2, 3, 4))
+@partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
+def _odeint(equation, rtol, atol, mxstep, hmax, y0, ts, *args):
+    return equation.compiled(_solve, rtol, atol, mxstep, hmax)(y0, ts, *args)
 
 
-def _forward(converted, rtol, atol, mxstep, hmax, y0, ts, *args):
-    ys = _odeint(converted, rtol, atol, mxstep, hmax, y0, ts, *args)
+def _forward(equation, rtol, atol, mxstep, hmax, y0, ts, *args):
+    ys = _odeint(equation, rtol, atol, mxstep, hmax, y0, ts, *args)
     return ys, (ys, ts, args)
 
 
-def _backward(converted, rtol, atol, mxstep, hmax, saved, cts):
-    """The adjoint equation, from each time back to the one before."""
-    ys, ts, args = saved
-    ts = jnp.asarray(ts)
+def _backward(equation, rtol, atol, mxstep, hmax, saved, cts):
+    return equation.compiled(_solve_back, rtol, atol, mxstep, hmax)(*saved, cts)
 
-    def adjoint(state, minus_t, *args):
+
+def _solve_back(rhs, rtol, atol, mxstep, hmax, ys, ts, args, cts):
+    """The adjoint equation, from each time back to the one before."""
+
+    def derivatives(state, minus_t, *args):
         """Of the state, its cotangent, and those of the time and the arguments, in -t."""
         y, y_bar, *_ = state
-        dy, pull = vjp(converted, y, -minus_t, *args)
+        dy, pull = vjp(rhs, y, -minus_t, *args)
         y_dot, t_dot, *args_dot = pull(y_bar)
         return tree_util.tree_map(jnp.negative, dy), y_dot, t_dot, tuple(args_dot)
 
+    adjoint = _Equation(derivatives)
     at = lambda tree, n: tree_util.tree_map(lambda x: x[n], tree)
     dot = lambda a, b: sum(
         jnp.vdot(jnp.conj(x), y).real.astype(ts.dtype)
@@ -161,10 +209,10 @@ def _backward(converted, rtol, atol, mxstep, hmax, saved, cts):
 
     def back(carry, n):
         y_bar, t0_bar, args_bar = carry
-        t_bar = dot(converted(at(ys, n), ts[n], *args), at(cts, n))
+        t_bar = dot(rhs(at(ys, n), ts[n], *args), at(cts, n))
         start = (at(ys, n), y_bar, t0_bar - t_bar, args_bar)
         times = jnp.stack([-ts[n], -ts[n - 1]])
-        out = _solve(adjoint, rtol, atol, mxstep, hmax, start, times, *args)
+        out = _odeint(adjoint, rtol, atol, mxstep, hmax, start, times, *args)
         _, y_bar, t0_bar, args_bar = at(out, 1)
         y_bar = tree_util.tree_map(jnp.add, y_bar, at(cts, n - 1))
         return (y_bar, t0_bar, args_bar), t_bar
@@ -202,5 +250,8 @@ def odeint(
     if not hasattr(t, "dtype") or not issubdtype(t.dtype, np.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     t = jnp.asarray(t)
-    converted, constants = closure_convert(func, y0, t[0], *args)
-    return _odeint(converted, rtol, atol, mxstep, hmax, y0, t, *args, *constants)
+    equation, constants = _equation(func, y0, t[0], *args)
+    return _odeint(equation, rtol, atol, mxstep, hmax, y0, t, *args, *constants)
+
+
+__dir__ = shown(__name__)

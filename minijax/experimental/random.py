@@ -1,7 +1,6 @@
 """`minijax.experimental.random`: a generator that keeps its own state, as NumPy's do.
 
-May import the floors below. The state is a counter in a reference; each draw folds its value of now
-into a key.
+The state is a counter in a reference; each draw folds its value of now into a key.
 """
 
 from __future__ import annotations
@@ -19,8 +18,11 @@ from minijax.core.avals import is_ref
 from minijax.core.refs import Ref
 from minijax.core.trace import current, eval_trace
 from minijax.lax.refs import new_ref
+from minijax.namespace import shown
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
+
+__dir__ = shown(__name__)
 
 Size = int | Sequence[int] | None
 

@@ -1,9 +1,9 @@
 """`minijax.experimental.rnn`: LSTMs of several layers, in one direction or both.
 
-May import the floors below. Weights lie in one array, in cuDNN's order: for each layer and direction
-W_ih and W_hh, and after all of those for each b_ih and b_hh; each has the rows of the gates i, f, g
-and o. Upstream calls cuDNN's kernel; here the same is computed by a scan over time on any platform.
-Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html.
+Weights lie in one array, in cuDNN's order: for each layer and direction W_ih and W_hh, and after
+all of those for each b_ih and b_hh; each has the rows of the gates i, f, g and o. Upstream calls
+cuDNN's kernel; here the same is computed by a scan over time on any platform. Source:
+https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.core.array import Array
 from minijax.lax.control_flow import scan
+from minijax.namespace import shown
 from minijax.nn import sigmoid
 
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates",
     "unpack_lstm_weights",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 Weights = dict[int, Array]
 

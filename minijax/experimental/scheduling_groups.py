@@ -1,15 +1,15 @@
-"""`minijax.experimental.scheduling_groups`: parts of programs that XLA is told of by name.
-
-May import the floors below.
-"""
+"""`minijax.experimental.scheduling_groups`: parts of programs that XLA is told of by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from minijax.lax.metadata import xla_metadata_call, xla_metadata_call_p
+from minijax.namespace import shown
 
 __all__ = ["scheduling_group", "xla_metadata_call", "xla_metadata_call_p"]
+
+__dir__ = shown(__name__)
 
 
 def scheduling_group(name: str) -> Callable[[Callable], Callable]:

@@ -1,7 +1,7 @@
 """`minijax.experimental.serialize_executable`: compiled functions as bytes.
 
-May import the floors below. Reading such bytes may run any code that they name: they are to come from
-whom one trusts.
+Such bytes hold code of the machine, which is run when the function is called: they are to come from
+whom one trusts. Nothing else in them runs code (see `runtime.saved`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered as LoweredProgram
 from minijax.arrays.dispatch import Program
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from minijax.namespace import shown
 from minijax.runtime import partitioners, platforms, saved
 from minijax.transforms.stages import Compiled
 
 __all__ = ["deserialize_and_load", "serialize"]
+
+__dir__ = shown(__name__)
 
 # What is not written: what is made anew, and what belongs to the process.
 _NOT_OF_SPEC = {"closed", "consts", "in_tree", "out_tree", "signatures"}
@@ -52,7 +55,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     }
     about["spec"]["arg_names"] = list(spec.arg_names) if spec.arg_names else None
     ids = [device.id for device in lowered.devices]
-    return saved.save((ids, saved.save(about))), spec.in_tree, spec.out_tree
+    return saved.sealed(saved.save((ids, saved.save(about)))), spec.in_tree, spec.out_tree
 
 
 def deserialize_and_load(
@@ -63,9 +66,9 @@ def deserialize_and_load(
 
     It runs on `execution_devices`, in the order of those that it was compiled for; or on those
     with the same numbers of a platform (its name, or a client). ValueError for another number of
-    devices.
+    devices, and for bytes that `serialize` did not give, or that are damaged.
     """
-    ids, data = saved.load(serialized, {})
+    ids, data = saved.load(saved.unsealed(bytes(serialized)), {})
     if execution_devices is None:
         found = backend if hasattr(backend, "devices") else platforms.backend(backend)
         numbered = {device.id: device for device in found.devices()}

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.lax.shard_map import shard_map as _shard_map
+from minijax.namespace import shown
 
 __all__ = ["shard_map"]
+
+__dir__ = shown(__name__)
 
 
 def shard_map(

@@ -1,7 +1,4 @@
-"""`minijax.experimental.topologies`: devices to compile for, whether or not they are here.
-
-May import the floors below.
-"""
+"""`minijax.experimental.topologies`: devices to compile for, whether or not they are here."""
 
 from __future__ import annotations
 
@@ -9,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.experimental.mesh_utils import create_device_mesh
+from minijax.namespace import shown
 from minijax.runtime import platforms, topologies
 from minijax.runtime.mesh import Mesh
 
 __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
+
+__dir__ = shown(__name__)
 
 
 class TopologyDescription:

@@ -1,7 +1,7 @@
 """`minijax.experimental.transfer`: arrays from one process to another, by servers.
 
-May import the floors below. A process starts a server and offers arrays under a number; another one
-connects to its address, and pulls them.
+A process starts a server and offers arrays under a number; another one connects to its address, and
+pulls them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.avals import ShapedArray
 from minijax.core.struct import ShapeDtypeStruct
+from minijax.namespace import shown
 from minijax.runtime import transfer
 
 __all__ = ["TransferConnection", "TransferServer", "start_transfer_server"]
+
+__dir__ = shown(__name__)
 
 
 class TransferConnection:

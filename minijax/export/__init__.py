@@ -19,10 +19,13 @@ from minijax.export.trees import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
+from minijax.namespace import shown
 
 __all__ = [
-    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export",
-    "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
-    "is_symbolic_dim", "register_namedtuple_serialization", "register_pytree_node_serialization",
-    "symbolic_args_specs", "symbolic_shape",
+    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
+    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

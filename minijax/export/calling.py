@@ -1,12 +1,11 @@
 """Calling an exported function: its arguments are checked, and its derivative is found.
 
-Floor 6. A call is a `custom_vjp` around one `call_exported`, whose backward rule calls the exported
+A call is a `custom_vjp` around one `call_exported`, whose backward rule calls the exported
 derivative.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from minijax import tree_util
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.dims import is_dim
 from minijax.export.sizes import argument_names, check_sizes
+from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.exported import call_exported_p
-from minijax.transforms.custom_vjp import custom_vjp
 
 __all__ = ["call"]
 
@@ -40,16 +39,17 @@ def call(exported: Any, args: tuple, kwargs: dict) -> Any:
     return exported.out_tree.unflatten(outs)
 
 
-@functools.lru_cache(maxsize=1024)
 def _flat(exported: Any) -> Callable[..., tuple]:
-    """The function on flat values, with its derivative."""
+    """The function on flat values, with its derivative. Made for each call: kept, it would keep what
+    was exported, and the arrays of the function that was.
+    """
 
     @custom_vjp
     def f_flat(*args):
         return tuple(call_exported_p.bind(*args, exported=exported))
 
     def f_flat_vjp_fwd(*args):
-        return f_flat(*args), args
+        return _flat(exported)(*args), args  # a function that names itself would be a cycle
 
     def f_flat_vjp_bwd(residuals, cts):
         return tuple(exported.vjp().call(*residuals, *cts))

@@ -1,7 +1,4 @@
-"""`export` and `Exported`: a jitted function as a StableHLO module that outlives the process.
-
-Floor 6. May import the floors below and the rooms of `minijax.export` that this one is made of.
-"""
+"""`export` and `Exported`: a jitted function as a StableHLO module that outlives the process."""
 
 from __future__ import annotations
 
@@ -18,14 +15,20 @@ from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.core.struct import ShapeDtypeStruct
 from minijax.export import calling, serialization
 from minijax.export.sizes import check_solvable
-from minijax.lax.exported import platform_name
-from minijax.lowering.dynamic import is_symbolic
-from minijax.lowering.exporting import for_platforms, from_portable, to_portable, unstable_calls
+from minijax.features.export.modules import (
+    for_platforms,
+    from_portable,
+    to_portable,
+    unstable_calls,
+)
+from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
+from minijax.runtime.gpus import platform_name
 from minijax.runtime.mesh import AbstractMesh, Mesh
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import PjitFunction, jit
+from minijax.transforms.library import as_jitted
 from minijax.transforms.stages import Traced, signature_for
 from minijax.tree_util import PyTreeDef
 
@@ -183,6 +186,7 @@ def export(
     ValueError unless `fun_jit` is what `jit` gives, and for custom calls that nobody promises to
     keep; NotImplementedError for functions of Python within it, which cannot be kept.
     """
+    fun_jit = as_jitted(fun_jit) or fun_jit
     if not isinstance(fun_jit, PjitFunction):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     chosen = tuple(map(_canonical, platforms or ()))

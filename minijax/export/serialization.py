@@ -1,6 +1,6 @@
 """Exported programs as bytes: a header in JSON, and the modules that it tells of.
 
-Floor 6. The layout, numbers little-endian: the eight bytes `MINIJAX\\x01`, the CRC-32 of all that
+The layout, numbers little-endian: the eight bytes `MINIJAX\\x01`, the CRC-32 of all that
 follows them and it (4 bytes), the length of the header (8), the header, the modules one after the
 other: that of the function, of its derivative, and so on. Reading runs no code.
 """
@@ -18,10 +18,11 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import is_dim
 from minijax.core.effects import Effect
+from minijax.export.bytecode import check_module
 from minijax.export.symbolic import SymbolicScope
 from minijax.export.trees import read_tree, write_tree
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.prng import key_type
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (
@@ -31,12 +32,13 @@ from minijax.runtime.mesh import (
     AxisType,
     PartitionSpec,
 )
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = ["deserializer", "serialize"]
 
 _MAGIC = b"MINIJAX\x01"
 _HEAD = struct.Struct("<8sIQ")
+_WANTED = "give the bytes that Exported.serialize gave, whole."
 _PLAIN = (
     "fun_name", "nr_devices", "platforms", "calling_convention_version", "module_kept_var_idx",
     "uses_global_constants",
@@ -135,16 +137,27 @@ def deserializer(exported: type, check: type) -> Callable[[bytes | bytearray], A
 
     def deserialize(blob: bytes | bytearray) -> Any:
         """The `Exported` that `serialize` wrote. ValueError for bytes that are not such, or damaged."""
-        return next(_chain(exported, check, *_opened(bytes(blob))))
+        if not isinstance(blob, (bytes, bytearray, memoryview)):
+            raise TypeError(f"deserialize takes bytes; got {blob!r} of type {type(blob)}.")
+        headers, modules = _opened(bytes(blob))
+        try:
+            _check(headers, modules)
+            return next(_chain(exported, check, headers, modules))
+        except ValueError:
+            raise
+        except Exception as error:  # of another's making: whatever reading its header meets
+            raise ValueError(
+                f"an exported function of {len(blob)} bytes has a header that makes no sense "
+                f"({type(error).__name__}: {error}): {_WANTED}"
+            ) from None
 
     return deserialize
 
 
 def _opened(blob: bytes) -> tuple[list[dict], bytes]:
     """The headers, and the modules."""
-    wanted = "give the bytes that Exported.serialize gave, whole."
     if len(blob) < _HEAD.size or blob[:7] != _MAGIC[:7]:
-        raise ValueError(f"these {len(blob)} bytes are no function exported by minijax: {wanted}")
+        raise ValueError(f"these {len(blob)} bytes are no function exported by minijax: {_WANTED}")
     magic, checksum, length = _HEAD.unpack_from(blob)
     if magic != _MAGIC:
         raise ValueError(
@@ -152,9 +165,50 @@ def _opened(blob: bytes) -> tuple[list[dict], bytes]:
             f"version {_MAGIC[7]}: export it again."
         )
     if zlib.crc32(blob[12:]) != checksum:
-        raise ValueError(f"an exported function of {len(blob)} bytes is damaged: {wanted}")
+        raise ValueError(f"an exported function of {len(blob)} bytes is damaged: {_WANTED}")
     start = _HEAD.size + length
-    return json.loads(blob[_HEAD.size : start]), blob[start:]
+    try:
+        return json.loads(blob[_HEAD.size : start]), blob[start:]
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"an exported function of {len(blob)} bytes has a header that cannot be read ({error}): "
+            f"{_WANTED}"
+        ) from None
+
+
+_KINDS = {
+    "fun_name": str, "nr_devices": int, "platforms": list, "calling_convention_version": int,
+    "module_kept_var_idx": list, "uses_global_constants": bool, "in_avals": list, "out_avals": list,
+    "in_shardings": list, "out_shardings": list, "ordered_effects": list,
+    "unordered_effects": list, "constraints": list, "disabled_checks": list, "module": int,
+}  # fmt: skip
+
+
+def _check(headers: Any, modules: bytes) -> None:
+    """Refuse headers whose parts do not fit each other, or the modules. ValueError."""
+    sizes = 0
+    for head in headers:
+        wrong = [name for name, kind in _KINDS.items() if type(head[name]) is not kind]
+        count = len(head["in_avals"])
+        counts = (count, len(head["out_avals"]))
+        placed = tuple([len(head[f"{name}_shardings"]) for name in ("in", "out")])
+        leaves = tuple([read_tree(head[f"{name}_tree"]).num_leaves for name in ("in", "out")])
+        kept = head["module_kept_var_idx"]
+        if (
+            wrong or placed != counts or leaves != counts or head["module"] < 0 or head["nr_devices"] < 1
+            or any(type(i) is not int or not 0 <= i < count for i in kept)
+            or any(type(name) is not str for name in head["platforms"])
+        ):  # fmt: skip
+            raise ValueError(f"the header of an exported function makes no sense: {_WANTED}")
+        try:
+            check_module(modules[sizes : sizes + head["module"]])
+        except ValueError as error:
+            raise ValueError(
+                f"the module of an exported function is damaged ({error}): {_WANTED}"
+            ) from None
+        sizes += head["module"]
+    if not headers or sizes != len(modules):
+        raise ValueError(f"the modules of an exported function are not whole: {_WANTED}")
 
 
 def _chain(exported: type, check: type, headers: list[dict], modules: bytes) -> Iterator[Any]:

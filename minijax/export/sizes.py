@@ -1,6 +1,6 @@
 """The dimension variables of exported programs: whether arguments tell them, and whether they fit.
 
-Floor 6. What is refused is refused in Python, when a program is called, in upstream's words.
+What is refused is refused in Python, when a program is called, in upstream's words.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.dims import evaluate, is_dim
-from minijax.lowering.dynamic import is_symbolic, solved
+from minijax.features.symbolic.dims import evaluate, is_dim
+from minijax.features.symbolic.lowering import is_symbolic, solved
 
 __all__ = ["argument_names", "check_sizes", "check_solvable"]
 

@@ -1,6 +1,7 @@
-"""Symbolic shapes as users write them: `"a, 2*b, ..."`, scopes with constraints, types of arguments.
+"""Symbolic shapes as users write them: `"a, 2*b, ..."`, scopes with constraints, types of
+arguments.
 
-Floor 6. The expressions themselves are `core.dims`.
+The expressions themselves are `features.symbolic.dims`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.dims import OPERATIONS, Scope, is_dim
+from minijax.core.hooks import hooks
 from minijax.core.struct import ShapeDtypeStruct, abstract
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.symbolic.dims import OPERATIONS, Scope, is_dim
 from minijax.tree_util.prefix import broadcast_prefix
+from minijax.typing import DimSize
 
 __all__ = ["SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]
 
@@ -29,13 +32,16 @@ class SymbolicScope(Scope):
     values satisfy.
     """
 
-    def __init__(self, constraints_str: Sequence[str] = ()):
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         super().__init__()
         if isinstance(constraints_str, str):
             raise ValueError(
                 f"The symbolic constraints should be a sequence of strings. Got {constraints_str!r}"
             )
         self.constraints: list[tuple[str, str, Any]] = []  # as written, "eq" or "geq", difference
+        for text in constraints_str:
+            if not isinstance(text, str):
+                raise ValueError(f"SymbolicScope constraint must be a string: got {text!r}")
         self.written = tuple(constraints_str)
         for text in self.written:
             self._add(text)
@@ -85,14 +91,14 @@ def _ends(difference: Any) -> list[bool | None]:
     return found
 
 
-def is_symbolic_dim(p: Any) -> bool:
+def is_symbolic_dim(p: DimSize) -> bool:
     """Whether a size is an expression of dimension variables, and no number."""
     return is_dim(p)
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z]\w*)|(\.\.\.|_)|([-+*^(),]))")
+_TOKEN = re.compile(r"[ \t\n\r\f\v]*(?:([0-9]+)|((?!_(?!\w))[^\W\d]\w*)|(\.\.\.|_)|([-+*^(),]))")
 _NAMES = {
     "+": "PLUS", "-": "MINUS", "*": "STAR", "^": "CIRCUMFLEX", "(": "LPAR", ")": "RPAR", ",": "COMMA",
     "/": "SLASH", "//": "DOUBLESLASH", "**": "DOUBLESTAR", "%": "PERCENT", "": "ENDMARKER",
@@ -220,19 +226,37 @@ class _Parser:
 
 
 def _parse(text: str, like: Sequence[int | None] | None, scope: Scope) -> tuple[Any, ...]:
-    inner = text.strip()
+    if not isinstance(text, str):
+        raise ValueError(
+            f"polymorphic shape spec should be None or a string. Found {text!r} of type {type(text)}."
+        )
+    inner = text.strip(" \t\n\r\f\v")
     if inner.startswith("(") and inner.endswith(")") and inner.count("(") == inner.count(")") == 1:
         text = inner[1:-1]
     return _Parser(text, like, scope).shape()
 
 
-Scope.reader = staticmethod(lambda text, scope: _Parser(text, None, scope).shape())
+hooks.fill(read_shape=lambda text, scope: _Parser(text, None, scope).shape())
+
+
+def _scope(scope: Any, constraints: Sequence[str], both: str) -> SymbolicScope:
+    """The scope that is given, or one with the constraints; `both` is said of both."""
+    if scope is None:
+        return SymbolicScope(constraints)
+    if constraints:
+        raise ValueError(both)
+    if not isinstance(scope, SymbolicScope):
+        raise TypeError(f"scope must be a SymbolicScope; got {scope!r}.")
+    return scope
 
 
 def symbolic_shape(
-    shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None,
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
-) -> Sequence[Any]:  # fmt: skip
+) -> Sequence[DimSize]:
     """The shape that a text stands for, such as `"batch, 2*n, ..."`.
 
     - `constraints`, or a `scope` that has some: see `SymbolicScope`
@@ -240,26 +264,22 @@ def symbolic_shape(
 
     ValueError for a text that cannot be read, or that has other sizes than `like`.
     """
-    if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
-        raise ValueError("Cannot specify both a `scope` and `constraints`.")
+    scope = _scope(scope, constraints, "Cannot specify both a `scope` and `constraints`.")
     return _parse("..." if shape_spec is None else shape_spec, like, scope)
 
 
 def symbolic_args_specs(
-    args: Any, shapes_specs: Any, constraints: Sequence[str] = (),
+    args: Any,
+    shapes_specs: Any,
+    constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The types of arguments, with the shapes that texts stand for.
 
     `shapes_specs` is a tree of texts that is a prefix of `args`; None is the shape of the argument.
     Constraints and scope are as for `symbolic_shape`. ValueError if it is no prefix.
     """
-    if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
-        raise ValueError("Cannot use both `scope` and `constraints`")
+    scope = _scope(scope, constraints, "Cannot use both `scope` and `constraints`")
     leaves, tree = tree_util.flatten(args)
     if isinstance(shapes_specs, list) and isinstance(args, tuple):
         shapes_specs = tuple(shapes_specs)

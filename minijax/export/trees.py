@@ -1,6 +1,6 @@
 """Structures of pytrees in exported programs: classes register how their nodes are written.
 
-Floor 6. A structure becomes nested lists that JSON can hold; nothing of a class but its registered
+A structure becomes nested lists that JSON can hold; nothing of a class but its registered
 name and what its functions write of it is kept, and reading runs no other code.
 """
 

@@ -1,10 +1,16 @@
-"""`minijax.extend`: the pieces that libraries extend the system with. May import the floors below.
-
-Its modules are loaded when first asked for.
+"""`minijax.extend`: the pieces that libraries extend the system with. Its modules are loaded when
+first asked for.
 """
 
 from importlib import import_module as _import_module
 from typing import Any
+
+from minijax.namespace import shown
+
+__all__ = [
+    "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding", "source_info_util",
+    "xla",
+]  # fmt: skip
 
 _MODULES = frozenset(
     (
@@ -20,5 +26,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'minijax.extend' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""`minijax.extend.backend`: the platforms and their clients. May import `runtime`."""
+"""`minijax.extend.backend`: the platforms and their clients."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from minijax.arrays.dispatch import clear_programs
+from minijax.namespace import own_names, shown
 from minijax.runtime import executables, platforms
 from minijax.runtime.platforms import backend as get_backend
 from minijax.runtime.platforms import backends
@@ -69,3 +70,7 @@ def get_compile_options(
 def clear_in_memory_compilation_cache() -> None:
     """Forget the compiled programs of single operations."""
     clear_programs()
+
+
+own_names(__name__)
+__dir__ = shown(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import DebugInfo
+from minijax.namespace import shown
 
 __all__ = [
     "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation",
@@ -214,3 +215,6 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
 
     remembered.cache_clear = kept.clear
     return remembered
+
+
+__dir__ = shown(__name__)

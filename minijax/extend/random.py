@@ -1,7 +1,6 @@
-"""`minijax.extend.random`: generators of random bits of one's own. May import the floors below.
-
-A generator is four functions on the words of one key; see `lax.prng`. What `define_prng_impl` gives
-is taken as `impl=` by `random.key` and `random.wrap_key_data`.
+"""`minijax.extend.random`: generators of random bits of one's own. A generator is four functions on
+the words of one key; see `lax.prng`. What `define_prng_impl` gives is taken as `impl=` by
+`random.key` and `random.wrap_key_data`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 from minijax.lax.prng import PRNGImpl, PRNGSpec, random_seed_p
 from minijax.lax.rng_bits import rbg_prng_impl, unsafe_rbg_prng_impl
 from minijax.lax.threefry import threefry2x32_p, threefry_2x32, threefry_prng_impl
+from minijax.namespace import shown
 from minijax.numpy import asarray
 
 __all__ = [
@@ -55,3 +55,6 @@ def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
 def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
     """A key of a generator from an integer seed."""
     return random_seed(seed, impl)
+
+
+__dir__ = shown(__name__)

@@ -1,7 +1,4 @@
-"""`minijax.extend.source_info_util`: places in the user's program, and names of scopes.
-
-May import `core`.
-"""
+"""`minijax.extend.source_info_util`: places in the user's program, and names of scopes."""
 
 from __future__ import annotations
 
@@ -12,12 +9,15 @@ from typing import Any
 from minijax.config import local
 from minijax.core import source
 from minijax.core.source import NameStack, SourceInfo, joined, register_exclusion
+from minijax.namespace import shown
 
 __all__ = [
     "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack",
     "new_name_stack", "new_source_info", "register_exclusion", "reset_name_stack",
     "set_name_stack", "summarize", "transform_name_stack", "user_context",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 @contextmanager

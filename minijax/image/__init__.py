@@ -1,5 +1,8 @@
 """`minijax.image`: resizing and moving pictures, as in `jax.image`. Only re-exports."""
 
 from minijax.image.resizing import ResizeMethod, resize, scale_and_translate
+from minijax.namespace import shown
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+__dir__ = shown(__name__)

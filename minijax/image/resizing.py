@@ -1,8 +1,7 @@
-"""Resampling arrays along axes. May import the floors below and `numpy`.
-
-Each axis is a product with a matrix of weights: column `j` says how much of each input place the
-output place `j` is made of, by a kernel around the point from which it comes. Places are the centres
-of pixels: output `j` lies at `j + 1/2`. With antialiasing, kernels are widened when a picture shrinks.
+"""Resampling arrays along axes. Each axis is a product with a matrix of weights: column `j` says
+how much of each input place the output place `j` is made of, by a kernel around the point from
+which it comes. Places are the centres of pixels: output `j` lies at `j + 1/2`. With
+antialiasing, kernels are widened when a picture shrinks.
 """
 
 from __future__ import annotations
@@ -23,7 +22,13 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How `resize` and `scale_and_translate` interpolate."""
+    """Interpolation by which `resize` and `scale_and_translate` compute an image of another shape.
+
+    Source: Keys (1981) for CUBIC; Duchon (1979) for LANCZOS3 and LANCZOS5.
+
+    >>> jax.image.ResizeMethod.from_string("bicubic").name
+    'CUBIC'
+    """
 
     NEAREST = 0
     LINEAR = 1
@@ -38,7 +43,7 @@ class ResizeMethod(enum.Enum):
         """The method of this name. ValueError if there is none."""
         try:
             return _NAMES[s]
-        except KeyError:
+        except (KeyError, TypeError):
             raise ValueError(
                 f'Unknown resize method "{s}": give one of {", ".join(_NAMES)}.'
             ) from None
@@ -157,14 +162,16 @@ def _resampled(
 def _method_of(method: Any) -> ResizeMethod:
     if isinstance(method, str):
         return ResizeMethod.from_string(method)
+    if not isinstance(method, ResizeMethod):
+        raise TypeError(f"method must be a string or a ResizeMethod; got {method!r}.")
     return method
 
 
 def _check_shape(image: Any, shape: tuple[int, ...]) -> None:
-    if len(shape) != image.ndim:
+    if len(shape) != np.ndim(image):
         raise ValueError(
             "shape must have length equal to the number of dimensions of x;  "
-            f"{shape} vs {image.shape}"
+            f"{shape} vs {np.shape(image)}"
         )
 
 
@@ -201,11 +208,21 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
 ) -> Array:
-    """A picture scaled, then moved, along some axes, on a canvas of `shape`.
+    """Scale an image, then move it, along some axes, on a canvas of a given shape.
 
-    Input place x goes to `scale * x + translation`; both have one entry for each of `spatial_dims`,
-    and may be traced and differentiated. What lies outside of the input is zero. Integers are
-    converted to floats. ValueError for the method "nearest", or a shape of another rank.
+    - `image`: array; `shape`: shape of the result, of its rank
+    - `spatial_dims`: axes
+    - `scale`, `translation`: arrays with an entry for each of these; position x goes to `scale * x
+      + translation`. They may be traced and differentiated
+    - `method`, `antialias`, `precision`: as in `resize`, without "nearest"
+
+    The result has a floating-point dtype and is zero outside of the image. ValueError for another
+    method or a shape of another rank.
+    Source: Keys, Cubic convolution interpolation (1981); Duchon, Lanczos filtering (1979).
+
+    >>> scale, translation = jnp.array([2.0]), jnp.array([0.0])
+    >>> jax.image.scale_and_translate(jnp.ones(3), (6,), (0,), scale, translation, "linear").shape
+    (6,)
     """
     return _scale_and_translate(
         image, canonical_shape(shape), tuple(spatial_dims), scale, translation, _method_of(method),
@@ -231,17 +248,27 @@ def resize(
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
 ) -> Array:
-    """A picture in another size. Axes whose size stays are left alone.
+    """Resize an image; axes whose size stays are left alone.
 
+    - `image`: array
+    - `shape`: shape of the result
     - `method`: "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "cubic" (also
-      "bicubic", "tricubic"; Keys 1981), "lanczos3", "lanczos5", "area", or a `ResizeMethod`
-    - `antialias`: widen the kernel where the picture shrinks
+      "bicubic", "tricubic"), "lanczos3", "lanczos5", "area", or a `ResizeMethod`
+    - `antialias`: whether to widen the kernel where the image shrinks
+    - `precision`: of the products
 
-    Integers are converted to floats, except for "nearest". ValueError for an unknown method, or a
-    shape of another rank.
+    Integers become floats, but for "nearest". ValueError for an unknown method or a shape of
+    another rank.
+    Source: Keys, Cubic convolution interpolation (1981); Duchon, Lanczos filtering (1979).
+
+    >>> jax.image.resize(jnp.array([1, 2]), (4,), "nearest")
+    Array([1, 1, 2, 2], dtype=int32)
     """
     if not isinstance(image, (Array, np.ndarray, np.generic, int, float, complex)):
-        image.ndim  # noqa: B018  what is no array is refused as upstream does
+        raise AttributeError(
+            f"{type(image).__name__!r} object has no attribute 'ndim': resize takes an array; got "
+            f"{image!r}."
+        )
     shape, method = canonical_shape(shape), _method_of(method)
     _check_shape(image, shape)
     if method is ResizeMethod.NEAREST:

@@ -5,16 +5,20 @@ upstream's way. They are loaded when first asked for.
 """
 
 from importlib import import_module as _import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-_MODULES = frozenset(("ad", "batching", "mlir", "partial_eval", "pxla", "xla"))
+from minijax.namespace import shown
+
+__all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
+
+if TYPE_CHECKING:
+    from minijax.interpreters import ad, batching, mlir, partial_eval, pxla, xla
+else:
+
+    def __getattr__(name):
+        if name in __all__:
+            return _import_module(f"minijax.interpreters.{name}")
+        raise AttributeError(f"module 'minijax.interpreters' has no attribute {name!r}")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return _import_module(f"minijax.interpreters.{name}")
-    raise AttributeError(f"module 'minijax.interpreters' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__dir__ = shown(__name__)

@@ -1,7 +1,7 @@
 """`minijax.interpreters.ad`: derivative rules, registered upstream's way.
 
-May import the floors below. A jvp rule is `rule(primals, tangents, **params) -> out, tangent out`;
-a transpose rule is `rule(cotangents, *args, **params) -> a cotangent or None for each argument`.
+A jvp rule is `rule(primals, tangents, **params) -> out, tangent out`; a transpose rule is
+`rule(cotangents, *args, **params) -> a cotangent or None for each argument`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tables import RuleTable
+from minijax.namespace import shown
 from minijax.transforms import grad, primitives
 from minijax.transforms.jvp import JVPTrace, JVPTracer
 from minijax.transforms.primitives import add_any_p, add_tangents, full_like_aval
@@ -21,8 +22,7 @@ __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
     "add_tangents", "defbilinear", "defjvp", "defjvp2", "deflinear", "deflinear2",
     "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal", "jvp", "linearize",
-    "primitive_jvps",
-    "primitive_transposes", "zeros_like_aval",
+    "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
 primitive_jvps = RuleTable("rule_jvp")
@@ -201,3 +201,6 @@ def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None
         lambda t, x, y, **params: prim.bind(x, t, **params),
     )
     prim.rule_transpose = functools.partial(bilinear_transpose, lhs_rule, rhs_rule)
+
+
+__dir__ = shown(__name__)

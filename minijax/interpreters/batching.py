@@ -1,8 +1,8 @@
 """`minijax.interpreters.batching`: batching rules, registered upstream's way.
 
-May import the floors below. A rule is `rule(args, dims, **params) -> out, out dim`; `not_mapped` is
-the dim of what has no batch axis. The rules of `fancy_primitive_batchers` are told the axis first;
-those of `axis_primitive_batchers` its size and its name.
+A rule is `rule(args, dims, **params) -> out, out dim`; `not_mapped` is the dim of what has no batch
+axis. The rules of `fancy_primitive_batchers` are told the axis first; those of
+`axis_primitive_batchers` its size and its name.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Any
 from minijax.core.primitive import Primitive
 from minijax.interpreters.tables import RuleTable
 from minijax.lax import broadcast_in_dim, reduce_sum, reshape
-from minijax.transforms.batching import AxisData, BatchTrace, BatchTracer, to_front
+from minijax.namespace import shown
+from minijax.transforms.batching import AxisData, to_front
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.vmappable import register_vmappable, unregister_vmappable
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front",
-    "broadcast", "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers",
-    "moveaxis", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
+    "defvectorized", "fancy_primitive_batchers", "primitive_batchers", "register_vmappable",
+    "unregister_vmappable",
 ]  # fmt: skip
 
 not_mapped = None
@@ -130,3 +131,6 @@ def defbroadcasting(prim: Primitive) -> None:
 def defreducer(prim: Primitive) -> None:
     """The batching rule of a primitive that reduces over the axes of its param `axes`."""
     fancy_primitive_batchers[prim] = functools.partial(reducer_batcher, prim)
+
+
+__dir__ = shown(__name__)

@@ -1,8 +1,8 @@
 """`minijax.interpreters.mlir`: lowering rules, registered upstream's way.
 
-May import the floors below. A rule is `rule(ctx, *values, **params)`: it builds operations with the
-MLIR bindings of jaxlib (`jaxlib.mlir`) and gives a list of values. Its function joins the program's
-text; see `lowering.bindings`. minijax's own rules write text: they are set with `@p.lower`.
+A rule is `rule(ctx, *values, **params)`: it builds operations with the MLIR bindings of jaxlib
+(`jaxlib.mlir`) and gives a list of values. Its function joins the program's text; see
+`lowering.bindings`. minijax's own rules write text: they are set with `@p.lower`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minijax.core.avals import abstract_token
 from minijax.core.effects import Effect, OrderedIOEffect
 from minijax.core.effects import lowerable as lowerable_effects
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.callbacks import lower_callback
 from minijax.lowering import bindings
@@ -38,20 +38,21 @@ from minijax.lowering.bindings import (
 from minijax.lowering.bindings import flatten_values as flatten_ir_values
 from minijax.lowering.module import Builder
 from minijax.lowering.text import new_context as make_ir_context
+from minijax.namespace import own_names, shown
 from minijax.runtime.mesh import Mesh
 from minijax.tree_util import registry as ir_tree_registry
 
 __all__ = [
-    "DEVICE_TO_DEVICE_TYPE", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "ConstantHandler",
-    "LoweringParameters", "LoweringResult", "LoweringRuleContext", "Mesh", "ModuleContext",
+    "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
+    "LoweringRuleContext", "Mesh", "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE",
     "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
     "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array",
-    "dense_int_elements", "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr",
-    "i64_attr", "ir", "ir_attribute", "ir_constant", "ir_constants", "ir_tree_registry",
-    "ir_type_handlers", "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun", "lower_jaxpr_to_module",
-    "lowerable_effects", "make_ir_context", "merge_mlir_modules", "module_to_bytecode",
-    "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
-    "token_type", "unflatten_ir_values_like_types",
+    "dense_int_elements", "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types",
+    "flatten_ir_values", "i32_attr", "i64_attr", "ir", "ir_attribute", "ir_constant",
+    "ir_constants", "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects", "make_ir_context",
+    "merge_mlir_modules", "module_to_bytecode", "module_to_string", "register_constant_handler",
+    "register_lowering", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 ]  # fmt: skip
 
 Value = Token = ir.Value
@@ -63,27 +64,6 @@ DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 _ALIASES = {"gpu": ("gpu", "cuda", "rocm"), "cuda": ("cuda", "gpu"), "rocm": ("rocm",)}
 _PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
-
-
-class _ByPlatform:
-    """A lowering rule that is chosen by the platform that the module is for."""
-
-    __slots__ = ("default", "name", "rules")
-
-    def __init__(self, name: str, default: Callable | None):
-        self.name = name
-        self.default = default
-        self.rules: dict[str, Callable] = {}
-
-    def __call__(self, builder: Builder, *operands: Any, **params: Any) -> Any:
-        rule = self.rules.get(builder.platform, self.default)
-        if rule is None:
-            raise NotImplementedError(
-                f"MLIR translation rule for primitive {self.name!r} not found for platform "
-                f"{builder.platform}, only for {sorted(self.rules)}: register one with "
-                "platform=None for all."
-            )
-        return rule(builder, *operands, **params)
 
 
 def register_lowering(
@@ -100,7 +80,7 @@ def register_lowering(
         rule = bindings.BoundRule(prim, rule)
     known = prim.rule_lower
     if platform is None:
-        if type(known) is _ByPlatform:
+        if type(known) is ByPlatform:
             known.default = rule
         else:
             prim.rule_lower = rule
@@ -110,10 +90,7 @@ def register_lowering(
             f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform "
             f"{platform}. Known platforms are: {', '.join(_PLATFORMS)}."
         )
-    if type(known) is not _ByPlatform:
-        known = prim.rule_lower = _ByPlatform(prim.name, known)
-    for name in _ALIASES.get(platform, (platform,)):
-        known.rules[name] = rule
+    prim.lower_on(*_ALIASES.get(platform, (platform,)))(rule)
 
 
 class _FromFunction:
@@ -428,3 +405,7 @@ def module_to_bytecode(module: ir.Module) -> bytes:
     output = BytesIO()
     module.operation.write_bytecode(file=output)
     return output.getvalue()
+
+
+own_names(__name__)
+__dir__ = shown(__name__)

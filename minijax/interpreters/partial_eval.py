@@ -1,6 +1,6 @@
 """`minijax.interpreters.partial_eval`: programs from functions of which some inputs are known.
 
-May import the floors below. Functions are `extend.linear_util.WrappedFun`s on flat values.
+Functions are `extend.linear_util.WrappedFun`s on flat values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from minijax.core.staging import PartialTrace, StagedTracer, trace_to_jaxpr
 from minijax.core.staging import StagedTracer as DynamicJaxprTracer
 from minijax.core.staging import StagedTracer as JaxprTracer
 from minijax.interpreters.tables import RuleTable
+from minijax.namespace import shown
 
 __all__ = [
     "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr",
@@ -150,3 +151,6 @@ def dce_jaxpr_closed_call_rule(
     """The same for a primitive whose `call_jaxpr` is a closed one."""
     closed = eqn.params["call_jaxpr"]
     return _pruned_call(used_outputs, eqn, lambda made: closed.replace(jaxpr=made), closed.jaxpr)
+
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""`minijax.interpreters.pxla`: compiling for several devices. May import the floors below."""
+"""`minijax.interpreters.pxla`: compiling for several devices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax.deprecated import moved
+from minijax.namespace import shown
 from minijax.runtime import executables
 
 __all__ = ["create_compile_options"]
@@ -40,3 +41,6 @@ def create_compile_options(
 
 def __getattr__(name: str) -> Any:
     return moved(__name__, name)
+
+
+__dir__ = shown(__name__)

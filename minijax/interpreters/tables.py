@@ -1,4 +1,4 @@
-"""One kind of rule, of all primitives, as a mapping. May import `core`."""
+"""One kind of rule, of all primitives, as a mapping."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`minijax.interpreters.xla`: running one primitive, and values of types that libraries define.
-
-May import the floors below.
-"""
+"""`minijax.interpreters.xla`: running one primitive, and values of types that libraries define."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from minijax.arrays.array import canonicalizers
 from minijax.arrays.dispatch import run_primitive
 from minijax.core.primitive import Primitive
 from minijax.core.trace import eval_trace
+from minijax.namespace import shown
 from minijax.runtime.versions import Client as Backend
 
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
@@ -47,3 +45,6 @@ canonicalize_dtype_handlers = _Handlers()
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     """Compile and run one equation: what a primitive's `impl` may be, given its lowering rule."""
     return run_primitive(eval_trace, prim, args, params, use_impl=False)
+
+
+__dir__ = shown(__name__)

@@ -1,6 +1,6 @@
 """The stand-in: `import jax` resolves to minijax, for programs and libraries written for upstream.
 
-Floor 7: may import all of minijax. Importing this package does nothing; it is switched on by one of
+Importing this package does nothing; it is switched on by one of
 
     import minijax.jax; minijax.jax.install()          # first thing in a program
     python -m minijax.jax script.py args               # or: -m module args
@@ -9,7 +9,7 @@ Floor 7: may import all of minijax. Importing this package does nothing; it is s
 
 In such a process `jax.numpy` is the module object `minijax.numpy`, and so on for every public module;
 upstream is never imported, whether or not it is installed. Names that libraries and test suites take
-from `jax._src` are given where minijax has an honest counterpart (see `names` and `rooms`), and
+from `jax._src` are given where minijax has an honest counterpart (see `names` and `modules`), and
 `jax._src.test_util` is `testing`; any other raises AttributeError or ImportError and says that
 minijax does not have it.
 """

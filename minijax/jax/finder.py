@@ -1,22 +1,25 @@
 """The import finder of the stand-in: from upstream's module names to minijax's module objects.
 
-Floor 7: may import all of minijax. There is no second tree of files: `jax.X` is the module object
-`minijax.X`, and those of `names.WHOLE` are modules of minijax too. Only two kinds of module are made
-here: `jax` itself, which shows minijax under upstream's name and version, and the modules of
-`names.BORROWED` and `rooms.ROOMS`, which show single objects.
+There is no second tree of files: `jax.X` is the module object `minijax.X`, and those of
+`names.MODULE_ALIASES` are modules of minijax too. Only two kinds of module are made here: `jax` itself,
+which shows minijax under upstream's name and version, and the modules of `names.ALIASES` and
+`modules.MODULES`, which show single objects.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import os
 import sys
+import threading
 import types
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 import minijax
-from minijax.jax import logs, names, rooms
+from minijax.jax import logs, modules, names
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
 
@@ -24,20 +27,20 @@ API_VERSION = names.API_VERSION
 
 
 class Face(types.ModuleType):
-    """`jax`: the names of `minijax`, less the rooms that upstream has not."""
+    """`jax`: the names of `minijax`, less the modules that upstream has not."""
 
     def __getattr__(self, name: str) -> Any:
-        if f"jax.{name}" in names.BORROWED:
+        if f"jax.{name}" in names.ALIASES:
             return importlib.import_module(f"jax.{name}")
-        if name in names.FACE:
-            return placed(names.FACE[name])
+        if name in names.OVERRIDES:
+            return placed(names.OVERRIDES[name])
         value = getattr(minijax, name, None)  # no public name stands for None
-        if value is not None and not is_private_room(value):
+        if value is not None and not is_private_module(value):
             return value
         raise AttributeError(missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
-        shown = {name for name in dir(minijax) if not is_private_room(vars(minijax).get(name))}
+        shown = {name for name in dir(minijax) if not is_private_module(vars(minijax).get(name))}
         return sorted({*shown, *self.__dict__})
 
     def __repr__(self) -> str:
@@ -47,41 +50,43 @@ class Face(types.ModuleType):
 class Borrowed(types.ModuleType):
     """A module of upstream's that minijax has only some names of.
 
-    A name is looked for in `names.BORROWED`, among the modules within, and in the rooms of
-    `rooms.ROOMS`.
+    A name is looked for in `names.ALIASES`, among the modules within, and in the modules of
+    `modules.MODULES`.
     """
 
     def __getattr__(self, name: str) -> Any:
-        place = names.BORROWED.get(self.__name__, {}).get(name)
+        place = names.ALIASES.get(self.__name__, {}).get(name)
         if place is not None:
             value = placed(place)
         elif is_borrowed(f"{self.__name__}.{name}"):
             value = importlib.import_module(f"{self.__name__}.{name}")
         else:
-            room = next((room for room in self.rooms if rooms.gives(room, name)), None)
-            if room is None:
+            module = next((module for module in self.modules if modules.gives(module, name)), None)
+            if module is None:
                 raise AttributeError(missing(f"{self.__name__}.{name}"))
-            value = getattr(room, name)
+            value = getattr(module, name)
         setattr(self, name, value)
         return value
 
     @property
-    def rooms(self) -> tuple[types.ModuleType, ...]:
+    def modules(self) -> tuple[types.ModuleType, ...]:
         """The modules of minijax that answer for it, in order."""
-        found = self.__dict__.get("_rooms")
+        found = self.__dict__.get("_modules")
         if found is None:
-            named = self.__name__ in rooms.ROOMS
-            found = self.__dict__["_rooms"] = rooms.rooms_of(self.__name__) if named else ()
+            named = self.__name__ in modules.MODULES
+            found = self.__dict__["_modules"] = modules.modules_of(self.__name__) if named else ()
         return found
 
     def __dir__(self) -> list[str]:
-        given = {name for room in self.rooms for name in getattr(room, "__all__", ())}
-        return sorted({*names.BORROWED.get(self.__name__, {}), *given, *self.__dict__} - {"_rooms"})
+        given = {name for module in self.modules for name in getattr(module, "__all__", ())}
+        return sorted(
+            {*names.ALIASES.get(self.__name__, {}), *given, *self.__dict__} - {"_modules"}
+        )
 
 
 def is_borrowed(fullname: str) -> bool:
     """Whether a module of upstream's is answered name by name."""
-    return fullname in names.BORROWED or fullname in rooms.ROOMS
+    return fullname in names.ALIASES or fullname in modules.MODULES
 
 
 def placed(place: str) -> Any:
@@ -93,7 +98,7 @@ def placed(place: str) -> Any:
     return value
 
 
-def is_private_room(value: Any) -> bool:
+def is_private_module(value: Any) -> bool:
     """Whether it is a module that upstream has no public one for."""
     name = value.__name__ if isinstance(value, types.ModuleType) else ""
     return name.removeprefix("minijax.") in names.PRIVATE_ROOMS
@@ -133,7 +138,7 @@ class Finder:
             return None
         if is_borrowed(fullname):
             return ModuleSpec(fullname, Loader, origin=names.__file__, is_package=True)
-        if fullname not in names.WHOLE and not is_public(fullname):
+        if fullname not in names.MODULE_ALIASES and not is_public(fullname):
             raise ModuleNotFoundError(missing(fullname), name=fullname)
         return ModuleSpec(fullname, Loader, is_package=True)
 
@@ -154,7 +159,7 @@ class Loader:
             module = Borrowed(spec.name, f"What minijax has of upstream's {spec.name}.")
             module.__file__ = spec.origin
             return module
-        module = importlib.import_module(names.WHOLE.get(spec.name, "mini" + spec.name))
+        module = importlib.import_module(names.MODULE_ALIASES.get(spec.name, "mini" + spec.name))
         spec.loader_state = module.__spec__
         if spec.name in names.KNOWN_BY_NAME:
             module.__name__ = spec.name
@@ -162,9 +167,96 @@ class Loader:
 
     @staticmethod
     def exec_module(module: types.ModuleType) -> None:
-        own = module.__spec__.loader_state
-        if own is not None:
-            module.__spec__ = own
+        spec = module.__spec__
+        if spec.loader_state is not None:
+            module.__spec__ = spec.loader_state
+        if type(module) is types.ModuleType:
+            claim(spec.name, module)
+        if module.__name__ == "jax":
+            claim("jax.sharding", minijax.sharding)  # which some names of `jax` are of
+            claim("jax", minijax)
+            for name in names.IMPORTED_WITH_JAX:
+                sys.modules.setdefault(f"jax.{name}", present(f"jax.{name}"))
+
+
+def claim(fullname: str, module: types.ModuleType) -> None:
+    """Have the functions and classes of a public module say that they are of `fullname`.
+
+    Their texts and pickles then name upstream's module. What two modules show is of the first.
+    """
+    for name in getattr(module, "__all__", ()):
+        value = vars(module).get(name)
+        home = getattr(value, "__module__", None)
+        if isinstance(home, str) and home.partition(".")[0] == "minijax":
+            if getattr(value, "__name__", None) == name:
+                with contextlib.suppress(AttributeError, TypeError):  # of a class written in C
+                    value.__module__ = fullname
+
+
+class Unloaded(types.ModuleType):
+    """A module that runs when one of its names is asked for.
+
+    Unlike those of `importlib.util.LazyLoader`, it answers for its attributes with underscores, so
+    that loops over `sys.modules` run nothing, and it runs once if several threads ask.
+    """
+
+    _lock = threading.RLock()
+    _runs = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__" or not name.startswith("__"):
+            self._run()
+            if type(self) is types.ModuleType:
+                return getattr(self, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        self._run()
+        return dir(self) if type(self) is types.ModuleType else sorted(self.__dict__)
+
+    def _run(self) -> None:
+        """Run the module, unless this thread is running it."""
+        with self._lock:
+            if type(self) is Unloaded and not self._runs:
+                self._runs = True
+                try:
+                    self.__spec__.loader.exec_module(self)
+                finally:
+                    del self._runs
+                self.__class__ = types.ModuleType
+                claim(self.__name__.removeprefix("mini"), self)
+
+
+class LazyLoader:
+    """Make modules that the given loader runs when they are used."""
+
+    def __init__(self, loader: Any):
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return Unloaded(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+
+
+def present(fullname: str) -> types.ModuleType:
+    """Return the module that answers for `fullname`; it runs when one of its names is asked for.
+
+    Running all that upstream's `import jax` runs would make `import jax` take twice as long.
+    """
+    target = names.MODULE_ALIASES.get(fullname, "mini" + fullname)
+    if is_borrowed(fullname) or target in sys.modules:
+        return importlib.import_module(fullname)
+    # `importlib.util.find_spec` would run the packages that the module is in.
+    folder = os.path.join(minijax.__path__[0], *target.split(".")[1:-1])
+    spec = PathFinder.find_spec(target, [folder])
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(missing(fullname), name=fullname)
+    spec.loader = LazyLoader(spec.loader)
+    sys.modules[target] = module = importlib.util.module_from_spec(spec)
+    return module
 
 
 def is_installed() -> bool:

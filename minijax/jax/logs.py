@@ -1,6 +1,7 @@
-"""Log records under upstream's names: programs and test suites filter and set levels of its loggers.
+"""Log records under upstream's names: programs and test suites filter and set levels of its
+loggers.
 
-Floor 7. A record of minijax's is handed to the logger that upstream's own would come from.
+A record of minijax's is handed to the logger that upstream's own would come from.
 """
 
 from __future__ import annotations

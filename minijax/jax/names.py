@@ -6,7 +6,7 @@ what well-known libraries use and what has an honest counterpart stands here.
 
 API_VERSION = "0.10.2"  # the level of upstream's API that is spoken
 
-# Rooms of minijax that upstream has no public module for.
+# Modules of minijax that upstream has no public module for.
 PRIVATE_ROOMS = frozenset(
     ("arrays", "difftest", "explain", "jacobian", "jax", "lowering", "runtime", "transforms")
 )
@@ -17,10 +17,10 @@ _PROGRAMS = "minijax.jax.private.programs"
 _SCOPES = "minijax.jax.private.scopes"
 
 # Names of `jax` itself that are other objects than minijax's own.
-FACE: dict[str, str] = {"config": "minijax.jax.settings:config"}
+OVERRIDES: dict[str, str] = {"config": "minijax.jax.settings:config"}
 
 # Private modules of upstream's that are modules of minijax, with all that these do as modules.
-WHOLE: dict[str, str] = {
+MODULE_ALIASES: dict[str, str] = {
     f"jax._src.internal_test_util.{name}": f"minijax.jax.testing.{name}"
     for name in (
         "deprecation_module", "lazy_loader_module", "lazy_loader_module.lazy_test_submodule",
@@ -29,6 +29,18 @@ WHOLE: dict[str, str] = {
 
 # Modules that libraries know by their `__name__` (array-api-compat, SciPy): they bear upstream's here.
 KNOWN_BY_NAME = frozenset(("jax.numpy",))
+
+# Public submodules that upstream's `import jax` leaves in `sys.modules`: libraries look there to name
+# objects and to ask whether JAX is in use.
+IMPORTED_WITH_JAX = (
+    "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack",
+    "dtypes", "errors", "experimental", "experimental.compilation_cache",
+    "experimental.compilation_cache.compilation_cache", "export", "ffi", "image", "interpreters",
+    "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval",
+    "interpreters.pxla", "interpreters.xla", "lax", "lax.linalg", "lib", "monitoring", "nn",
+    "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref",
+    "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
+)  # fmt: skip
 
 # Modules that libraries import at their head for what they do on some device or when asked to, and
 # of which minijax has nothing: what Pallas has for GPUs, and its kernels for one kind of device. They
@@ -44,7 +56,7 @@ EMPTY = frozenset(
     )
 )  # fmt: skip
 
-BORROWED: dict[str, dict[str, str]] = {
+ALIASES: dict[str, dict[str, str]] = {
     **{name: {} for name in EMPTY},
     "jax.version": {
         "__version__": f"{_HERE}:API_VERSION",
@@ -79,13 +91,13 @@ BORROWED: dict[str, dict[str, str]] = {
         "MutableQuasiDynamicData": "minijax.core.hitypes:MutableState",
         "aval_method": "minijax.core.hitypes:aval_method",
         "aval_property": "minijax.core.hitypes:aval_property",
-        "call": "minijax.transforms.calls:call_p.bind",
-        "call_p": "minijax.transforms.calls:call_p",
+        "call": "minijax.transforms.call_primitives:call_p.bind",
+        "call_p": "minijax.transforms.call_primitives:call_p",
         "empty_ref_p": "minijax.lax.refs:empty_ref_p",
         "free_ref_p": "minijax.lax.refs:free_ref_p",
         "freeze_p": "minijax.lax.refs:freeze_p",
         "ref_p": "minijax.lax.refs:ref_p",
-        "closed_call_p": "minijax.transforms.calls:closed_call_p",
+        "closed_call_p": "minijax.transforms.call_primitives:closed_call_p",
         "is_symbolic_dim": "minijax.export.symbolic:is_symbolic_dim",
         "Ref": "minijax.core.refs:Ref",
         "ShapedArray": "minijax.core.avals:ShapedArray",
@@ -96,7 +108,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "trace_state_clean": f"{_HERE}:trace_state_clean",
     },
     "jax._src.custom_api_util": {
-        "forward_attr": "minijax.transforms.custom_rules:SetsInnerRules.__getattr__",
+        "forward_attr": "minijax.features.custom_rules.common:SetsInnerRules.__getattr__",
     },
     "jax._src.debugging": {
         "debug_effect": f"{_HERE}:debug_effect",
@@ -150,7 +162,7 @@ BORROWED: dict[str, dict[str, str]] = {
         "ordered_effects": "minijax.core.effects:ordered_types",
         "remat_allowed_effects": "minijax.core.effects:remat_allowed",
     },
-    "jax._src.export.shape_poly": {"_DimExpr": "minijax.core.dims:DimExpr"},
+    "jax._src.export.shape_poly": {"_DimExpr": "minijax.features.symbolic.dims:DimExpr"},
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {
@@ -290,9 +302,9 @@ BORROWED: dict[str, dict[str, str]] = {
         "ref_swap": "minijax.lax.refs:swap",
     },
     "jax._src.state.indexing": {
-        "Slice": "minijax.core.slices:Slice",
-        "ds": "minijax.core.slices:dslice",
-        "dslice": "minijax.core.slices:dslice",
+        "Slice": "minijax.features.references.slices:Slice",
+        "ds": "minijax.features.references.slices:dslice",
+        "dslice": "minijax.features.references.slices:dslice",
     },
     "jax._src.state.types": {
         "AbstractRef": "minijax.core.refs:AbstractRef",

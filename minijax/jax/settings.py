@@ -1,9 +1,7 @@
 """What stands for `jax.config` and `jax._src.config`: minijax's settings, as states and as flags.
 
-Floor 7: may import all of minijax. A flag of upstream's is one of three things here: a setting of
-minijax (`minijax.config`); a way of working that minijax always has, or never (`_FIXED`), which
-cannot be set to anything else; or a hint that changes no result (`_HINTS`), which is kept and
-otherwise left alone, but for those on logging (`_SET`).
+A flag of upstream's is a setting of minijax (`minijax.config`), or one that changes no result here
+(`accepted_options`). Those on logging do something besides (`_SET`).
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from minijax import accepted_options
 from minijax.config import Settings, local
 from minijax.config import canonical_name as _canonical
 from minijax.config import config as _own
@@ -26,93 +25,11 @@ __all__ = [
     "optional_string_state", "parse_flags_with_absl", "read", "string_state", "trace_context", "update",
 ]  # fmt: skip
 
-_FIXED: dict[str, Any] = {
-    "eager_constant_folding": False,
-    "jax_check_static_indices": False,
-    "jax_disable_bwd_checks": False,
-    "jax_disable_vmap_shmap_error": False,
-    "jax_disallow_mesh_context_manager": False,
-    "jax_enable_pgle": False,
-    "jax_export_calling_convention_version": 10,
-    "jax_high_dynamic_range_gumbel": False,
-    "jax_mutable_array_checks": True,
-    "jax_no_execution": False,
-    "jax_refs_to_pins": False,
-    "jax_remove_size_one_mesh_axis_from_type": False,
-    "jax_use_direct_linearize": True,
-    "jax_use_shardy_partitioner": True,
-}
-_HINTS: dict[str, Any] = {
-    "jax2tf_associative_scan_reductions": False,
-    "jax2tf_default_native_serialization": True,
-    "jax_bcoo_cusparse_lowering": False,
-    "jax_captured_constants_report_frames": 0,
-    "jax_captured_constants_warn_bytes": 2_000_000_000,
-    "jax_check_proxy_envs": True,
-    "jax_compilation_cache_check_contents": False,
-    "jax_compilation_cache_expect_pgle": False,
-    "jax_compilation_cache_include_metadata_in_key": False,
-    "jax_compiler_detailed_logging_min_ops": 10,
-    "jax_compiler_enable_remat_pass": True,
-    "jax_cpu_get_global_topology_timeout_minutes": 5,
-    "jax_cpu_get_local_topology_timeout_minutes": 2,
-    "jax_debug_leaked_clients_on_clear_backends": False,
-    "jax_debug_log_modules": "",
-    "jax_distributed_debug": False,
-    "jax_dump_ir_modes": "stablehlo",
-    "jax_dump_ir_to": "",
-    "jax_embedded_constants_max_bytes": 32,
-    "jax_enable_preemption_service": True,
-    "jax_enable_recoverability": False,
-    "jax_experimental_unsafe_xla_runtime_errors": False,
-    "jax_export_ignore_forward_compatibility": False,
-    "jax_hlo_source_file_canonicalization_regex": None,
-    "jax_include_debug_info_in_dumps": True,
-    "jax_include_full_tracebacks_in_locations": True,
-    "jax_log_checkpoint_residuals": False,
-    "jax_logging_level": "NOTSET",
-    "jax_memory_fitting_level": "O2",
-    "jax_optimization_level": "UNKNOWN",
-    "jax_oneapi_visible_devices": "all",
-    "jax_pallas_enable_debug_checks": False,
-    "jax_pallas_poison_buffers": False,
-    "jax_pallas_use_mosaic_gpu": True,
-    "jax_pallas_verbose_errors": False,
-    "jax_persistent_cache_enable_xla_caches": "none",
-    "jax_persistent_cache_min_entry_size_bytes": 0,
-    "jax_pgle_aggregation_percentile": 90,
-    "jax_pgle_profiling_runs": 3,
-    "jax_pjrt_client_create_options": None,
-    "jax_platform_name": "",
-    "jax_pprint_use_color": True,
-    "jax_ragged_dot_use_ragged_dot_instruction": True,
-    "jax_remove_custom_partitioning_ptr_from_cache_key": False,
-    "jax_serialization_version": 0,
-    "jax_share_binary_between_hosts": False,
-    "jax_share_binary_between_hosts_timeout_ms": 1_200_000,
-    "jax_sort_devices_by_process_index": True,
-    "jax_source_url_schema": None,
-    "jax_threefry_gpu_kernel_lowering": False,
-    "jax_traceback_in_locations_limit": 100,
-    "jax_tracer_error_num_traceback_frames": 5,
-    "jax_use_magma": "auto",
-    "jax_use_simplified_jaxpr_constants": False,
-    "jax_xla_profile_version": 0,
-}
 _SET: dict[str, Callable[[Any], None]] = {  # what setting one does besides
     "jax_debug_log_modules": logs.update_debug_log_modules,
     "jax_logging_level": logs.update_logging_level_global,
 }
-_hints = dict(_HINTS)
 _SETTINGS = frozenset(field.name for field in dataclasses.fields(Settings))
-
-
-def _fixed(name: str, value: Any) -> None:
-    if value != _FIXED[name]:
-        raise ValueError(
-            f"minijax, which stands in for JAX in this process, always works as {name}="
-            f"{_FIXED[name]!r}: it cannot be set to {value!r}."
-        )
 
 
 def _check(name: str, value: Any) -> None:
@@ -145,38 +62,30 @@ class _Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {**_own.values, **_FIXED, **_hints}
+        return {**_own.values, **accepted_options.FIXED, **accepted_options.hints}
 
     def update(self, name: str, value: Any) -> None:
         """Set a flag for the whole process. AttributeError for one that there is not."""
-        if name in _FIXED:
-            _fixed(name, value)
-        elif name in _hints:
-            _check(name, value)
-            if name in _SET:
-                _SET[name](value)
-            _hints[name] = value
-        else:
-            _own.update(name, value)
+        _check(name, value)
+        if name in _SET:
+            _SET[name](value)
+        _own.update(name, value)
 
     def read(self, name: str) -> Any:
         """The value of a flag for the whole process."""
-        extra = {**_FIXED, **_hints}
-        return extra[name] if name in extra else _own.read(name)
+        return _own.read(name)
 
     @contextlib.contextmanager
     def override(self, name: str, value: Any) -> Iterator[None]:
         """Set a flag for this thread while the context lasts."""
-        if name in _FIXED:
-            _fixed(name, value)
-            yield
-        elif name in _hints:
+        if accepted_options.is_accepted(name):
             _check(name, value)
-            saved, _hints[name] = _hints[name], value
+            saved = accepted_options.read(name)
+            accepted_options.update(name, value)
             try:
                 yield
             finally:
-                _hints[name] = saved
+                accepted_options.update(name, saved)
         else:
             with _override(_canonical(name), value):
                 yield
@@ -203,17 +112,13 @@ class _Config:
                 self.update(name, flags[name].value)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _FIXED:
-            return _FIXED[name]
-        if name in _hints:
-            return _hints[name]
         return getattr(_own, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"settings are changed by config.update({name!r}, {value!r})")
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *dir(_own), *_FIXED, *_hints})
+        return sorted({*object.__dir__(self), *dir(_own), *self.values})
 
 
 config = _Config()
@@ -264,7 +169,7 @@ def _define(name: str, default: Any, check: Callable[[Any], None]) -> State:
         raise AssertionError(f"a setting's name begins with jax_, got {name!r}")
     if name in config.values:
         raise Exception(f"Config option {name} already defined")
-    _hints[name], _kinds[name] = default, check
+    accepted_options.hints[name], _kinds[name] = default, check
     return State(name)
 
 
@@ -318,7 +223,7 @@ def __getattr__(name: str) -> Any:
     if name == "checking_leaks":
         return State("jax_check_tracer_leaks")
     full = name if name.startswith("jax_") else f"jax_{name}"
-    if full.removeprefix("jax_") in _SETTINGS or full in _FIXED or full in _hints:
+    if full.removeprefix("jax_") in _SETTINGS or accepted_options.is_accepted(full):
         found = globals()[name] = State(full)
         return found
     raise AttributeError(

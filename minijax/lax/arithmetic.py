@@ -1,7 +1,7 @@
 """Arithmetic on elements: primitives with their rules, and the functions on them.
 
-May import the floors below, `lax.rules`, `lax.compare` and `lax.convert`. Here stand sums and
-products, rounding, complex parts, extrema, whole powers and roots; `lax.transcendental` has the rest.
+Here stand sums and products, rounding, complex parts, extrema, whole powers and roots;
+`lax.transcendental` has the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import not_differentiable
-from minijax.core.sums import added, first, multiplied, refused
+from minijax.core.unreduced import added, first, multiplied, refused
 from minijax.lax.compare import eq_p, ge_p, select_n_p
 from minijax.lax.rules import (
     FLOAT,
@@ -37,6 +37,7 @@ from minijax.lax.rules import (
 from minijax.transforms.constraints import reduced_as
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "AccuracyMode", "RoundingMethod", "Tolerance", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p",
@@ -51,18 +52,34 @@ __all__ = [
 
 
 class AccuracyMode(enum.Enum):
-    """How accurate an implementation of a function to choose."""
+    """Choice of an implementation of an elementwise function by its accuracy.
+
+    A value of the argument `accuracy` of functions such as `exp`, which keep shape and dtype.
+    Source: the StableHLO attribute `result_accuracy`.
+
+    >>> lax.exp(jnp.array([0.0]), accuracy=lax.AccuracyMode.HIGHEST)
+    Array([1.], dtype=float32)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance:
-    """How far off an implementation of a function may be: absolute, relative, in units of the last
-    place. A compiler that has none within it chooses its best.
+    """Bounds on the error of an implementation of an elementwise function.
+
+    - `atol`, `rtol`: absolute and relative error, nonnegative floats
+    - `ulps`: error in units of the last place of the result's dtype, a nonnegative integer
+
+    The compiler chooses its most accurate implementation if none is within the bounds. ValueError
+    for negative bounds.
+    Source: the StableHLO attribute `result_accuracy`.
+
+    >>> lax.exp(jnp.array([0.0]), accuracy=lax.Tolerance(ulps=2))
+    Array([1.], dtype=float32)
     """
 
-    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
         if atol < 0.0 or rtol < 0.0 or ulps < 0:
             raise ValueError(
                 "Tolerance(atol, rtol, ulps): tolerances must not be negative; got "
@@ -92,8 +109,8 @@ def _accuracy_attribute(accuracy: AccuracyMode | Tolerance | None) -> str:
             f"ulps = {accuracy.ulps}, "
         )
     else:
-        raise TypeError(
-            f"accuracy must be an AccuracyMode, a Tolerance or None; got {accuracy!r} of type "
+        raise NotImplementedError(
+            f"Accuracy {accuracy!r} not supported: give an AccuracyMode, a Tolerance or None; got "
             f"{type(accuracy)}."
         )
     return (
@@ -201,33 +218,76 @@ def _(ct, x, y):
     return [collapse_like(div_p.bind(ct, y), x.aval), None]
 
 
-def neg(x: Any) -> Any:
-    """Elementwise `-x`; unsigned integers wrap. StableHLO `negate`."""
+def neg(x: ArrayLike) -> Array:
+    """Negate each element; unsigned integers wrap around.
+
+    - `x`: numeric array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for booleans.
+    Source: the StableHLO operation `stablehlo.negate`.
+
+    >>> lax.neg(jnp.array([1, -2]))
+    Array([-1,  2], dtype=int32)
+    """
     return neg_p.bind(x)
 
 
-def add(x: Any, y: Any) -> Any:
-    """Elementwise `x + y`. StableHLO `add`. For operands see `eq`."""
+def add(x: ArrayLike, y: ArrayLike) -> Array:
+    """Add two arrays elementwise.
+
+    - `x`, `y`: numeric arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result has their shape and dtype. TypeError for booleans, and where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.add`.
+
+    >>> lax.add(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([4, 6], dtype=int32)
+    """
     return add_p.bind(x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
-    """Elementwise `x - y`. StableHLO `subtract`. For operands see `eq`."""
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
+    """Subtract two arrays elementwise.
+
+    - `x`, `y`: numeric arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result has their shape and dtype. TypeError for booleans, and where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.subtract`.
+
+    >>> lax.sub(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([-2, -2], dtype=int32)
+    """
     return sub_p.bind(x, y)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """Elementwise `x * y`; with `out_dtype`, computed in that dtype. StableHLO `multiply`.
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
+    """Multiply two arrays elementwise.
 
-    For operands see `eq`; with `out_dtype` their dtypes may differ.
+    - `x`, `y`: numeric arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+    - `out_dtype`: dtype in which to compute; with it the dtypes of `x` and `y` may differ
+
+    The result has their shape and dtype, or `out_dtype`. TypeError for booleans, and where dtypes
+    or shapes differ.
+    Source: the StableHLO operation `stablehlo.multiply`.
+
+    >>> lax.mul(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([3, 8], dtype=int32)
     """
     return mul_p.bind(x, y) if out_dtype is None else mul_p.bind(x, y, out_dtype=out_dtype)
 
 
-def div(x: Any, y: Any) -> Any:
-    """Elementwise `x / y`; of integers, the quotient rounded towards zero. StableHLO `divide`.
+def div(x: ArrayLike, y: ArrayLike) -> Array:
+    """Divide two arrays elementwise; quotients of integers are rounded towards zero.
 
-    For integers `x / 0` is -1, and the overflow of the least one divided by -1 wraps.
+    - `x`, `y`: numeric arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    An integer divided by zero is -1 (all bits set), and the least integer divided by -1 wraps
+    around. The result has their shape and dtype. TypeError for booleans, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.divide`.
+
+    >>> lax.div(jnp.array([7, -7, 1]), jnp.array([2, 2, 0]))
+    Array([ 3, -3, -1], dtype=int32)
     """
     return div_p.bind(x, y)
 
@@ -244,13 +304,34 @@ rem_p = elementwise(
 mulhi_p = elementwise("mulhi", "chlo.mulhi", [INTEGER, INTEGER])
 
 
-def rem(x: Any, y: Any) -> Any:
-    """Elementwise remainder of `div`, with the sign of `x`. StableHLO `remainder`."""
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the elementwise remainder of division, with the sign of `x`.
+
+    - `x`, `y`: integer or floating-point arrays of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.remainder`.
+
+    >>> lax.rem(jnp.array([7, -7]), jnp.array([2, 2]))
+    Array([ 1, -1], dtype=int32)
+    """
     return rem_p.bind(x, y)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
-    """The high half of the product of integers, whose width is twice theirs."""
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Compute the high half of the elementwise product of integers.
+
+    - `x`, `y`: integer arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The product has twice the width of the operands; the result has their shape and dtype. TypeError
+    for other dtypes, and where dtypes or shapes differ.
+    Source: the CHLO operation `chlo.mulhi`.
+
+    >>> lax.mulhi(jnp.array([2**30]), jnp.array([8]))
+    Array([2], dtype=int32)
+    """
     return mulhi_p.bind(x, y)
 
 
@@ -260,7 +341,20 @@ def mulhi(x: Any, y: Any, /) -> Any:
 def _lower_sign(b, x):
     if dtypes.issubdtype(x.dtype, np.unsignedinteger):
         return b.op("stablehlo.minimum", (x, b.full(1, x.aval)), b.out)
+    if b.platform == "tpu" and dtypes.issubdtype(x.dtype, np.complexfloating):
+        return _lower_direction(b, x)
     return b.op("stablehlo.sign", (x,), b.out)
+
+
+def _lower_direction(b, x):
+    """A complex number over its length, which derivatives of `abs` have computed before."""
+    part = x.aval.update(dtype=dtypes.to_real_dtype(x.dtype), weak_type=False)
+    length = b.op("stablehlo.abs", (x,), part)
+    zero, one = b.full(0, part), b.full(1, part)
+    is_zero = b.compare(length, zero, "EQ")
+    length = b.op("stablehlo.select", (is_zero, one, length), part)
+    length = b.op("stablehlo.complex", (length, zero), b.out)
+    return b.op("stablehlo.divide", (x, length), b.out)
 
 
 def _along(direction, t, part):
@@ -286,7 +380,13 @@ ceil_p = elementwise("ceil", "stablehlo.ceil", [FLOAT])
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where a number half way between two integers is rounded to."""
+    """Choice of where `round` moves a number half way between two integers; the dtype stays.
+
+    Source: the StableHLO operations `round_nearest_afz` and `round_nearest_even`.
+
+    >>> lax.round(jnp.array([2.5]), lax.RoundingMethod.AWAY_FROM_ZERO)
+    Array([3.], dtype=float32)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -307,28 +407,77 @@ nextafter_p = elementwise(
 )
 
 
-def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign of each element; NaN stays; for complex `x`, `x / abs(x)` or 0."""
+def sign(x: ArrayLike) -> Array:
+    """Compute the sign of each element: -1, 0 or 1, and NaN for NaN.
+
+    - `x`: numeric array of any shape
+
+    A complex number gives `x / abs(x)`, or 0. The result has the shape and dtype of `x`. TypeError
+    for booleans.
+    Source: the StableHLO operation `stablehlo.sign`.
+
+    >>> lax.sign(jnp.array([-2.5, 0.0, 3.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
     return sign_p.bind(x)
 
 
-def floor(x: Any) -> Any:
-    """The greatest whole number not above each float. StableHLO `floor`."""
+def floor(x: ArrayLike) -> Array:
+    """Round each element down to a whole number.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.floor`.
+
+    >>> lax.floor(jnp.array([1.5, -1.5]))
+    Array([ 1., -2.], dtype=float32)
+    """
     return floor_p.bind(x)
 
 
-def ceil(x: Any) -> Any:
-    """The least whole number not below each float. StableHLO `ceil`."""
+def ceil(x: ArrayLike) -> Array:
+    """Round each element up to a whole number.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.ceil`.
+
+    >>> lax.ceil(jnp.array([1.5, -1.5]))
+    Array([ 2., -1.], dtype=float32)
+    """
     return ceil_p.bind(x)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest whole number; halves go as `rounding_method` says. StableHLO `round_nearest_*`."""
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """Round each element to the nearest whole number.
+
+    - `x`: floating-point array of any shape
+    - `rounding_method`: where halves go: away from zero, or to the nearest even number
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes; ValueError for another
+    method.
+    Source: the StableHLO operations `stablehlo.round_nearest_afz` and `round_nearest_even`.
+
+    >>> lax.round(jnp.array([0.5, 2.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([0., 2.], dtype=float32)
+    """
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
-    """The float next to each of `x1` in the direction of `x2`. Source: `numpy.nextafter`."""
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Return the float next to `x1` in the direction of `x2`, elementwise.
+
+    - `x1`, `x2`: floating-point arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: NumPy's `nextafter`.
+
+    >>> lax.nextafter(jnp.array([1.0]), jnp.array([2.0])) > 1
+    Array([ True], dtype=bool)
+    """
     return nextafter_p.bind(x1, x2)
 
 
@@ -408,28 +557,78 @@ abs_p = elementwise(
 )
 
 
-def real(x: Any) -> Any:
-    """The real part of each complex number. StableHLO `real`."""
+def real(x: ArrayLike) -> Array:
+    """Return the real part of each element.
+
+    - `x`: complex array of any shape
+
+    The result has the shape of `x`, and dtype float32 for complex64 or float64 for complex128.
+    TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.real`.
+
+    >>> lax.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     return real_p.bind(x)
 
 
-def imag(x: Any) -> Any:
-    """The imaginary part of each complex number. StableHLO `imag`."""
+def imag(x: ArrayLike) -> Array:
+    """Return the imaginary part of each element.
+
+    - `x`: complex array of any shape
+
+    The result has the shape of `x`, and dtype float32 for complex64 or float64 for complex128.
+    TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.imag`.
+
+    >>> lax.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     return imag_p.bind(x)
 
 
-def complex(x: Any, y: Any) -> Any:
-    """Complex numbers of real parts `x` and imaginary parts `y`, float32 or float64."""
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
+    """Make complex numbers from real and imaginary parts.
+
+    - `x`, `y`: arrays of float32 or float64 of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape, and dtype complex64 or complex128. TypeError for other dtypes, and
+    where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.complex`.
+
+    >>> lax.complex(jnp.array([1.0]), jnp.array([2.0]))
+    Array([1.+2.j], dtype=complex64)
+    """
     return complex_p.bind(x, y)
 
 
-def conj(x: Any) -> Any:
-    """The complex conjugate of each element; float32 and float64 become complex."""
+def conj(x: ArrayLike) -> Array:
+    """Compute the complex conjugate of each element.
+
+    - `x`: array of complex numbers, float32 or float64, of any shape
+
+    The result has the shape of `x` and a complex dtype. TypeError for other dtypes.
+    Source: NumPy's `conj`.
+
+    >>> lax.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     return conj_p.bind(x, input_dtype=get_aval(x).dtype)
 
 
-def abs(x: Any) -> Any:
-    """The absolute value of each element: for complex numbers, a real one. StableHLO `abs`."""
+def abs(x: ArrayLike) -> Array:
+    """Compute the absolute value of each element.
+
+    - `x`: array of signed integers, floats or complex numbers
+
+    The result has the shape and dtype of `x`; it is real for complex numbers. TypeError for
+    unsigned integers and booleans.
+    Source: the StableHLO operation `stablehlo.abs`.
+
+    >>> lax.abs(jnp.array([-2, 3]))
+    Array([2, 3], dtype=int32)
+    """
     return abs_p.bind(x)
 
 
@@ -481,13 +680,33 @@ max_p = _extremum("max", "stablehlo.maximum", "GT")
 min_p = _extremum("min", "stablehlo.minimum", "LT")
 
 
-def max(x: Any, y: Any) -> Any:
-    """Elementwise maximum; NaN if either is. Complex numbers compare as pairs. StableHLO op."""
+def max(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the elementwise maximum; NaN where either operand is NaN.
+
+    - `x`, `y`: arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    Complex numbers compare by real, then by imaginary part. The result has their shape and dtype.
+    TypeError where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.maximum`.
+
+    >>> lax.max(jnp.array([1, 5]), jnp.array([3, 4]))
+    Array([3, 5], dtype=int32)
+    """
     return max_p.bind(x, y)
 
 
-def min(x: Any, y: Any) -> Any:
-    """Elementwise minimum; NaN if either is. Complex numbers compare as pairs. StableHLO op."""
+def min(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the elementwise minimum; NaN where either operand is NaN.
+
+    - `x`, `y`: arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    Complex numbers compare by real, then by imaginary part. The result has their shape and dtype.
+    TypeError where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.minimum`.
+
+    >>> lax.min(jnp.array([1, 5]), jnp.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     return min_p.bind(x, y)
 
 
@@ -582,34 +801,90 @@ cbrt_p = elementwise(
 )
 
 
-def square(x: Any) -> Any:
-    """Elementwise `x * x`."""
+def square(x: ArrayLike) -> Array:
+    """Multiply each element by itself.
+
+    - `x`: numeric array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for booleans.
+    Source: NumPy's `square`.
+
+    >>> lax.square(jnp.array([2, -3]))
+    Array([4, 9], dtype=int32)
+    """
     return square_p.bind(x)
 
 
-def integer_pow(x: Any, y: int) -> Any:
-    """Each element to the fixed whole power `y`, by multiplication.
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """Raise each element to a fixed integer power, by multiplication.
 
-    TypeError for integers to a negative power.
+    - `x`: numeric array of any shape
+    - `y`: Python integer, the exponent
+
+    The result has the shape and dtype of `x`. TypeError for booleans, and for integers if `y` is
+    negative.
+    Source: NumPy's `power`.
+
+    >>> lax.integer_pow(jnp.array([2, 3]), 3)
+    Array([ 8, 27], dtype=int32)
     """
     return integer_pow_p.bind(x, y=y)
 
 
-def reciprocal(x: Any) -> Any:
-    """Elementwise `1 / x`, for floating and complex arrays."""
+def reciprocal(x: ArrayLike) -> Array:
+    """Compute `1 / x` for each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `reciprocal`.
+
+    >>> lax.reciprocal(jnp.array([2.0, 4.0]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return integer_pow_p.bind(x, y=-1)
 
 
-def sqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """The square root of each element. StableHLO `sqrt`."""
+def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the square root of each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.sqrt`.
+
+    >>> lax.sqrt(jnp.array([4.0, -1.0]))
+    Array([ 2., nan], dtype=float32)
+    """
     return with_accuracy(sqrt_p, x, accuracy)
 
 
-def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """One over the square root of each element. StableHLO `rsqrt`."""
+def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the reciprocal of the square root of each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.rsqrt`.
+
+    >>> lax.rsqrt(jnp.array([4.0, 0.0]))
+    Array([0.5, inf], dtype=float32)
+    """
     return with_accuracy(rsqrt_p, x, accuracy)
 
 
-def cbrt(x: Any, *, accuracy: Any = None) -> Any:
-    """The real cube root of each float. StableHLO `cbrt`."""
+def cbrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the real cube root of each element.
+
+    - `x`: floating-point array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.cbrt`.
+
+    >>> lax.cbrt(jnp.array([0.0, 1.0]))
+    Array([0., 1.], dtype=float32)
+    """
     return with_accuracy(cbrt_p, x, accuracy)

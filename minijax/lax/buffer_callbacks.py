@@ -1,7 +1,4 @@
-"""`buffer_callback`: calling Python on the buffers of a program, which it writes in place.
-
-May import the floors below, `lax.callbacks` and `lax.foreign`.
-"""
+"""`buffer_callback`: calling Python on the buffers of a program, which it writes in place."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, in_shape_rule, no_rule
 from minijax.lax.callbacks import VMAP_METHODS, map_call, rows_layouts
-from minijax.lax.foreign import FfiEffect, aliases_of
+from minijax.lax.ffi_calls import FfiEffect, aliases_of
 from minijax.runtime.callbacks import buffer_target
 
 __all__ = ["buffer_callback", "buffer_callback_p"]

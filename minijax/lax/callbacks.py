@@ -1,8 +1,8 @@
 """Calling Python from a program: `pure_callback`, `io_callback` and the primitives under them.
 
-May import the floors below and, of `lax`, `control_flow.scan`, `shapes` and `slicing`. Eagerly the
-function is simply called. In a compiled program it is a StableHLO custom call; ordered calls pass a
-token along, so that XLA keeps them in the order of the program.
+Eagerly the function is simply called. In a compiled program it is a StableHLO custom call, and on a TPU
+transfers to the host and from it; ordered calls pass a token along, so that XLA keeps them in the order
+of the program.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ from minijax.arrays.array import array_from_numpy
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
-from minijax.core.effects import IOEffect, OrderedIOEffect
-from minijax.core.primitive import Primitive, in_shape_rule, no_rule
+from minijax.core.effects import IOEffect, OrderedIOEffect, ordered_types
+from minijax.core.primitive import CallbackPrimitive, Primitive, in_shape_rule, no_rule
 from minijax.core.trace import eval_trace, set_trace
 from minijax.lax.control_flow.scan import scan
+from minijax.lowering.escape import quoted
 from minijax.lowering.types import physical
-from minijax.runtime.callbacks import callback_error, callback_target
+from minijax.runtime.callbacks import (
+    HOST_TRANSFERS,
+    callback_error,
+    callback_target,
+    host_transfers,
+)
+from minijax.runtime.sharding import Sharding
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
 
 __all__ = [
@@ -37,9 +44,15 @@ _log = logging.getLogger("minijax")
 
 
 def lower_callback(
-    b: Any, operands: Sequence[Any], run: Callable, *, effect: Any = None, pure: bool = False,
-    outs: Sequence[Any] | None = None, sharding: Any = None,
-) -> list[Any]:  # fmt: skip
+    b: Any,
+    operands: Sequence[Any],
+    run: Callable,
+    *,
+    effect: Any = None,
+    pure: bool = False,
+    outs: Sequence[Any] | None = None,
+    sharding: Any = None,
+) -> list[Any]:
     """A custom call of `run(*arrays) -> NumPy arrays`; in order if the effect is an ordered one.
 
     Its results are those of the equation at hand unless `outs` says otherwise. Of several devices,
@@ -47,7 +60,7 @@ def lower_callback(
     """
     outs = list(b.outs if outs is None else outs)
     in_avals = [x.aval for x in operands]
-    chained = getattr(effect, "ordered", False)
+    chained = effect is not None and ordered_types.contains(effect)
 
     def called(*given):
         token = given[:1] if chained else ()  # is given back
@@ -57,6 +70,8 @@ def lower_callback(
             return (*token, *run(*arrays))
 
     module = b.module
+    if b.platform == "tpu":
+        return _lower_transfers(b, operands, outs, run, effect if chained else None, sharding)
     index = len(module.host_callbacks)
     module.host_callbacks.append(called)
     if chained:
@@ -74,6 +89,64 @@ def lower_callback(
     if chained:
         b.tokens[effect] = results.pop(0)
     return results
+
+
+_SEND, _RECEIVE = 2, 3  # types of channels: to the host, and from it
+
+
+def _lower_transfers(
+    b: Any, operands: Sequence[Any], outs: Sequence[Any], run: Callable, effect: Any, sharding: Any
+) -> list[Any]:
+    """A call by transfers to the host and from it, by which TPUs call Python.
+
+    Something is received always, so that the program waits for the call; results without elements
+    are not.
+    """
+    module, partition = b.module, _partition(b.module, sharding)
+    in_avals = [x.aval for x in operands]
+    received = [aval for aval in outs if aval.size] if outs else [_WAITED_FOR]
+    channels = [module.channel() for _ in (*operands, *received)]
+
+    def called(*given):
+        with set_trace(eval_trace):
+            arrays = [_received(x, aval) for x, aval in zip(given, in_avals, strict=True)]
+            found = run(*arrays)
+        return tuple(x for x in found if x.size) if outs else (np.zeros((), _WAITED_FOR.dtype),)
+
+    def transfer(name: str, values: list, results: list, channel: int, kind: int) -> list:
+        handle = f"channel_handle = #stablehlo.channel_handle<handle = {channel}, type = {kind}>"
+        parts = [
+            "mhlo.frontend_attributes = {_xla_host_transfer_handler_name = "
+            f"{quoted(HOST_TRANSFERS)}, _xla_host_transfer_rendezvous = {quoted(str(channel))}}}"
+        ]
+        if partition is not None:
+            parts.append(f"sdy.sharding = {module.on_one(partition, len(results))}")
+        attributes = f"{handle}, is_host_transfer = true"
+        return b.op_n(f"stablehlo.{name}", values, results, attributes, (), ", ".join(parts))
+
+    callback = host_transfers(
+        module.devices, called, list(map(physical, in_avals)), list(map(physical, received)),
+        channels[: len(operands)], channels[len(operands) :],
+    )  # fmt: skip
+    if callback is not None:
+        module.host_callbacks.append(callback)
+    token = (
+        b.op("stablehlo.create_token", (), abstract_token) if effect is None else b.tokens[effect]
+    )
+    rest = iter(channels)
+    for x in operands:
+        (token,) = transfer("send", [x, token], [abstract_token], next(rest), _SEND)
+    results = []
+    for aval in received:
+        found, token = transfer("recv", [token], [aval, abstract_token], next(rest), _RECEIVE)
+        results.append(found if partition is None else b.whole(found))
+    if effect is not None:
+        b.tokens[effect] = token
+    given = iter(results)
+    return [next(given) if aval.size else b.full(0, aval) for aval in outs]
+
+
+_WAITED_FOR = ShapedArray((), np.float32)
 
 
 def _partition(module: Any, sharding: Any) -> int | None:
@@ -187,7 +260,7 @@ VMAP_METHODS = (
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized",
 )  # fmt: skip
 
-pure_callback_p = Primitive("pure_callback", multiple_results=True)
+pure_callback_p = CallbackPrimitive("pure_callback", multiple_results=True)
 pure_callback_p.sharding(in_shape_rule)
 pure_callback_p.impl(_impl("pure_callback"))
 
@@ -215,10 +288,15 @@ def _(axis, args, dims, *, result_avals, vmap_method, **params):
 
 
 def map_call(
-    primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int | None],
-    result_avals: tuple, vmap_method: str | None, params: dict,
+    primitive: Primitive,
+    axis: Any,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    result_avals: tuple,
+    vmap_method: str | None,
+    params: dict,
     widened: Callable[[dict, list[bool]], dict] = lambda params, mapped: params,
-) -> tuple[list[Any], list[int]]:  # fmt: skip
+) -> tuple[list[Any], list[int]]:
     """An opaque call, mapped in the way that was asked for; gives results and their axes.
 
     `widened` gives the params of a call on arrays of which some have a leading axis more.
@@ -233,7 +311,8 @@ def map_call(
     if vmap_method is None:
         raise NotImplementedError(
             f"vmap is only supported for the {primitive} primitive when vmap_method is one of "
-            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None: give it one."
+            f"{', '.join(map(repr, VMAP_METHODS[:-1]))}, or {VMAP_METHODS[-1]!r}. Got "
+            "vmap_method=None."
         )
     if vmap_method != "legacy_vectorized":
         size = 1 if vmap_method == "expand_dims" else axis.size
@@ -275,7 +354,12 @@ def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     leaves, tree = tree_util.flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
-        dtype = leaf.dtype
+        dtype = getattr(leaf, "dtype", None)
+        if dtype is None or not hasattr(leaf, "shape") or isinstance(leaf, type):
+            raise (TypeError if isinstance(leaf, type) else AttributeError)(
+                f"result_shape_dtypes holds {leaf!r} of type {type(leaf)}: give a ShapeDtypeStruct for "
+                "each result of the callback."
+            )
         if isinstance(dtype, dtypes.ExtendedDType):
             raise TypeError(
                 f"A callback cannot give random keys, as {leaf} asks: give their words, and make "
@@ -295,21 +379,24 @@ def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding: Any = None,
+    sharding: Sharding | None = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function of no side effects from a program.
+    """Call a Python function without side effects from a program.
 
-    - `callback`: gets arrays for `args` and `kwargs`; gives NumPy arrays (or what becomes one) of
-      the types in `result_shape_dtypes`, a tree of objects with `shape` and `dtype`
-    - `vmap_method`: under `vmap`, "sequential" calls for each element, "sequential_unrolled" the same
-      without a loop, "expand_dims" and "broadcast_all" call once with a leading axis on every
-      argument, of size one or in full where it is not mapped
+    - `callback`: function of arrays that returns arrays of `result_shape_dtypes`, a pytree of
+      objects with `shape` and `dtype`
+    - `args`, `kwargs`: pytrees of arrays
+    - `vmap_method`: "sequential" or "sequential_unrolled" (a call for each element), "expand_dims"
+      or "broadcast_all" (one call, with a leading axis of size 1 or full size)
 
-    It may be called any number of times, or not at all if the result is not needed. It cannot be
-    differentiated: wrap it in `custom_jvp` or `custom_vjp`. What it raises comes out as
-    JaxRuntimeError. ValueError for an unknown `vmap_method`.
+    It may run any number of times. JaxRuntimeError with the callback's exception; ValueError for an
+    unknown `vmap_method`; ValueError under differentiation. Source: the StableHLO operation
+    `stablehlo.custom_call`.
+
+    >>> jax.pure_callback(np.negative, jax.ShapeDtypeStruct((2,), np.int32), jnp.array([1, 2]))
+    Array([-1, -2], dtype=int32)
     """
     if vmap_method not in (None, *VMAP_METHODS):
         raise ValueError(
@@ -336,7 +423,7 @@ def _check_operands(name: str, leaves: Sequence[Any]) -> None:
 
 _EFFECTS = {False: IOEffect(), True: OrderedIOEffect()}
 
-io_callback_p = Primitive("io_callback", multiple_results=True)
+io_callback_p = CallbackPrimitive("io_callback", multiple_results=True)
 io_callback_p.sharding(in_shape_rule)
 io_callback_p.impl(_impl("io_callback"))
 

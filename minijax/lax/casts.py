@@ -1,9 +1,9 @@
 """Types that say of mesh axes whether a value varies over them, is a sum, or was one.
 
-May import the floors below, `lax.manual` and the `transforms` basics. Within `shard_map` a value is
-the same at each place of a mesh axis, or *varies*; it is *unreduced* where each place has a summand
-of it, and *reduced* where it is whole and its cotangent such a sum (`core.sums`). Casts change what
-types say, and no value; collectives, in `lax.parallel`, move and sum values.
+Within `shard_map` a value is the same at each place of a mesh axis, or *varies*; it is *unreduced*
+where each place has a summand of it, and *reduced* where it is whole and its cotangent such a sum
+(`core.unreduced`). Casts change what types say, and no value; collectives, in `lax.parallel`, move
+and sum values.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.splits import with_sums
-from minijax.core.sums import first, sums_of
-from minijax.lax import manual
+from minijax.core.sharding_rules import with_sums
+from minijax.core.unreduced import first, sums_of
+from minijax.lax import collective_lowering
 from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.primitives import instantiate
 
 __all__ = [
@@ -92,7 +93,7 @@ def vary(x: Any, axes: frozenset, summed: bool = False) -> Any:
     return pvary_p.bind(x, axes=ordered(axes)) if axes else x
 
 
-Primitive.vary = staticmethod(vary)
+hooks.fill(vary=vary)
 
 
 # -- sums over the axes of a mesh that are still to be taken ------------------------------------------
@@ -126,7 +127,7 @@ unreduced_psum_p = _cast("unreduced_psum", lambda ct, **params: preduced_p.bind(
 
 @unreduced_psum_p.lower
 def _(b, x, *, axes, mesh):
-    return manual.all_reduce("stablehlo.add")(b, x, axes=axes, axis_index_groups=None)
+    return collective_lowering.all_reduce("stablehlo.add")(b, x, axes=axes, axis_index_groups=None)
 
 
 @vary_unreduced_p.varying
@@ -189,12 +190,19 @@ def state_over(aval: Any, name: Name) -> str:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """A tree of values cast to types that say something else of mesh axes; they do not change.
+    """Cast values within `shard_map` to a type that states how they depend on mesh axes.
 
-    Within `shard_map`. `to="varying"`: each place has a value of its own, from what is the same
-    everywhere (`pvary`) or was reduced. `to="unreduced"`: what varies is a summand, and the value the
-    sum, which `psum` takes. `to="reduced"`: what is the same everywhere has such a sum as cotangent.
-    ValueError for other casts.
+    - `x`: pytree of arrays of any shape and dtype, which stay
+    - `axis_name`: name of a mesh axis, or several
+    - `to`: "varying" (each device has its own value), "unreduced" (each holds a summand, and `psum`
+      gives the value) or "reduced" (equal everywhere, with an unreduced cotangent)
+
+    ValueError for other casts. Source: the Shardy dialect's manual computation.
+
+    >>> f = jax.shard_map(lambda x: lax.pcast(x, "i", to="varying") + 1, in_specs=jax.P(),
+    ...     mesh=jax.make_mesh((1,), ("i",)), out_specs=jax.P("i"))
+    >>> f(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(

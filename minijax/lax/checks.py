@@ -1,5 +1,5 @@
 """check: a condition that must hold, with a message. For `experimental.checkify`, which makes a
-program return its failed checks as data. May import the floors below.
+program return its failed checks as data.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import numpy as np
 from minijax.core.effects import Effect, control_flow_allowed, lowerable, remat_allowed
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import not_p, select_n_p
+from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
-from minijax.lax.filling import iota
 from minijax.lax.reductions import reduce_and_p, reduce_max_p
 
 __all__ = ["CheckEffect", "JaxRuntimeError", "check_p"]

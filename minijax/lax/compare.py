@@ -1,6 +1,5 @@
-"""Comparisons, operations on bits, and choosing: primitives with their rules, and their functions.
-
-May import the floors below and `lax.rules`.
+"""Comparisons, operations on bits, and choosing: primitives with their rules, and their
+functions.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sums import alike, refused
+from minijax.core.unreduced import alike, refused
 from minijax.lax.rules import (
     BITS,
     FLOAT,
@@ -38,6 +37,7 @@ from minijax.transforms.primitives import (
     moveaxis,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "and_p", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp", "clamp_p", "clz",
@@ -114,42 +114,109 @@ _comparing_keys(ne_p, "stablehlo.or", False)
 is_finite_p = elementwise("is_finite", "stablehlo.is_finite", [FLOAT], result=_to_bool)
 
 
-def eq(x: Any, y: Any) -> Any:
-    """Elementwise `x == y`: a boolean array. StableHLO `compare`.
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x == y`.
 
-    Operands have one dtype, and shapes that are equal or scalar, or have ones where the other has
-    not: TypeError otherwise. This holds for all functions of two operands in `minijax.lax`.
+    - `x`, `y`: arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.eq(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([False,  True, False], dtype=bool)
     """
     return eq_p.bind(x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
-    """Elementwise `x != y`. StableHLO `compare`."""
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x != y`.
+
+    - `x`, `y`: arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.ne(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([ True, False,  True], dtype=bool)
+    """
     return ne_p.bind(x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
-    """Elementwise `x >= y`; not for complex numbers. StableHLO `compare`."""
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x >= y`.
+
+    - `x`, `y`: integer, floating-point or boolean arrays of one dtype and shape; scalars and sizes
+      of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError for complex numbers, and where dtypes or
+    shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.ge(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([False,  True,  True], dtype=bool)
+    """
     return ge_p.bind(x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
-    """Elementwise `x > y`; not for complex numbers. StableHLO `compare`."""
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x > y`.
+
+    - `x`, `y`: integer, floating-point or boolean arrays of one dtype and shape; scalars and sizes
+      of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError for complex numbers, and where dtypes or
+    shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.gt(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([False, False,  True], dtype=bool)
+    """
     return gt_p.bind(x, y)
 
 
-def le(x: Any, y: Any) -> Any:
-    """Elementwise `x <= y`; not for complex numbers. StableHLO `compare`."""
+def le(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x <= y`.
+
+    - `x`, `y`: integer, floating-point or boolean arrays of one dtype and shape; scalars and sizes
+      of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError for complex numbers, and where dtypes or
+    shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.le(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([ True,  True, False], dtype=bool)
+    """
     return le_p.bind(x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
-    """Elementwise `x < y`; not for complex numbers. StableHLO `compare`."""
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compare two arrays elementwise: `x < y`.
+
+    - `x`, `y`: integer, floating-point or boolean arrays of one dtype and shape; scalars and sizes
+      of 1 are broadcast
+
+    The result is a boolean array of their shape. TypeError for complex numbers, and where dtypes or
+    shapes differ.
+    Source: the StableHLO operation `stablehlo.compare`.
+
+    >>> lax.lt(jnp.array([1, 2, 3]), jnp.array([2, 2, 2]))
+    Array([ True, False, False], dtype=bool)
+    """
     return lt_p.bind(x, y)
 
 
-def is_finite(x: Any) -> Any:
-    """Whether each element of a floating array is neither infinite nor NaN. StableHLO op."""
+def is_finite(x: ArrayLike) -> Array:
+    """Test whether each element is neither infinite nor NaN.
+
+    - `x`: floating-point array of any shape
+
+    The result is a boolean array of the shape of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.is_finite`.
+
+    >>> lax.is_finite(jnp.array([1.0, jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     return is_finite_p.bind(x)
 
 
@@ -170,48 +237,138 @@ shift_right_arithmetic_p = elementwise(
 )
 
 
-def bitwise_not(x: Any) -> Any:
-    """Elementwise `~x` for integers and booleans. StableHLO `not`."""
+def bitwise_not(x: ArrayLike) -> Array:
+    """Invert the bits of each element, or the truth value of booleans.
+
+    - `x`: integer or boolean array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.not`.
+
+    >>> lax.bitwise_not(jnp.array([0, 5]))
+    Array([-1, -6], dtype=int32)
+    """
     return not_p.bind(x)
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
-    """Elementwise `x & y` for integers and booleans. StableHLO `and`."""
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
+    """Combine the bits of two arrays elementwise: `x & y`.
+
+    - `x`, `y`: integer or boolean arrays of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.and`.
+
+    >>> lax.bitwise_and(jnp.array([6]), jnp.array([3]))
+    Array([2], dtype=int32)
+    """
     return and_p.bind(x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
-    """Elementwise `x | y` for integers and booleans. StableHLO `or`."""
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
+    """Combine the bits of two arrays elementwise: `x | y`.
+
+    - `x`, `y`: integer or boolean arrays of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.or`.
+
+    >>> lax.bitwise_or(jnp.array([6]), jnp.array([3]))
+    Array([7], dtype=int32)
+    """
     return or_p.bind(x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """Elementwise `x ^ y` for integers and booleans. StableHLO `xor`."""
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
+    """Combine the bits of two arrays elementwise: `x ^ y`.
+
+    - `x`, `y`: integer or boolean arrays of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.xor`.
+
+    >>> lax.bitwise_xor(jnp.array([6]), jnp.array([3]))
+    Array([5], dtype=int32)
+    """
     return xor_p.bind(x, y)
 
 
-def population_count(x: Any) -> Any:
-    """How many bits of each integer are set. StableHLO `popcnt`."""
+def population_count(x: ArrayLike) -> Array:
+    """Count the bits of each element that are set.
+
+    - `x`: integer array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.popcnt`.
+
+    >>> lax.population_count(jnp.array([0, 5, 7]))
+    Array([0, 2, 3], dtype=int32)
+    """
     return population_count_p.bind(x)
 
 
-def clz(x: Any) -> Any:
-    """How many leading bits of each integer are zero. StableHLO `count_leading_zeros`."""
+def clz(x: ArrayLike) -> Array:
+    """Count the leading zero bits of each element.
+
+    - `x`: integer array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: the StableHLO operation `stablehlo.count_leading_zeros`.
+
+    >>> lax.clz(jnp.array([0, 1, -1]))
+    Array([32, 31,  0], dtype=int32)
+    """
     return clz_p.bind(x)
 
 
-def shift_left(x: Any, y: Any) -> Any:
-    """Elementwise `x << y`; zero where `y` is the width or more. StableHLO op."""
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of each element left: `x << y`.
+
+    - `x`, `y`: integer arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    It is 0 where `y` is negative or not less than the width. The result has their shape and dtype.
+    TypeError for other dtypes, and where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.shift_left`.
+
+    >>> lax.shift_left(jnp.array([1, 3]), jnp.array([4, 40]))
+    Array([16,  0], dtype=int32)
+    """
     return shift_left_p.bind(x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
-    """Elementwise `x >> y`, zeros shifted in. StableHLO op."""
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of each element right, filling with zeros.
+
+    - `x`, `y`: integer arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.shift_right_logical`.
+
+    >>> lax.shift_right_logical(jnp.array([16, -1]), jnp.array([2, 28]))
+    Array([ 4, 15], dtype=int32)
+    """
     return shift_right_logical_p.bind(x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """Elementwise `x >> y`, copies of the sign bit shifted in. StableHLO op."""
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of each element right, filling with the sign bit.
+
+    - `x`, `y`: integer arrays of one dtype and shape; scalars and sizes of 1 are broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.shift_right_arithmetic`.
+
+    >>> lax.shift_right_arithmetic(jnp.array([16, -16]), jnp.array([2, 2]))
+    Array([ 4, -4], dtype=int32)
+    """
     return shift_right_arithmetic_p.bind(x, y)
 
 
@@ -224,7 +381,9 @@ select_n_p.sums(alike(1))
 @select_n_p.shape_rule
 def _(which, *cases):
     if not cases:
-        raise ValueError("select_n(which, *cases) must have at least one case; none was given.")
+        raise ValueError(
+            "select_n() must have at least one case: it takes select_n(which, *cases)."
+        )
     if not any(dtypes.issubdtype(which.dtype, kind) for kind in BITS):
         raise TypeError(
             f"select `which` must be boolean or integer type, got {which.dtype.name}: compare it "
@@ -332,17 +491,35 @@ def _choose(b, which, when_false, when_true, out: ShapedArray):
     return b.op("stablehlo.select", (which, when_true, when_false), out)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
-    """For each element, that of the case whose number `which` gives.
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Select each element from the case whose number `which` gives.
 
-    `which` is boolean (then there are one or two cases) or an integer, and a scalar or of the shape
-    of the cases, which have one shape and dtype. TypeError otherwise; ValueError without cases.
+    - `which`: boolean array (for at most two cases) or int32 array: a scalar, or of the shape of
+      the cases
+    - `cases`: arrays of one shape and dtype
+
+    The result has their shape and dtype. ValueError without cases; TypeError where shapes or dtypes
+    differ, and for another dtype of `which`.
+    Source: the StableHLO operation `stablehlo.select`.
+
+    >>> lax.select_n(jnp.array([0, 2]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6]))
+    Array([1, 6], dtype=int32)
     """
     return select_n_p.bind(which, *cases)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """Elements of `on_true` where `pred` holds and of `on_false` elsewhere. StableHLO `select`."""
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """Select elements of `on_true` where `pred` is true, and of `on_false` elsewhere.
+
+    - `pred`: boolean array: a scalar, or of the shape of the cases
+    - `on_true`, `on_false`: arrays of one shape and dtype
+
+    The result has their shape and dtype. TypeError where shapes or dtypes differ.
+    Source: the StableHLO operation `stablehlo.select`.
+
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     return select_n_p.bind(pred, on_false, on_true)
 
 
@@ -413,9 +590,16 @@ def _(b, low, x, high):
     return b.op("stablehlo.clamp", (low, x, high), b.out)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` within bounds: `min` where it is below, `max` where it is above. StableHLO `clamp`.
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """Limit each element to an interval: `min` where it is below, `max` where it is above.
 
-    The bounds have the dtype of `x`, and are scalars or of its shape; TypeError otherwise.
+    - `x`: array of any shape
+    - `min`, `max`: bounds of the dtype of `x`: scalars, or arrays of its shape
+
+    The result has the shape and dtype of `x`. TypeError where dtypes or shapes differ.
+    Source: the StableHLO operation `stablehlo.clamp`.
+
+    >>> lax.clamp(0, jnp.array([-5, 2, 9]), 3)
+    Array([0, 2, 3], dtype=int32)
     """
     return clamp_p.bind(min, x, max)

@@ -1,7 +1,7 @@
 """`composite`: an operation with a name of its own, which a compiler may know or take apart.
 
-May import the floors below. The decomposition is a program that is called; its attributes are
-written into the module beside the name.
+The decomposition is a program that is called; its attributes are written into the module beside the
+name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.errors import UnexpectedTracerError
+from minijax.lowering import escape
+from minijax.lowering.escape import quoted, symbol
 from minijax.lowering.module import write_function
 from minijax.lowering.types import dense, element_type
 from minijax.transforms.arguments import debug_info
@@ -58,6 +61,8 @@ _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
 
 @composite_p.lower
 def _(b, *operands, jaxpr, name, attributes, version):
+    if not isinstance(name, str):
+        raise TypeError(f"composite: name must be a string, got {name!r} of type {type(name)}.")
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"composite: name must be a valid namespaced op name, of the form namespace.operation, "
@@ -68,7 +73,11 @@ def _(b, *operands, jaxpr, name, attributes, version):
         name,
         lambda chosen: write_function(b.module, chosen, jaxpr),
     )
-    parts = [f'name = "{name}"', f"decomposition = @{function}", f"version = {version} : i32"]
+    parts = [
+        f"name = {quoted(name)}",
+        f"decomposition = {symbol(function)}",
+        f"version = {index(version)} : i32",
+    ]
     if attributes:
         entries = [(key, tree.unflatten(leaves)) for key, leaves, tree in attributes]
         parts.append(f"composite_attributes = {_dictionary(name, entries)}")
@@ -76,7 +85,11 @@ def _(b, *operands, jaxpr, name, attributes, version):
 
 
 def _dictionary(name: str, entries: Sequence[tuple[str, Any]]) -> str:
-    return "{" + ", ".join([f"{key} = {_attribute(name, value)}" for key, value in entries]) + "}"
+    return (
+        "{"
+        + ", ".join([f"{escape.key(k)} = {_attribute(name, value)}" for k, value in entries])
+        + "}"
+    )
 
 
 def _attribute(name: str, value: Any) -> str:
@@ -84,9 +97,9 @@ def _attribute(name: str, value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+        return quoted(value)
     if isinstance(value, int):
-        return f"{value} : i64"
+        return f"{int(value)} : i64"
     if isinstance(value, float):
         return f"0x{np.float64(value).tobytes()[::-1].hex().upper()} : f64"
     if isinstance(value, np.dtype):
@@ -152,12 +165,18 @@ def _check_known(values: Sequence[Any], kind: type, name: str, what: str, note: 
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """A function that appears as one operation, `stablehlo.composite`, in the module.
+    """Make a function that appears in the compiled module as one named operation.
 
-    `name` has the form "namespace.operation". Positional arguments are trees of operands, keyword
-    arguments attributes of the operation; those that are None are left out. `decomposition` computes
-    it; a compiler that knows name and version may do something else. UnexpectedTracerError if it
-    refers to traced values, or if an attribute is a JAX array. Source: StableHLO `composite`.
+    - `decomposition`: function that computes it, of pytrees of arrays of any shape and dtype
+    - `name`: string of the form "namespace.operation"; `version`: integer
+
+    The result takes operands as positional and attributes as keyword arguments; those that are None
+    are left out. A compiler that knows name and version may replace it. UnexpectedTracerError if it
+    refers to traced values, or if an attribute is a JAX array.
+    Source: the StableHLO operation `stablehlo.composite`.
+
+    >>> lax.composite(lambda x: x + 1, "my.increment")(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
 
     @wraps(decomposition)

@@ -1,7 +1,6 @@
-"""`compute_on`: on which part of a machine operations run. May import the floors below.
-
-XLA is told by attributes beside the operations. `compute_on2` makes a part of programs of them,
-whose results lie in memories that it names.
+"""`compute_on`: on which part of a machine operations run. XLA is told by attributes beside the
+operations. `compute_on2` makes a part of programs of them, whose results lie in memories that it
+names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The arguments of convolutions: dimension numbers, padding, and the shapes that they give.
-
-May import the standard library, NumPy and `core.dims`.
-"""
+"""The arguments of convolutions: dimension numbers, padding, and the shapes that they give."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ from enum import Enum
 from operator import index
 from typing import Any, NamedTuple
 
-from minijax.core.dims import is_dim
+from minijax.features.symbolic.dims import is_dim
+from minijax.transforms.arguments import check_at_most
 
 __all__ = [
-    "ConvDimensionNumbers", "conv_dimension_numbers",
+    "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
     "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
     "conv_transpose_shape_tuple", "padtype_to_pads",
 ]  # fmt: skip
@@ -23,11 +21,17 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the dimensions of a convolution are.
+    """Positions of the batch, feature and spatial dimensions in the shapes of a convolution.
 
-    - `lhs_spec`: of lhs: batch, feature, then the spatial ones
-    - `rhs_spec`: of rhs: output feature, input feature, then the spatial ones
-    - `out_spec`: of the result: batch, feature, then the spatial ones
+    - `lhs_spec`: positions in lhs of the batch, the feature and the spatial dimensions
+    - `rhs_spec`: positions in rhs of the output feature, the input feature and the spatial
+      dimensions
+    - `out_spec`: positions in the result of the batch, the feature and the spatial dimensions
+
+    Source: the StableHLO attribute `conv`.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).rhs_spec
+    (3, 2, 0, 1)
     """
 
     lhs_spec: Sequence[int]
@@ -50,13 +54,25 @@ class PaddingType(Enum):
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """The axes that three strings such as ("NHWC", "HWIO", "NHWC") name, as `ConvDimensionNumbers`
-    orders them. The spatial letters come in the order that they have in the second string.
+    """Return the axes that three strings such as ("NHWC", "HWIO", "NHWC") name.
 
-    TypeError if a string lacks one of its letters, repeats one, or has other spatial letters.
+    - `dimension_numbers`: layouts of the shapes of lhs, rhs and result; spatial letters are ordered
+      as in the second string
+
+    The result is three tuples in the order of `ConvDimensionNumbers`. TypeError if a string lacks
+    or repeats one of its letters, or has other spatial letters.
+    Source: the StableHLO attribute `conv`.
+
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lhs, rhs, out = dimension_numbers
     for place, (spec, pair) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
+        if not isinstance(spec, (str, tuple, list)):
+            raise TypeError(
+                f"convolution dimension_numbers[{place}] must be a string such as 'NCHW', got "
+                f"{spec!r} of type {type(spec).__name__}."
+            )
         if spec.count(pair[0]) != 1 or spec.count(pair[1]) != 1:
             raise TypeError(
                 f"convolution dimension_numbers[{place}] must contain the characters "
@@ -83,10 +99,17 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """`dimension_numbers` of any form as `ConvDimensionNumbers`.
+    """Convert dimension numbers of any form to `ConvDimensionNumbers`.
 
-    It may be None (batch or output feature first, then feature, then the spatial dimensions), three
-    strings, or already be what is wanted. TypeError if it does not fit operands of these shapes.
+    - `lhs_shape`, `rhs_shape`: shapes of the operands
+    - `dimension_numbers`: None (batch or output feature first, then feature, then spatial
+      dimensions), three strings, or `ConvDimensionNumbers`
+
+    TypeError if they do not fit operands of these shapes.
+    Source: the StableHLO attribute `conv`.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -94,7 +117,7 @@ def conv_dimension_numbers(
     if ndim != len(rhs_shape):
         raise TypeError(
             f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}: "
-            f"their shapes are {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+            f"their shapes are {lhs_shape} and {rhs_shape}."
         )
     if dimension_numbers is None:
         axes = tuple(range(ndim))
@@ -106,8 +129,8 @@ def conv_dimension_numbers(
         )
     if len(dimension_numbers) != 3 or not all(isinstance(s, str) for s in dimension_numbers):
         raise TypeError(
-            "convolution dimension_numbers list/tuple must be length 3, of strings, got "
-            f"{len(dimension_numbers)}: {dimension_numbers!r}."
+            "convolution dimension_numbers list/tuple must be length 3, got "
+            f"{len(dimension_numbers)}. They are strings: got {dimension_numbers!r}."
         )
     for place, spec in enumerate(dimension_numbers):
         if len(spec) != ndim:
@@ -142,7 +165,10 @@ def transpose_dimension_numbers(ndim: int) -> tuple[str, str, str]:
 
 def dilated(size: int, dilation: int) -> int:
     """The size of an axis with `dilation - 1` holes between its elements."""
-    return 0 if size == 0 else (size - 1) * dilation + 1
+    out = 0 if size == 0 else (size - 1) * dilation + 1
+    if not is_dim(out):
+        check_at_most("the size of a dilated axis", out, 2**63 - 1)
+    return out
 
 
 def window_count(size: int, window: int, stride: int) -> int:
@@ -156,11 +182,18 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: Any,
 ) -> list[tuple[int, int]]:
-    """The padding in front and behind of each dimension that a name stands for.
+    """Return the padding that a name stands for.
 
-    "VALID" is none; "SAME" gives `ceil(size / stride)` windows, with the larger half of the padding
-    behind, "SAME_LOWER" with it in front. RuntimeError for another string, TypeError for what is
-    no string.
+    - `in_shape`, `window_shape`, `window_strides`: shape of the operand, of the window, and its
+      steps
+    - `padding`: "VALID" (none), "SAME" (`ceil(size / stride)` windows, the larger half of the
+      padding after) or "SAME_LOWER" (the larger half before)
+
+    The result is a list of pairs (before, after). RuntimeError for another string, TypeError for
+    another object. Source: the StableHLO operation `stablehlo.reduce_window`.
+
+    >>> lax.padtype_to_pads((5,), (2,), (2,), "SAME")
+    [(0, 1)]
     """
     if isinstance(padding, PaddingType):
         name = padding.name
@@ -176,6 +209,8 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        if index(stride) < 1:
+            raise ValueError(f"window strides must be positive; got {tuple(window_strides)}.")
         count = -(-index(size) // index(stride))
         total = max((count - 1) * index(stride) + index(window) - index(size), 0)
         low = total // 2
@@ -209,10 +244,19 @@ def conv_shape_tuple(
     pads: Any,
     batch_group_count: int = 1,
 ) -> Ints:
-    """The shape of a convolution in the default layout; sizes are those after dilation.
+    """Return the shape of a convolution in the default layout.
 
-    TypeError if there is not one pair of `pads` for each spatial dimension.
+    - `lhs_shape`, `rhs_shape`: shapes of the operands, after dilation
+    - `strides`: step along each spatial dimension; `pads`: name, or pairs of integers
+    - `batch_group_count`: number of groups of the batch
+
+    The result is a tuple. TypeError if there is not one pair of `pads` for each spatial dimension.
+    Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (1, 1), [(0, 0), (1, 1)])
+    (1, 4, 6, 8)
     """
+    lhs_shape, rhs_shape = tuple(lhs_shape), tuple(rhs_shape)
     sizes, windows = lhs_shape[2:], rhs_shape[2:]
     if isinstance(pads, str):
         pads = padtype_to_pads(sizes, windows, strides, pads)
@@ -250,8 +294,25 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Ints:
-    """The shape of a convolution in the layout that three strings tell."""
+    """Return the shape of a convolution in the layout that three strings give.
+
+    - `lhs_shape`, `rhs_shape`: shapes of the operands
+    - `window_strides`: step along each spatial dimension; `padding`: name, or pairs of integers
+    - `dimension_numbers`: three strings
+
+    The result is a tuple. TypeError or ValueError where arguments do not fit.
+    Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> dims = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "VALID", dims)
+    (1, 6, 6, 4)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    if len(lhs_shape) != len(lhs) or len(rhs_shape) != len(rhs):
+        raise ValueError(
+            f"The shapes must have as many sizes as dimension_numbers have letters, got "
+            f"{tuple(lhs_shape)} and {tuple(rhs_shape)} for {dimension_numbers}."
+        )
     shape = conv_shape_tuple(
         [lhs_shape[d] for d in lhs], [rhs_shape[d] for d in rhs], window_strides, padding
     )
@@ -265,8 +326,25 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Ints:
-    """The shape of `conv_transpose` in the layout that three strings tell."""
+    """Return the shape of `conv_transpose` in the layout that three strings give.
+
+    - `lhs_shape`, `rhs_shape`: shapes of the operands
+    - `window_strides`: strides; `padding`: name, or pairs of integers
+    - `dimension_numbers`: three strings
+
+    The result is a tuple. TypeError or ValueError where arguments do not fit.
+    Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> dims = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (2, 2, 3, 5), (2, 2), "SAME", dims)
+    (1, 8, 8, 5)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    for name, given in (("lhs_shape", lhs_shape), ("rhs_shape", rhs_shape)):
+        if not hasattr(given, "__len__") or len(given) != len(lhs):
+            raise TypeError(
+                f"{name} must have {len(lhs)} sizes, as dimension_numbers; got {given}."
+            )
     left, right = [lhs_shape[d] for d in lhs], [rhs_shape[d] for d in rhs]
     if isinstance(padding, str):
         padding = [

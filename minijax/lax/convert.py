@@ -1,33 +1,33 @@
-"""Conversions: between dtypes, of bits, of precision; copies; and values without a derivative.
-
-May import the floors below and `lax.rules`.
-"""
+"""Conversions: between dtypes, of bits, of precision; copies; and values without a derivative."""
 
 from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
-from minijax.core.sums import first, refused
+from minijax.core.unreduced import first, refused
 from minijax.lax.rules import FLOAT, elementwise, linear
 from minijax.lowering.module import Value
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type",
-    "convert_element_type_p", "copy_p", "dtype", "reduce_precision", "reduce_precision_p", "stage",
+    "convert_element_type_p", "copy_p", "dtype", "lower_conversion", "reduce_precision", "reduce_precision_p", "stage",
     "stage_p", "stop_gradient", "stop_gradient_p",
 ]  # fmt: skip
+
+_T = TypeVar("_T")
 
 _BOOL = dtypes.bool_
 
@@ -98,9 +98,8 @@ def _(trace, args, params):
     if literal is None or params["weak_type"] or not _both_numeric(literal.aval.dtype, params):
         return trace.record(convert_element_type_p, args, params)
     with np.errstate(all="ignore"):
-        return trace.literal(
-            np.asarray(literal.val, literal.aval.dtype).astype(params["new_dtype"])[()]
-        )
+        number = np.asarray(literal.val, literal.aval.dtype).astype(params["new_dtype"])[()]
+    return trace.literal(number, ShapedArray((), number.dtype))
 
 
 def _both_numeric(old: Any, params: dict) -> bool:
@@ -113,7 +112,12 @@ def _both_numeric(old: Any, params: dict) -> bool:
 
 @convert_element_type_p.lower
 def _(b, x, **params):
-    old, out = dtypes.stored_dtype(x.dtype), b.out
+    return lower_conversion(b, x, b.out)
+
+
+def lower_conversion(b: Any, x: Value, out: ShapedArray) -> Value:
+    """Write the conversion of a value to a type of the same shape."""
+    old = dtypes.stored_dtype(x.dtype)
     new = dtypes.stored_dtype(out.dtype)
     if old == new or dtypes.float0 in (old, new):
         return x if x.dtype == out.dtype else Value(x.name, out)
@@ -121,19 +125,34 @@ def _(b, x, **params):
         new, np.complexfloating
     ):
         x = b.op("stablehlo.real", (x,), x.aval.update(dtype=dtypes.to_real_dtype(old)))
-        if x.dtype == new:
+        old = x.dtype
+        if old == new:
             return x
     if new == _BOOL:
         return b.compare(x, b.full(0, x.aval), "NE")
+    if b.platform == "tpu" and np.complex128 in (old, new):  # its compiler would end the process
+        part = out.update(dtype=dtypes.to_real_dtype(new), weak_type=False)
+        if old.kind != "c":
+            return b.op("stablehlo.complex", (lower_conversion(b, x, part), b.full(0, part)), out)
+        own = x.aval.update(dtype=dtypes.to_real_dtype(old))
+        parts = [b.op(f"stablehlo.{name}", (x,), own) for name in ("real", "imag")]
+        return b.op("stablehlo.complex", [lower_conversion(b, each, part) for each in parts], out)
     return b.op("stablehlo.convert", (x,), out)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The array with elements converted to `new_dtype`; strongly typed, of any shape.
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
+    """Convert an array to another dtype.
 
-    Floats become integers by truncation, complex numbers lose their imaginary part, and then
-    anything but zero becomes True. With 64-bit mode off, 64-bit dtypes mean their 32-bit ones.
-    ValueError without a dtype, TypeError for what is no array or no dtype. StableHLO `convert`.
+    - `operand`: array of any shape and dtype
+    - `new_dtype`: dtype; 64-bit ones mean their 32-bit counterparts unless 64-bit mode is on
+
+    The result has the shape of `operand`. Floats are truncated to integers, complex numbers lose
+    their imaginary part, nonzero numbers become True. ValueError without a dtype, TypeError for
+    other objects.
+    Source: the StableHLO operation `stablehlo.convert`.
+
+    >>> lax.convert_element_type(jnp.array([1.5, -1.5]), jnp.int32)
+    Array([ 1, -1], dtype=int32)
     """
     if new_dtype is None:
         raise ValueError(
@@ -234,14 +253,20 @@ def _(b, x, *, new_dtype):
     return x if x.dtype == new_dtype else b.op("stablehlo.bitcast_convert", (x,), b.out)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of an array read as another dtype.
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Reinterpret the bits of an array as another dtype.
 
-    Where that is narrower, a last dimension is added for the parts; where it is wider, the last
-    dimension holds them and goes. ValueError if it has not their number, TypeError for booleans and
-    complex numbers. StableHLO `bitcast_convert`.
+    - `operand`: array; if the new dtype is wider, its last dimension holds the parts of an element
+    - `new_dtype`: dtype; if it is narrower, a last dimension is added for the parts
+
+    The result has shape and dtype accordingly. ValueError if the last dimension has not the number
+    of parts; TypeError for booleans and complex numbers, unless the dtype stays.
+    Source: the StableHLO operation `stablehlo.bitcast_convert`.
+
+    >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.uint32)
+    Array(1065353216, dtype=uint32)
     """
-    new_dtype = dtypes.canonicalize_dtype(new_dtype)
+    new_dtype = dtypes.check_user_dtype_supported(new_dtype, "bitcast_convert_type")
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)
 
 
@@ -257,16 +282,28 @@ reduce_precision_p = elementwise("reduce_precision", _lower_reduce_precision, [F
 linear(reduce_precision_p, lambda ct, aval, **params: reduce_precision_p.bind(ct, **params))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Floats rounded to what a format of these widths can hold; the dtype stays.
+def reduce_precision(operand: float | ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Round each element to the precision of a narrower format.
 
-    ValueError for an exponent of less than one bit or a mantissa of less than none. StableHLO
-    `reduce_precision`.
+    - `operand`: floating-point array of any shape
+    - `exponent_bits`, `mantissa_bits`: widths of the format, at least 1 and 0
+
+    The result has the shape and dtype of `operand`. ValueError for other widths, TypeError for
+    other dtypes.
+    Source: the StableHLO operation `stablehlo.reduce_precision`.
+
+    >>> lax.reduce_precision(jnp.array([1.3]), 5, 2)
+    Array([1.25], dtype=float32)
     """
     exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
     for name, bits, least in (("exponent", exponent_bits, 1), ("mantissa", mantissa_bits, 0)):
         if bits < least:
             raise ValueError(f"reduce_precision: {name}_bits must be at least {least}; got {bits}.")
+    if max(exponent_bits, mantissa_bits) >= 2**31:
+        raise ValueError(
+            f"reduce_precision: widths must be less than 2**31; got {exponent_bits} and "
+            f"{mantissa_bits}."
+        )
     return reduce_precision_p.bind(
         operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
     )
@@ -299,8 +336,17 @@ def _(primals, tangents):
     return out, zero_tangent(get_aval(out))
 
 
-def stop_gradient(x: Any) -> Any:
-    """The same value, treated as a constant by differentiation. `x` is a pytree of arrays."""
+def stop_gradient(x: _T) -> _T:
+    """Return a value that differentiation treats as a constant.
+
+    - `x`: pytree of arrays of any shape and dtype
+
+    The result has the structure, shapes and dtypes of `x`. Source: the chain rule with a zero
+    derivative.
+
+    >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
     if isinstance(x, Array):
         return stop_gradient_p.bind(x)
     leaves, tree = tree_util.flatten(x)
@@ -320,14 +366,29 @@ def _(trace, args, params):
     return trace.tracer_of(args[0])
 
 
-def stage(x: Any, /) -> Any:
-    """Lift a number or NumPy array into the trace at work; outside of any, an array."""
+def stage(x: ArrayLike, /) -> Array:
+    """Convert a number or array to an array, within the current trace.
+
+    - `x`: array, NumPy array or number of any shape and dtype
+
+    The result is a tracer while tracing, and an array otherwise. TypeError for other objects.
+    Source: NumPy's `asarray`.
+
+    >>> lax.stage(np.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     return stage_p.bind(x)
 
 
-def dtype(x: Any) -> Any:
-    """The dtype that a value, a dtype or a Python type has in the current mode.
+def dtype(x: Any) -> DTypeLike:
+    """Return the dtype of a value, a dtype or a Python type in the current mode.
 
-    ValueError for None; TypeError for what has no dtype, or one that no array can have.
+    - `x`: array, number, dtype or type; 64-bit dtypes give 32-bit ones unless 64-bit mode is on
+
+    The result is a NumPy dtype. ValueError for None; TypeError for what has no dtype.
+    Source: NumPy's `dtype`.
+
+    >>> lax.dtype(1.5)
+    dtype('float32')
     """
     return dtypes.dtype(x, canonicalize=True)

@@ -1,8 +1,4 @@
-"""`conv_general_dilated` with all of its rules, and the functions on it.
-
-May import the floors below, `lax.convert`, `lax.dot`, `lax.precision`, `lax.shapes` and
-`lax.conv_numbers`.
-"""
+"""`conv_general_dilated` with all of its rules, and the functions on it."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.splits import ambiguous, cotangent_sharding, parts_of
+from minijax.core.sharding_rules import ambiguous, cotangent_sharding, parts_of
 from minijax.lax.conv_numbers import (
     ConvDimensionNumbers,
     Ints,
@@ -32,10 +28,11 @@ from minijax.lax.conv_numbers import (
 )
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
-from minijax.lax.precision import Precision, canonical_precision, precision_config
-from minijax.lax.shapes import reshape_p, rev_p
+from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
+from minijax.lax.shapes import items_of, reshape_p, rev_p
 from minijax.lowering.module import i64_array
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
@@ -43,6 +40,7 @@ from minijax.transforms.primitives import (
     transpose_p,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import DTypeLike
 
 __all__ = [
     "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_p",
@@ -62,7 +60,7 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
     for name, count in (("feature", feature_group_count), ("batch", batch_group_count)):
         if count < 1:
             raise ValueError(
-                f"conv_general_dilated: {name}_group_count must be a positive integer; got {count}."
+                f"conv_general_dilated {name}_group_count must be a positive integer, got {count}."
             )
     if x[1] % feature_group_count:
         raise ValueError(
@@ -75,6 +73,11 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
             "equal the rhs input feature dimension size, but "
             f"{x[1]} // {feature_group_count} != {y[1]}."
         )
+    if x[0] % batch_group_count:
+        raise ValueError(
+            "conv_general_dilated batch_group_count must divide lhs batch dimension size, but "
+            f"{batch_group_count} does not divide {x[0]}."
+        )
     for name, count in (("feature", feature_group_count), ("batch", batch_group_count)):
         if y[0] % count:
             raise ValueError(
@@ -85,11 +88,6 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
         raise ValueError(
             "conv_general_dilated: at most one of feature_group_count and batch_group_count may be "
             f"above 1; got {feature_group_count} and {batch_group_count}."
-        )
-    if x[0] % batch_group_count:
-        raise ValueError(
-            "conv_general_dilated batch_group_count must divide lhs batch dimension size, but "
-            f"{batch_group_count} does not divide {x[0]}."
         )
 
 
@@ -132,9 +130,20 @@ def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> n
 
 @conv_general_dilated_p.shape_rule
 def _(
-    x, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-    feature_group_count, batch_group_count, precision, preferred_element_type, out_sharding,
-):  # fmt: skip
+    x,
+    y,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    preferred_element_type,
+    out_sharding,
+):
     dtype = _conv_dtype(x, y, preferred_element_type)
     lhs, rhs, out = dimension_numbers
     left, right = [x.shape[d] for d in lhs], [y.shape[d] for d in rhs]
@@ -211,9 +220,19 @@ def _as_dtype(x: Any, dtype: np.dtype) -> Any:
 
 
 def _cotangent_of_lhs(
-    ct, aval, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-    feature_group_count, batch_group_count, **params,
-):  # fmt: skip
+    ct,
+    aval,
+    y,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    **params,
+):
     """The cotangent, dilated as the windows were strided, convolved with the reversed filter."""
     lhs, rhs, out = dimension_numbers
     groups = max(feature_group_count, batch_group_count)
@@ -246,9 +265,19 @@ def _cotangent_of_lhs(
 
 
 def _cotangent_of_rhs(
-    ct, x, aval, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-    feature_group_count, batch_group_count, **params,
-):  # fmt: skip
+    ct,
+    x,
+    aval,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    **params,
+):
     """The input convolved with the cotangent: features are the batch, strides are dilations."""
     if prod(x.shape) == 0 or prod(ct.shape) == 0:
         return Zero(aval)
@@ -362,9 +391,21 @@ def _pairs_text(pairs: Pairs) -> str:
 
 @conv_general_dilated_p.lower
 def _(
-    b, x, y, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-    feature_group_count, batch_group_count, precision, preferred_element_type, out_sharding,
-):  # fmt: skip
+    b,
+    x,
+    y,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    preferred_element_type,
+    out_sharding,
+):
     lhs, rhs, out = dimension_numbers
     layouts = f"{_layout(lhs, 'b', 'f')}x{_layout(rhs, 'o', 'i')}->{_layout(out, 'b', 'f')}"
     attributes = (
@@ -374,7 +415,7 @@ def _(
         f"feature_group_count = {feature_group_count} : i64, "
         f"batch_group_count = {batch_group_count} : i64, {precision_config(precision)}"
     )
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if b.platform != "tpu" and dtypes.issubdtype(x.dtype, np.complexfloating):
         return _lower_complex(b, x, y, b.out, attributes)
     return b.op("stablehlo.convolution", (x, y), b.out, attributes)
 
@@ -410,7 +451,7 @@ def _frozen(x: Any) -> Any:
     if isinstance(x, ConvDimensionNumbers):
         return ConvDimensionNumbers(*map(_frozen, x))
     try:
-        return tuple([_frozen(item) for item in x])
+        return tuple([_frozen(item) for item in items_of(x)])
     except TypeError:
         return index(x)
 
@@ -466,18 +507,24 @@ def conv_general_dilated(
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """The convolution of an array with filters, in any number of spatial dimensions.
+    """Convolve an array with filters, not reversed, in any number of spatial dimensions.
 
-    By default lhs is (batch, features, *spatial) and rhs is (output features, input features,
-    *window); `dimension_numbers` tells other layouts, as three strings such as ("NHWC", "HWIO",
-    "NHWC"). `padding` is "SAME", "VALID", "SAME_LOWER" or a pair of integers, perhaps negative, for
-    each spatial dimension. Dilations put holes between elements. With groups of features or of
-    the batch, each is convolved with its part of the output features. The filter is not
-    reversed. StableHLO: `convolution`. TypeError and ValueError for arguments that do not fit.
+    - `lhs`, `rhs`: arrays of one dtype, by default of shapes (batch, features, *spatial) and
+      (output features, features, *window); `dimension_numbers` gives other layouts: ("NHWC",
+      "HWIO", "NHWC")
+    - `padding`: "SAME", "VALID", "SAME_LOWER" or a pair of integers for each spatial dimension
+    - `lhs_dilation`, `rhs_dilation`: distances between elements; `feature_group_count`,
+      `batch_group_count`: numbers of groups convolved separately
+
+    The result's dtype is `preferred_element_type` or the operands'. TypeError or ValueError for
+    misfits. Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (2,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
     """
     shapes = np.shape(lhs), np.shape(rhs)
     given = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
@@ -509,10 +556,24 @@ def conv(
     rhs: Array,
     window_strides: Sequence[int],
     padding: str,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """A convolution in the default layout, padded by a named rule; see `conv_general_dilated`."""
+    """Convolve in the default layout, with named padding.
+
+    - `lhs`: array of shape (batch, features, *spatial)
+    - `rhs`: array of shape (output features, features, *window), of the dtype of `lhs`
+    - `window_strides`: step of the window along each spatial dimension
+    - `padding`: "SAME", "VALID" or "SAME_LOWER"
+    - `precision`, `preferred_element_type`: as in `conv_general_dilated`
+
+    The result has shape (batch, output features, *spatial). TypeError for dtypes that differ,
+    ValueError or TypeError for shapes that do not fit.
+    Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[2., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -530,10 +591,23 @@ def conv_with_general_padding(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """A convolution in the default layout, with dilations; see `conv_general_dilated`."""
+    """Convolve in the default layout, with padding and dilations.
+
+    - `lhs`: array of shape (batch, features, *spatial)
+    - `rhs`: array of shape (output features, features, *window), of the dtype of `lhs`
+    - other arguments: as in `conv_general_dilated`
+
+    The result has shape (batch, output features, *spatial). TypeError for dtypes that differ,
+    ValueError or TypeError for shapes that do not fit.
+    Source: the StableHLO operation `stablehlo.convolution`.
+
+    >>> x, w = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2))
+    >>> lax.conv_with_general_padding(x, w, (1,), [(1, 0)], None, None)
+    Array([[[1., 2., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -554,17 +628,24 @@ def conv_transpose(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution with fractional strides ("deconvolution"): the input is dilated by `strides`.
+    """Convolve with fractional strides: lhs is dilated by `strides`.
 
-    Layouts default to features last ("NHWC", "HWIO", "NHWC"). `padding` as a name is that of the
-    convolution of which this is the transpose; as pairs it is applied as given, or with
-    `use_consistent_padding` is also that of the convolution. `transpose_kernel` reverses the filter
-    and swaps its features, which gives the derivative of the convolution. ValueError for other
-    paddings, and for more than three spatial dimensions without `dimension_numbers`.
+    - `lhs`, `rhs`: arrays of one dtype; layouts default to features last ("NHWC", "HWIO", "NHWC")
+    - `padding`: the name of the padding of the convolution of which this is the transpose, or
+      pairs, which are applied as given, or with `use_consistent_padding` are also those of the
+      convolution
+    - `transpose_kernel`: whether to reverse the filter and swap its features, as in the derivative
+
+    The result has the layout's shape and the operands' dtype. RuntimeError for another name;
+    ValueError for more than three spatial dimensions without `dimension_numbers`.
+    Source: Dumoulin and Visin, A Guide to Convolution Arithmetic (2016).
+
+    >>> lax.conv_transpose(jnp.ones((1, 4, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").shape
+    (1, 8, 1)
     """
     x_shape, y_shape = np.shape(lhs), np.shape(rhs)
     if len(x_shape) <= 2 and dimension_numbers is None and len(x_shape) != 2:
@@ -615,11 +696,20 @@ def conv_general_dilated_patches(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The windows that a convolution would see, one after the other along the features.
+    """Extract the windows that a convolution reads, flattened along the feature dimension.
 
-    The features of the result are (features of lhs, *filter_shape), flattened.
+    - `lhs`: array of shape (batch, features, *spatial)
+    - `filter_shape`: shape of the window; other arguments as in `conv_general_dilated`
+
+    The result has shape (batch, features * window size, *spatial) and the dtype of `lhs`. TypeError
+    or ValueError where arguments do not fit. Source: the StableHLO operation
+    `stablehlo.convolution`.
+
+    >>> lax.conv_general_dilated_patches(jnp.array([[[1.0, 2.0, 3.0]]]), (2,), (1,), "VALID")
+    Array([[[1., 2.],
+            [2., 3.]]], dtype=float32)
     """
     window = _frozen(filter_shape)
     shape = np.shape(lhs)
@@ -663,11 +753,20 @@ def conv_general_dilated_local(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
-    precision: Any = None,
+    precision: PrecisionLike | None = None,
 ) -> Array:
-    """A convolution with a filter of its own at each place of the result ("locally connected").
+    """Convolve with a separate filter at each position of the result ("locally connected").
 
-    rhs is (output features, input features * window, *spatial dimensions of the result).
+    - `lhs`: array of shape (batch, features, *spatial)
+    - `rhs`: array of shape (output features, features * window size, *spatial shape of the result)
+    - `filter_shape`: shape of the window; other arguments as in `conv_general_dilated`
+
+    The result has shape (batch, output features, *spatial) and the operands' dtype. TypeError where
+    shapes do not fit. Source: the StableHLO operation `stablehlo.dot_general`.
+
+    >>> x, w = jnp.ones((1, 1, 3)), jnp.ones((1, 2, 2))
+    >>> lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,))
+    Array([[[2., 2.]]], dtype=float32)
     """
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     patches = conv_general_dilated_patches(

@@ -1,7 +1,5 @@
 """Cumulative sums, products, extrema and log-sum-exps along an axis.
 
-May import the floors below, and the files of `lax` on elements, shapes, reductions and windows.
-
 On CPU a long axis is cut into blocks of about equal number and length; a loop runs through all blocks
 at once, and what comes before each block, found in the same way, is combined with it. That is one
 operation an element and level, where a window as long as the axis costs XLA about 17.
@@ -17,9 +15,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import is_dim
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import along
+from minijax.core.sharding_rules import along
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -46,6 +44,7 @@ from minijax.lax.window_rules import lower_window
 from minijax.lowering.module import i64_array, lower_by
 from minijax.transforms.primitives import add_any_p, full_like_aval
 from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.typing import Array
 
 __all__ = [
     "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod",
@@ -191,8 +190,12 @@ def _cumulative(
     combine: Callable,
     identity: Callable[[Any], np.generic],
     accepts: Sequence[type] = NUMBER,
+    rounds: bool = True,
 ) -> Primitive:
-    """A cumulative operation with its shape, batching and lowering rules."""
+    """A cumulative operation with its shape, batching and lowering rules.
+
+    `rounds` is false of operations whose results are exact.
+    """
     p = Primitive(name)
     p.sharding(along(name, lambda x, *, axis, **params: (axis,)))
 
@@ -205,7 +208,9 @@ def _cumulative(
                 f"give {axis + x.ndim}."
             )
         if axis >= x.ndim:
-            raise ValueError(f"{name}: axis {axis} is out of bounds for array of shape {x.shape}.")
+            raise ValueError(
+                f"axis {axis} is out of bounds for array of shape {x.shape}, by {name}."
+            )
         return x
 
     @p.batch
@@ -217,10 +222,14 @@ def _cumulative(
     def _(b, x, *, axis, reverse):
         if x.aval.size == 0:
             return x
-        start = identity(x.dtype)
         # The loop slices within bytes, which XLA does not do for what is narrower than one.
         if b.platform == "cpu" and dtypes.bit_width(x.dtype) >= 8:
-            return _Scan(b, combine, start, axis, reverse).run(x)
+            # Rounding each of the many partial results to 16 bits would lose most of them.
+            narrow = x.dtype.itemsize < 4 and dtypes.issubdtype(x.dtype, np.floating)
+            wide = np.dtype(np.float32) if narrow and rounds else x.dtype
+            run = _Scan(b, combine, identity(wide), axis, reverse).run
+            return run(x) if wide is x.dtype else b.convert(run(b.convert(x, wide)), x.dtype)
+        start = identity(x.dtype)
         return _as_window(b, x, combine, start, axis, reverse)
 
     return p
@@ -278,8 +287,8 @@ logaddexp_p = elementwise(
 
 cumsum_p = _cumulative("cumsum", _by(add_p), zero)
 cumprod_p = _cumulative("cumprod", _by(mul_p), one)
-cummax_p = _cumulative("cummax", _by(max_p), least)
-cummin_p = _cumulative("cummin", _by(min_p), greatest)
+cummax_p = _cumulative("cummax", _by(max_p), least, rounds=False)
+cummin_p = _cumulative("cummin", _by(min_p), greatest, rounds=False)
 cumlogsumexp_p = _cumulative("cumlogsumexp", _by(logaddexp_p), least, INEXACT)
 linear(
     cumsum_p,
@@ -394,30 +403,76 @@ _differentiable(
 # -- the functions --------------------------------------------------------------------------------------
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Sums of all elements up to each along `axis`; of all from it on if `reverse`.
+def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute cumulative sums along an axis.
 
-    ValueError if the axis is negative or too great, TypeError for booleans: this holds for all
-    cumulative operations. Source: `numpy.cumsum`.
+    - `operand`: numeric array
+    - `axis`: nonnegative axis; `reverse`: whether to begin at its end
+
+    The result has the shape and dtype of `operand`. ValueError for an axis out of range, TypeError
+    for booleans. Source: NumPy's `cumsum`.
+
+    >>> lax.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
     """
     return cumsum_p.bind(operand, axis=int(axis), reverse=bool(reverse))
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Products of all elements up to each along `axis`; see `cumsum`. Source: `numpy.cumprod`."""
+def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute cumulative products along an axis.
+
+    - `operand`: numeric array
+    - `axis`: nonnegative axis; `reverse`: whether to begin at its end
+
+    The result has the shape and dtype of `operand`. ValueError for an axis out of range, TypeError
+    for booleans. Source: NumPy's `cumprod`.
+
+    >>> lax.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
     return cumprod_p.bind(operand, axis=int(axis), reverse=bool(reverse))
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Maxima of all elements up to each along `axis`; see `cumsum` and `max`."""
+def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute cumulative maxima along an axis.
+
+    - `operand`: numeric array
+    - `axis`: nonnegative axis; `reverse`: whether to begin at its end
+
+    The result has the shape and dtype of `operand`. ValueError for an axis out of range, TypeError
+    for booleans. Source: NumPy's `maximum.accumulate`.
+
+    >>> lax.cummax(jnp.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
     return cummax_p.bind(operand, axis=int(axis), reverse=bool(reverse))
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Minima of all elements up to each along `axis`; see `cumsum` and `min`."""
+def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute cumulative minima along an axis.
+
+    - `operand`: numeric array
+    - `axis`: nonnegative axis; `reverse`: whether to begin at its end
+
+    The result has the shape and dtype of `operand`. ValueError for an axis out of range, TypeError
+    for booleans. Source: NumPy's `minimum.accumulate`.
+
+    >>> lax.cummin(jnp.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)
+    """
     return cummin_p.bind(operand, axis=int(axis), reverse=bool(reverse))
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Logarithms of cumulative sums of exponentials along `axis`, not overflowing; see `cumsum`."""
+def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute the logarithms of cumulative sums of exponentials along an axis, without overflow.
+
+    - `operand`: floating-point or complex array
+    - `axis`: nonnegative axis; `reverse`: whether to begin at its end
+
+    The result has the shape and dtype of `operand`. ValueError for an axis out of range, TypeError
+    for other dtypes. Source: NumPy's `logaddexp.accumulate`.
+
+    >>> lax.cumlogsumexp(jnp.array([0.0, -jnp.inf]))
+    Array([0., 0.], dtype=float32)
+    """
     return cumlogsumexp_p.bind(operand, axis=int(axis), reverse=bool(reverse))

@@ -1,8 +1,7 @@
 """`custom_partitioning`: functions that say how they are split over the devices of a mesh.
 
-May import the floors below, `lax.shard_map` and `lax.sharding_rules`. Over several devices a call is
-one operation; Shardy chooses shardings by its rule, and XLA's partitioner then asks for the program
-of one device.
+Over several devices a call is one operation; Shardy chooses shardings by its rule, and XLA's
+partitioner then asks for the program of one device.
 """
 
 from __future__ import annotations
@@ -23,15 +22,17 @@ from minijax.core.struct import ShapeDtypeStruct
 from minijax.lax.programs import as_program
 from minijax.lax.shard_map import within_axes
 from minijax.lax.sharding_rules import SdyShardingRule, parse_rule
+from minijax.lowering.escape import quoted
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.text import types
 from minijax.lowering.types import tensor_type
 from minijax.runtime import partitioners
 from minijax.runtime.gspmd import GSPMDSharding
-from minijax.runtime.mesh import Mesh, get_mesh
-from minijax.runtime.named import named_of_hlo
+from minijax.runtime.mesh import AxisType, Mesh, get_mesh
+from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.arguments import fun_name
+from minijax.transforms.constraints import with_types
 
 __all__ = ["custom_partitioning", "custom_partitioning_p"]
 
@@ -73,7 +74,7 @@ def _(b, *operands, call, **params):
     number, entry = partitioners.register(run)
     b.module.keepalives.append(entry)
     results = b.custom_call(
-        partitioners.TARGET, operands, outs, config=f'"{number}"', api_version=2
+        partitioners.TARGET, operands, outs, config=quoted(str(number)), api_version=2
     )
     # The rule of an operation is no part of what StableHLO says of it.
     head, _, tail = b.lines[-1].rpartition(" : (")
@@ -153,7 +154,7 @@ def _partitioned(
             "a custom_partitioning computes, and what its result shardings make of the results."
         )
     module = Module("partition", platform, devices=tuple(mesh.devices.flat))
-    module.manual = mesh
+    module.manual = with_types(mesh, mesh.axis_names, AxisType.Manual)
     module.functions.append(write_function(module, "main", closed, public=True))
     hlos = [
         [s._to_xla_hlo_sharding(a.ndim) for a, s in zip(each, places, strict=True)]

@@ -1,7 +1,7 @@
 """`debug_callback` and `debug_print`: looking into a running program.
 
-May import the floors below and `lax.callbacks`, `lax.slicing`. They change nothing of what a program
-computes: derivatives pass them by, and under `vmap` they run once for each element.
+They change nothing of what a program computes: derivatives pass them by, and under `vmap` they run
+once for each element.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from minijax import tree_util
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.effects import DebugEffect, OrderedDebugEffect
-from minijax.core.primitive import Primitive
+from minijax.core.effects import DebugEffect, OrderedDebugEffect, ordered_types
+from minijax.core.primitive import CallbackPrimitive, Primitive
 from minijax.core.trace import Tracer, eval_trace, set_trace
 from minijax.lax.callbacks import lower_callback
+from minijax.lax.collective_lowering import once
 from minijax.lax.slicing import index_in_dim
+from minijax.lowering.escape import raw
 from minijax.runtime import executables, platforms, sharding
 from minijax.runtime.mesh import Mesh
-from minijax.runtime.named import named_of_hlo
+from minijax.runtime.named_sharding import named_of_hlo
+from minijax.runtime.sharding import Sharding
 
 __all__ = [
     "debug_callback", "debug_callback_p", "debug_log", "debug_print", "debug_print_p", "inspect_array_sharding",
@@ -74,13 +77,20 @@ def _looking(p: Primitive, run_of: Callable, effect_of: Callable) -> None:
 
     @p.lower
     def _(b, *operands, **params):
-        run = run_of(params)
+        run, effect = run_of(params), effect_of(params)
 
         def called(*arrays):
             run(*arrays)
             return ()
 
-        return lower_callback(b, operands, called, effect=effect_of(params))
+        if ordered_types.contains(effect):
+            return lower_callback(b, operands, called, effect=effect)
+        once(
+            b,
+            operands,
+            lambda inner, *xs: lower_callback(inner, xs, called, effect=effect, outs=()),
+        )
+        return []
 
 
 def _logged(name: str, run: Callable) -> Callable:
@@ -125,7 +135,7 @@ def _put_together(arrays: Sequence[Any], statics: Sequence[tuple[int, Any]], tre
 
 # -- debug.callback -------------------------------------------------------------------------------
 
-debug_callback_p = Primitive("debug_callback", multiple_results=True)
+debug_callback_p = CallbackPrimitive("debug_callback", multiple_results=True)
 _looking(
     debug_callback_p,
     lambda params: _logged("callback", params["callback"]),
@@ -139,7 +149,7 @@ def debug_callback(
     ordered: bool = False,
     partitioned: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> Callable[..., None] | None:
     """Call a Python function with values of a program, for what it shows; its result is ignored.
 
     With `ordered`, calls happen in the order of the program. Under `vmap` it is called for each
@@ -225,7 +235,7 @@ def debug_print(
     skip_format_check: bool = False,
     _use_logging: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> Callable[..., None] | None:
     """Print values of a program while it runs: `fmt.format(*args, **kwargs)`.
 
     With `ordered`, lines appear in the order of the program. Under `vmap` it prints once for each
@@ -255,14 +265,14 @@ def debug_print(
     return None
 
 
-def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
+def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Callable[..., None] | None:
     """As `debug_print`, to the logger "minijax" at the level INFO instead of standard output."""
     return debug_print(fmt, *args, **{"_use_logging": True, **kwargs})
 
 
 # -- how an array is spread -------------------------------------------------------------------------
 
-inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True)
+inspect_sharding_p = CallbackPrimitive("inspect_sharding", multiple_results=True)
 _looking(inspect_sharding_p, lambda params: lambda x: params["callback"](x.sharding),
          lambda params: _DEBUG)  # fmt: skip
 
@@ -280,16 +290,13 @@ def _(b, x, *, callback):
 
     code, kept = executables.inspecting(tell)
     b.module.keepalives.append(kept)
-    text = "".join(f"\\{byte:02X}" for byte in code)
-    attributes = (
-        'call_target_name = "InspectSharding", api_version = 1 : i32, has_side_effect = true, '
-        f'backend_config = "{text}"'
+    b.custom_call(
+        "InspectSharding", (x,), [x.aval], config=raw(code), api_version=1, side_effect=True
     )
-    b.op_n("stablehlo.custom_call", (x,), [x.aval], attributes)
     return []
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Call `callback` with the sharding of an array: at once, or when a traced one is compiled."""
     for leaf in tree_util.tree_leaves(value):
         inspect_sharding_p.bind(leaf, callback=callback)

@@ -1,7 +1,8 @@
-"""Values within a `shard_map` that is called un-jitted: for printing, and for Python's control flow.
+"""Values within a `shard_map` that is called un-jitted: for printing, and for Python's control
+flow.
 
-May import the floors below and `lax.shapes`. The body is recorded and compiled whole, as under jit;
-when the text or truth of one of its tracers is asked for, what has been recorded up to there is run.
+The body is recorded and compiled whole, as under jit; when the text or truth of one of its tracers
+is asked for, what has been recorded up to there is run.
 """
 
 from __future__ import annotations

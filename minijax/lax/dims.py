@@ -1,7 +1,4 @@
-"""`dim_as_value`: a symbolic size as a number that a program computes with.
-
-May import the floors below.
-"""
+"""`dim_as_value`: a symbolic size as a number that a program computes with."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import DimExpr
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.symbolic.dims import DimExpr
 
 __all__ = ["dim_as_value_p"]
 
@@ -46,4 +44,4 @@ def _as_array(dim: DimExpr) -> Any:
     return dim_as_value_p.bind(dim=dim)
 
 
-DimExpr.as_array = staticmethod(_as_array)
+hooks.fill(dim_as_array=_as_array)

@@ -1,7 +1,4 @@
-"""`dot_general`, the product of arrays over any dimensions, and the functions on it.
-
-May import the floors below, `lax.convert` and `lax.precision`.
-"""
+"""`dot_general`, the product of arrays over any dimensions, and the functions on it."""
 
 from __future__ import annotations
 
@@ -15,14 +12,15 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.splits import ambiguous, batched_sharding, cotangent_sharding, parts_of
-from minijax.core.sums import NO_SUMS, sums_of
+from minijax.core.sharding_rules import ambiguous, batched_sharding, cotangent_sharding, parts_of
+from minijax.core.unreduced import NO_SUMS, sums_of
 from minijax.errors import ShardingTypeError
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import convert_element_type_p, lower_conversion
 from minijax.lax.precision import (
     CanonicalPrecision,
     DotAlgorithm,
     DotAlgorithmPreset,
+    PrecisionLike,
     algorithm_attribute,
     algorithm_types,
     canonical_precision,
@@ -31,9 +29,10 @@ from minijax.lax.precision import (
 )
 from minijax.lowering.types import element_type
 from minijax.runtime.mesh import axes_of
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import add_tangents, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import DTypeLike
 
 __all__ = ["DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p"]
 
@@ -67,18 +66,21 @@ def _check_dims(side: str, aval: ShapedArray, contract: Dims, batch: Dims) -> No
     if any(not 0 <= d < aval.ndim for d in (*contract, *batch)):
         wrong = (
             "dimension numbers to be nonnegative and less than the number of axes of the "
-            f"{side} value"
+            f"{side} value, got {side}_batch of {batch} and {side}_contracting of {contract} for "
+            f"{side} of rank {aval.ndim}"
         )
     elif len(set(batch)) != len(batch):
-        wrong = "batch dimensions to be distinct"
+        wrong = f"batch dimensions to be distinct, got {side}_batch {batch}"
     elif len(set(contract)) != len(contract):
-        wrong = "contracting dimensions to be distinct"
+        wrong = f"contracting dimensions to be distinct, got {side}_contracting {contract}"
     elif {*contract} & {*batch}:
-        wrong = "batch dimensions to be disjoint from contracting dimensions"
+        wrong = (
+            "batch dimensions to be disjoint from contracting dimensions, got "
+            f"{side}_batch {batch} and {side}_contracting {contract}"
+        )
     if wrong:
         raise TypeError(
-            f"dot_general requires {side} {wrong}, got {side}_batch {batch} and {side}_contracting "
-            f"{contract} for {side} of rank {aval.ndim}, of type {aval.str_short()}."
+            f"dot_general requires {side} {wrong}: {side} is of type {aval.str_short()}."
         )
 
 
@@ -347,13 +349,30 @@ def lower_dot(b, x, y, out: ShapedArray, dimension_numbers, precision: Canonical
         left, right, result = algorithm_types(precision, left, right, result)
     elif left != right and not (_is_tiny_float(left) and _is_tiny_float(right)):
         left = right = result
-    x, y = b.convert(x, left), b.convert(y, right)
+    if b.platform != "cpu" and left == right:
+        left, result = _kinds_taken(b.platform, left, result)
+        right = left
+    x, y = (lower_conversion(b, v, v.aval.update(dtype=d)) for v, d in ((x, left), (y, right)))
     algorithm = algorithm_attribute(
         precision, b.platform, element_type(left), element_type(right), element_type(result)
     )
     attributes = f"{_dot_attribute(dimension_numbers)}, {precision_config(precision)}{algorithm}"
     product = b.op("stablehlo.dot_general", (x, y), out.update(dtype=result), attributes)
-    return b.convert(product, out.dtype)
+    return lower_conversion(b, product, out)
+
+
+def _kinds_taken(platform: str, operand: np.dtype, result: np.dtype) -> tuple[np.dtype, np.dtype]:
+    """The dtypes of operands and product that an accelerator's compiler takes.
+
+    It ends the process where only one of them is complex or a truth value, and on GPUs where small
+    arrays of integers have a product of floats.
+    """
+    if result.kind == "c" and operand.kind != "c":
+        result = dtypes.to_real_dtype(result)
+    if "c" in operand.kind + result.kind or (result.kind == "b" and operand.kind != "b"):
+        return operand, operand
+    exact = operand.kind == "b" or (platform != "tpu" and dtypes.issubdtype(operand, np.integer))
+    return (result if exact and dtypes.issubdtype(result, np.floating) else operand), result
 
 
 @dot_general_p.lower
@@ -389,24 +408,31 @@ def preferred_dtype(name: str, dtype: Any) -> np.dtype | None:
     """A `preferred_element_type` argument, canonical."""
     if dtype is None:
         return None
-    return dtypes.canonicalize_dtype(dtypes.check_user_dtype_supported(dtype, name))
+    return dtypes.check_user_dtype_supported(dtype, name)
 
 
 def dot_general(
     lhs: Array,
     rhs: Array,
     dimension_numbers: DotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """The product of two arrays, summed over contracting dimensions. StableHLO: `dot_general`.
+    """Multiply two arrays and sum over contracting dimensions.
 
-    `dimension_numbers` is `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`. The
-    result has the batch dimensions first, then the remaining ones of lhs, then those of rhs.
-    Its dtype is `preferred_element_type`, by default that of the operands; sums are computed in
-    it. TypeError if the dimensions do not fit, ValueError for a wrong `precision`.
+    - `lhs`, `rhs`: numeric arrays
+    - `dimension_numbers`: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`
+    - `precision`: a `Precision`, its name, a pair, or a `DotAlgorithm`
+    - `preferred_element_type`: dtype of the sums and of the result, by default the operands'
+
+    The result has the batch dimensions first, then the others of lhs, then those of rhs. TypeError
+    if the shapes do not fit; ValueError for an unknown `precision`.
+    Source: the StableHLO operation `stablehlo.dot_general`.
+
+    >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((4, 3)), (((1,), (1,)), ((), ()))).shape
+    (2, 4)
     """
     if preferred_element_type is not None:
         preferred_element_type = preferred_dtype("dot_general", preferred_element_type)
@@ -427,14 +453,22 @@ def dot(
     rhs: Array,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The product of vectors and matrices; with `dimension_numbers`, `dot_general`.
+    """Multiply vectors and matrices.
 
-    ValueError if none are given and the operands are not two matrices, a matrix and a vector, or
-    two vectors, of fitting sizes.
+    - `lhs`, `rhs`: arrays of shapes (n,) or (m, n), and (n,) or (n, k); other shapes with
+      `dimension_numbers`, which make it `dot_general`
+    - `precision`, `preferred_element_type`, `out_sharding`: as in `dot_general`
+
+    The result has dtype `preferred_element_type`, or the operands' common dtype. ValueError for
+    other shapes without `dimension_numbers`.
+    Source: the StableHLO operation `stablehlo.dot_general`.
+
+    >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
     """
     if dimension_numbers is None:
         left, right = np.shape(lhs), np.shape(rhs)
@@ -455,10 +489,18 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
-    """The products of two stacks of matrices: all dimensions but the last two are batch ones.
+def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike | None = None) -> Array:
+    """Multiply two stacks of matrices.
 
-    ValueError for operands of fewer than two dimensions, or of different ranks.
+    - `lhs`, `rhs`: arrays of shapes (..., m, k) and (..., k, n), with equal leading dimensions
+    - `precision`: as in `dot_general`
+
+    The result has shape (..., m, n) and the operands' dtype. ValueError for fewer than two
+    dimensions or different ranks; TypeError where sizes do not fit.
+    Source: the StableHLO operation `stablehlo.dot_general`.
+
+    >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
     """
     left, right = np.shape(lhs), np.shape(rhs)
     if min(len(left), len(right)) < 2 or len(left) != len(right):

@@ -1,8 +1,4 @@
-"""Slices at indices that a program computes, and updates of them.
-
-May import the floors below, `lax.indexing`, `lax.slicing`, and the files of `lax` on arithmetic,
-comparison and shapes.
-"""
+"""Slices at indices that a program computes, and updates of them."""
 
 from __future__ import annotations
 
@@ -16,14 +12,15 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import certain, is_dim
 from minijax.core.primitive import Primitive
-from minijax.core.splits import ambiguous, as_operand, parts_of
+from minijax.core.sharding_rules import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.sums import alike, first_reduced
+from minijax.core.unreduced import alike, first_reduced
+from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full
 from minijax.lax.index_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -53,6 +50,7 @@ from minijax.transforms.primitives import (
     moveaxis,
 )
 from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
+from minijax.typing import ArrayLike, Shape
 
 __all__ = [
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
@@ -70,13 +68,13 @@ dynamic_slice_p.sums(first_reduced)
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     if len(starts) != x.ndim or any(start.shape for start in starts):
         raise TypeError(
-            f"start_indices arguments to {name} must be scalars, one for each axis, got indices "
-            f"({', '.join(map(repr, starts))}) for an operand of shape {x.shape}."
+            f"start_indices arguments to {name} must be scalars,  got indices {tuple(starts)}: one for "
+            f"each axis of an operand of shape {x.shape}."
         )
     kinds = {start.dtype for start in starts}
     if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
+            f"index arguments to {name} must be integers of the same type, got "
             f"{', '.join(start.dtype.name for start in starts)}."
         )
 
@@ -87,13 +85,13 @@ def _(x, *starts, slice_sizes):
     if len(slice_sizes) != x.ndim or any(
         not 0 <= size <= bound for size, bound in zip(slice_sizes, x.shape, strict=False)
     ):
-        wanted = "less than or equal to operand shape"
+        wanted, of = "less than or equal to operand shape", ""
         if len(slice_sizes) != x.ndim:
             wanted = "as many as the operand has axes"
         elif any(size < 0 for size in slice_sizes):
-            wanted = "greater than or equal to zero"
+            wanted, of = "greater than or equal to zero", " of"
         raise TypeError(
-            f"slice slice_sizes must be {wanted}, got slice_sizes {tuple(slice_sizes)} for operand "
+            f"slice slice_sizes must be {wanted}, got slice_sizes{of} {tuple(slice_sizes)} for operand "
             f"shape {x.shape}, in dynamic_slice."
         )
     return resized(x, slice_sizes)
@@ -231,12 +229,14 @@ def _(avals, out):
 
 @dynamic_update_slice_p.shape_rule
 def _(x, update, *starts):
-    if update.ndim != x.ndim or any(
-        size > bound for size, bound in zip(update.shape, x.shape, strict=True)
-    ):
+    wanted = "have the same rank as operand" if update.ndim != x.ndim else None
+    if wanted is None and any(n > bound for n, bound in zip(update.shape, x.shape, strict=True)):
+        wanted = "be smaller than operand shape"
+    if wanted:
+        subject = "update shape" if wanted.startswith("be") else "update"
         raise TypeError(
-            "dynamic_update_slice: the update must have as many axes as the operand and be no "
-            f"greater, got update shape {update.shape} for operand shape {x.shape}."
+            f"dynamic_update_slice {subject} must {wanted}, got update shape {update.shape} for "
+            f"operand shape {x.shape}."
         )
     _check_starts("dynamic_update_slice", x, starts)
     same_dtypes("dynamic_update_slice", (x, update))
@@ -352,7 +352,7 @@ def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
         return kinds.pop()
     if kinds:
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
+            f"index arguments to {name} must be integers of the same type, got "
             f"{', '.join(sorted(kind.name for kind in kinds))}: convert them to one dtype."
         )
     return dtypes.canonicalize_dtype(np.int64)
@@ -385,17 +385,25 @@ def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
 
 @library(static=("slice_sizes", "allow_negative_indices"))
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Any,
+    operand: Array | np.ndarray,
+    start_indices: Array | np.ndarray | Sequence[ArrayLike],
+    slice_sizes: Shape,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The part of `operand` of the static size `slice_sizes` that begins at `start_indices`.
+    """Cut out the part of an array that begins at indices known at run time.
 
-    Indices below zero count from the end of their axis, if allowed; then the part is moved until it
-    lies within the operand. TypeError for indices that are no integers of one type, or a size
-    greater than the operand's. StableHLO: `dynamic_slice`.
+    - `operand`: array of any shape and dtype
+    - `start_indices`: integer scalars, one for each axis; negative ones count from the end unless
+      `allow_negative_indices` is False. The part is moved until it lies within the operand
+    - `slice_sizes`: static shape of the result
+
+    TypeError for indices that are not integers of one dtype, and for sizes greater than the
+    operand's.
+    Source: the StableHLO operation `stablehlo.dynamic_slice`.
+
+    >>> lax.dynamic_slice(jnp.array([0, 1, 2, 3]), (1,), (2,))
+    Array([1, 2], dtype=int32)
     """
     starts = _start_indices(
         "dynamic_slice", np.shape(operand), start_indices, allow_negative_indices
@@ -411,14 +419,25 @@ def _on_axis(start: Any, axis: int, ndim: int) -> list[Any]:
 
 @library(static=("slice_size", "axis", "allow_negative_indices"))
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: Array | np.ndarray,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`dynamic_slice` along one axis."""
+    """Cut out a part along one axis that begins at an index known at run time.
+
+    - `operand`: array of any shape and dtype
+    - `start_index`: integer scalar, treated as in `dynamic_slice`
+    - `slice_size`: static size of the result along `axis`
+
+    TypeError for a size greater than the operand's and for an index that is not an integer.
+    Source: the StableHLO operation `stablehlo.dynamic_slice`.
+
+    >>> lax.dynamic_slice_in_dim(jnp.array([0, 1, 2, 3]), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     shape = list(np.shape(operand))
     axis = canonical_axis(axis, len(shape))
     starts = _on_axis(start_index, axis, len(shape))
@@ -429,14 +448,25 @@ def dynamic_slice_in_dim(
 
 @library(static=("axis", "keepdims", "allow_negative_indices"))
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: Array | np.ndarray,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The part of `operand` at one index of an axis, which is kept with size 1 or dropped."""
+    """Cut out one index of an axis, known at run time.
+
+    - `operand`: array of any shape and dtype
+    - `index`: integer scalar, treated as in `dynamic_slice`
+    - `keepdims`: whether the axis stays, with size 1
+
+    TypeError for an index that is not an integer.
+    Source: the StableHLO operation `stablehlo.dynamic_slice`.
+
+    >>> lax.dynamic_index_in_dim(jnp.array([4, 5, 6]), 1, keepdims=False)
+    Array(5, dtype=int32)
+    """
     axis = canonical_axis(axis, np.ndim(operand))
     row = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -446,16 +476,24 @@ def dynamic_index_in_dim(
 
 @library(static=("allow_negative_indices",))
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: Array | np.ndarray,
+    update: ArrayLike,
+    start_indices: Array | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` in place of the part that begins at `start_indices`.
+    """Replace the part of an array that begins at indices known at run time.
 
-    Indices are treated as those of `dynamic_slice`. TypeError if the dtypes differ or the update
-    is greater than the operand. StableHLO: `dynamic_update_slice`.
+    - `operand`: array of any shape and dtype
+    - `update`: array of the dtype and rank of `operand`, no greater than it
+    - `start_indices`: integer scalars, one for each axis, treated as in `dynamic_slice`
+
+    The result has the shape and dtype of `operand`. TypeError if dtypes or ranks differ or the
+    update is greater than the operand.
+    Source: the StableHLO operation `stablehlo.dynamic_update_slice`.
+
+    >>> lax.dynamic_update_slice(jnp.array([0, 0, 0, 0]), jnp.array([1, 2]), (1,))
+    Array([0, 1, 2, 0], dtype=int32)
     """
     shape = np.shape(operand)
     starts = _start_indices("dynamic_update_slice", shape, start_indices, allow_negative_indices)
@@ -464,14 +502,25 @@ def dynamic_update_slice(
 
 @library(static=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
-    operand: Any,
-    update: Any,
-    start_index: Any,
+    operand: Array | np.ndarray,
+    update: ArrayLike,
+    start_index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`dynamic_update_slice` along one axis."""
+    """Replace a part along one axis that begins at an index known at run time.
+
+    - `operand`: array of any shape and dtype
+    - `update`: array of the dtype and rank of `operand`, no greater than it
+    - `start_index`: integer scalar, treated as in `dynamic_slice`
+
+    The result has the shape and dtype of `operand`. TypeError as in `dynamic_update_slice`.
+    Source: the StableHLO operation `stablehlo.dynamic_update_slice`.
+
+    >>> lax.dynamic_update_slice_in_dim(jnp.array([0, 0, 0]), jnp.array([1, 2]), 1, axis=0)
+    Array([0, 1, 2], dtype=int32)
+    """
     shape = np.shape(operand)
     starts = _on_axis(start_index, canonical_axis(axis, len(shape)), len(shape))
     starts = _start_indices("dynamic_update_slice", shape, starts, allow_negative_indices)
@@ -480,14 +529,25 @@ def dynamic_update_slice_in_dim(
 
 @library(static=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
-    operand: Any,
-    update: Any,
-    index: Any,
+    operand: Array | np.ndarray,
+    update: ArrayLike,
+    index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`operand` with `update` at one index of an axis, which `update` may lack."""
+    """Replace one index of an axis, known at run time.
+
+    - `operand`: array of any shape and dtype
+    - `update`: array of its dtype, with or without the axis
+    - `index`: integer scalar, treated as in `dynamic_slice`
+
+    The result has the shape and dtype of `operand`. TypeError as in `dynamic_update_slice`.
+    Source: the StableHLO operation `stablehlo.dynamic_update_slice`.
+
+    >>> lax.dynamic_update_index_in_dim(jnp.array([0, 0, 0]), 7, 1, axis=0)
+    Array([0, 7, 0], dtype=int32)
+    """
     axis = canonical_axis(axis, np.ndim(operand))
     if np.ndim(update) != np.ndim(operand):
         if np.ndim(update) + 1 != np.ndim(operand):
@@ -501,10 +561,18 @@ def dynamic_update_index_in_dim(
     )
 
 
-def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
-    """The elements of `src` at index vectors for these axes, which are left out of the result.
+def index_take(src: Array, idxs: Array, axes: Sequence[int]) -> Array:
+    """Take the elements of an array at index vectors for some of its axes.
 
-    The columns of `idxs`, or its elements, are vectors of one length: one for each of `axes`.
+    - `src`: array of any shape and dtype
+    - `idxs`: integer vectors of one length n, one for each of `axes`
+    - `axes`: axes, left out of the result
+
+    The result has shape (n, *remaining axes). ValueError unless `idxs` are vectors.
+    Source: NumPy's advanced indexing.
+
+    >>> lax.index_take(jnp.array([[0, 1], [2, 3]]), jnp.array([[0, 1], [1, 0]]), (0, 1))
+    Array([1, 2], dtype=int32)
     """
     indices = [convert_element_type(x, dtypes.int32) for x in idxs]
     if any(x.ndim != 1 for x in indices):
@@ -513,6 +581,9 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
         )
     shape = np.shape(src)
     axes = tuple([canonical_axis(axis, len(shape)) for axis in axes])
+    if indices and not indices[0].shape[0]:
+        rest = [size for d, size in enumerate(shape) if d not in axes]
+        return full((0, *rest), 0, get_aval(src).dtype)
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
         collapsed_slice_dims=tuple(sorted(axes)),

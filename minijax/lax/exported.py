@@ -1,33 +1,36 @@
 """`call_exported`: calling a program that was exported, now or by another process.
 
-May import the floors below. The program is opaque: it is no sub-program that interpreters look into,
-and its derivative is another exported program (see `minijax.export`).
+The program is opaque: it is no sub-program that interpreters look into, and its derivative is
+another exported program (see `minijax.export`).
 """
 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.arrays.dispatch import concrete, program_for
-from minijax.core.avals import ShapedArray, abstract_token, get_aval
-from minijax.core.dims import evaluate
+from minijax.config import local
+from minijax.core.avals import ShapedArray, abstract_token
 from minijax.core.effects import ordered
-from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.primitive import Primitive, in_shape_rule, no_rule
+from minijax.core.primitive import CallbackPrimitive, in_shape_rule, no_rule
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.export.modules import merge
+from minijax.features.symbolic.dims import evaluate
+from minijax.features.symbolic.lowering import is_symbolic, solved
 from minijax.lax.dims import dim_as_value_p
-from minijax.lowering.dynamic import is_symbolic, solved
-from minijax.lowering.exporting import merge
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical, tensor_type
+from minijax.runtime.gpus import platform_name
+from minijax.transforms.caches import also_cleared
 
-__all__ = ["call_exported_p", "dim_as_value_p", "platform_name", "sizes_of"]
+__all__ = ["call_exported_p", "dim_as_value_p", "sizes_of"]
 
-call_exported_p = Primitive("call_exported", multiple_results=True)
+call_exported_p = CallbackPrimitive("call_exported", multiple_results=True)
 call_exported_p.sharding(in_shape_rule)
 call_exported_p.effects_rule(
     lambda *, exported: frozenset((*exported.ordered_effects, *exported.unordered_effects))
@@ -63,23 +66,22 @@ def sizes_of(exported: Any, avals: Sequence[Any]) -> dict[str, Any]:
 
 @call_exported_p.impl
 def _(*args, exported):
-    closed = _program(exported, tuple([get_aval(x) for x in args]))
+    """Run the program of a single call, compiled for arguments as they lie."""
     arrays = [concrete(x) for x in args]
-    return program_for(closed, f"call_exported_{exported.fun_name}", arrays)(arrays)
+    key = (local.context.key, *[x.signature for x in arrays])
+    programs = _programs.setdefault(exported, {})
+    program = programs.get(key)
+    if program is None:
+        # Kept without its jaxpr, which refers to what was exported.
+        avals = tuple([x.aval for x in arrays])
+        closed = trace_to_jaxpr(lambda *xs: call_exported_p.bind(*xs, exported=exported), avals)
+        name = f"call_exported_{exported.fun_name}"
+        program = programs[key] = program_for(closed, name, arrays)
+    return program(arrays)
 
 
-@functools.lru_cache(maxsize=1024)
-def _program(exported: Any, avals: tuple) -> ClosedJaxpr:
-    """The program of a single call, which is compiled for arguments as they lie."""
-    return trace_to_jaxpr(lambda *xs: call_exported_p.bind(*xs, exported=exported), avals)
-
-
-def platform_name(platform: str, device: Any = None) -> str:
-    """The name that exported programs know a platform by: "cuda" or "rocm" where devices say "gpu"."""
-    if platform != "gpu":
-        return platform
-    version = getattr(getattr(device, "client", None), "platform_version", "")
-    return "rocm" if "rocm" in version.lower() else "cuda"
+_programs: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
+also_cleared.append(_programs.clear)
 
 
 @call_exported_p.lower

@@ -1,7 +1,4 @@
-"""`fft`, the discrete Fourier transform over the last axes.
-
-May import the floors below, `lax.arithmetic`, `lax.convert` and `lax.shapes`.
-"""
+"""`fft`, the discrete Fourier transform over the last axes."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.splits import as_operand
-from minijax.core.sums import first_reduced
+from minijax.core.sharding_rules import as_operand
+from minijax.core.unreduced import first_reduced
 from minijax.lax.arithmetic import conj_p, mul_p
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.rules import linear, scalar_like
@@ -32,7 +29,13 @@ __all__ = ["FftType", "fft", "fft_p"]
 
 
 class FftType(enum.IntEnum):
-    """The kinds of transform: complex, its inverse, of real input, and the inverse of that."""
+    """Kinds of discrete Fourier transform: complex or real input, and their inverses, by dtype.
+
+    Source: the StableHLO attribute `fft_type`.
+
+    >>> lax.FftType.RFFT.name
+    'RFFT'
+    """
 
     FFT = 0
     IFFT = 1
@@ -128,15 +131,19 @@ def _(b, x, *, fft_type, fft_lengths):
 @library(static=("fft_type", "fft_lengths"))
 @partial(jit, static_argnums=(1, 2))
 def fft(x: Array, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """The discrete Fourier transform of `x` over its last axes, of the sizes `fft_lengths`.
+    """Compute a discrete Fourier transform over the last axes.
 
-    - `FFT`, `IFFT`: complex to complex; the inverse is divided by the number of elements
-    - `RFFT`: real to complex; the last axis keeps the first half of the spectrum, n // 2 + 1 terms
-    - `IRFFT`: the inverse of that, to a real result whose sizes are `fft_lengths`
+    - `x`: floating-point or complex array; it is converted to the precision of float32 or float64
+    - `fft_type`: "FFT", "IFFT" (divided by the number of elements), "RFFT" (real input; n // 2 + 1
+      terms along the last axis) or "IRFFT" (its inverse), or an `FftType`
+    - `fft_lengths`: sizes of one to three axes; of the result for IRFFT
 
-    Operands are converted to the precision of float32 or float64. ValueError for a wrong type of
-    transform, sizes that do not fit, more than three axes, or complex input of `RFFT`.
-    StableHLO: `fft`.
+    The result is complex, or real for IRFFT, and has the shape that the lengths give. ValueError
+    for another type, sizes that do not fit, more than three axes, or complex input of RFFT.
+    Source: the StableHLO operation `stablehlo.fft`.
+
+    >>> lax.fft(jnp.ones(4), "RFFT", (4,))
+    Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     kind = _fft_type(fft_type)
     lengths = tuple(fft_lengths)

@@ -1,4 +1,4 @@
-"""`fused`: a function as one operation, whose operands lie in any memory. May import the floors below."""
+"""`fused`: a function as one operation, whose operands lie in any memory."""
 
 from __future__ import annotations
 

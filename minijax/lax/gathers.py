@@ -1,8 +1,8 @@
 """Gathers and scatters whose results types tell apart: the same everywhere, reduced, or summed.
 
-May import the floors below, `lax.manual` and `lax.casts`. Within `shard_map` (`check_vma`): a gather
-gives every place the same value, which its type may say, and the transpose of one whose result is
-reduced takes a sum that is still to be taken, each place a part of it.
+Within `shard_map` (`check_vma`): a gather gives every place the same value, which its type may say,
+and the transpose of one whose result is reduced takes a sum that is still to be taken, each place a
+part of it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.splits import parts_of, with_sums
-from minijax.core.sums import sums_of
-from minijax.lax import manual
+from minijax.core.sharding_rules import parts_of, with_sums
+from minijax.core.unreduced import sums_of
+from minijax.lax import collective_lowering
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.primitives import instantiate, moveaxis
 
 __all__ = [
@@ -86,7 +86,7 @@ def _typed(x: Any, shape: tuple, mesh: Any, unreduced: frozenset, reduced: froze
 
 
 def _lower_gather(b, x, *, mesh=None, **params):
-    return manual.all_gather(b, x, axis_index_groups=None, **params)
+    return collective_lowering.all_gather(b, x, axis_index_groups=None, **params)
 
 
 all_gather_reduced_p = _collective("all_gather_reduced", "all_gather_dimension")
@@ -145,7 +145,7 @@ def _(given, *, axis_name, **params):
 
 @unreduced_reduce_scatter_p.lower
 def _(b, x, *, mesh, **params):
-    return manual.reduce_scatter(b, x, axis_index_groups=None, **params)
+    return collective_lowering.reduce_scatter(b, x, axis_index_groups=None, **params)
 
 
 @unreduced_reduce_scatter_p.transpose

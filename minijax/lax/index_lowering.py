@@ -1,7 +1,4 @@
-"""Gather and scatter in StableHLO, with what their modes ask for.
-
-May import the floors below, `lax.index_numbers` and `lax.shapes`.
-"""
+"""Gather and scatter in StableHLO, with what their modes ask for."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import is_dim
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.index_numbers import GatherScatterMode, window_sizes
 from minijax.lax.shapes import trailing
 from minijax.lowering.module import Value, i64_array

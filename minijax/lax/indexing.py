@@ -1,8 +1,7 @@
 """Gather and scatter: the primitives behind indexing with arrays, and the functions on them.
 
-May import the floors below and the files of `lax` on arithmetic, comparison and shapes. The
-dimension numbers are described in `lax.index_numbers`. Reading windows and adding to them are each
-other's transposes, which is why they stand in one file.
+The dimension numbers are described in `lax.index_numbers`. Reading windows and adding to them are
+each other's transposes, which is why they stand in one file.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import ambiguous, parts_of
+from minijax.core.sharding_rules import ambiguous, parts_of
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
-from minijax.lax.filling import broadcasted_iota
+from minijax.lax.creation import broadcasted_iota
 from minijax.lax.index_lowering import lower_gather, lower_scatter
 from minijax.lax.index_numbers import (
     GatherDimensionNumbers,
@@ -40,6 +39,7 @@ from minijax.lax.shapes import canonical_shape, reshape
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import add_tangents, full_like_aval, instantiate, moveaxis
 from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
+from minijax.typing import ArrayLike, Shape
 
 __all__ = [
     "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers", "gather", "gather_p",
@@ -186,8 +186,8 @@ def _checked_fill(fill_value: Any, dtype: Any) -> Any:
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
@@ -196,16 +196,20 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Windows of `slice_sizes` cut out of `operand`, one at each row of `start_indices`.
+    """Cut windows out of an array, one at each row of indices.
 
-    - `mode`: what becomes of windows that are not within the operand, see `GatherScatterMode`;
-      that they are is promised by default
-    - `fill_value`: what is given for them in mode "fill"; by default NaN, the least signed or the
-      greatest unsigned integer, or True
-    - `unique_indices`, `indices_are_sorted`: promises that may make it faster
+    - `operand`: array; `start_indices`: integer array of index vectors along its last axis
+    - `dimension_numbers`: a `GatherDimensionNumbers`; `slice_sizes`: shape of a window
+    - `mode`: a `GatherScatterMode` or its name, by default a promise that windows lie within
+    - `fill_value`: scalar for mode "fill"; by default NaN, the least signed or greatest unsigned
+      integer
 
-    TypeError if the dimension numbers do not fit the operands; ValueError for indices that are no
-    integers or an unknown mode. StableHLO: `gather`.
+    TypeError if the dimension numbers do not fit; ValueError for another dtype of indices or mode.
+    Source: the StableHLO operation `stablehlo.gather`.
+
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> lax.gather(jnp.array([5, 6, 7]), jnp.array([[2], [0]]), numbers, (1,))
+    Array([7, 5], dtype=int32)
     """
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     dtype = get_aval(operand).dtype
@@ -534,7 +538,7 @@ def _(ct, operand, indices, updates, **params):
 # -- the functions ---------------------------------------------------------------------------------
 
 
-def _scatter_function(p: Primitive, doing: str) -> Callable:
+def _scatter_function(p: Primitive, doing: str, example: str) -> Callable:
     name = p.name.replace("-", "_")
 
     def function(
@@ -559,27 +563,41 @@ def _scatter_function(p: Primitive, doing: str) -> Callable:
         )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""`operand` with windows of `updates` {doing}, one at each row of indices.
+    function.__doc__ = f"""{doing} an array by windows of updates, one at each row of indices.
 
-    - `mode`: what becomes of windows that are not within the operand, see `GatherScatterMode`;
-      they are left out by default
-    - `indices_are_sorted`, `unique_indices`: promises that may make it faster; of updates that
-      are not unique the order is not defined
+    - `operand`, `updates`: arrays of one dtype; `scatter_indices`: integer array of index vectors
+    - `dimension_numbers`: a `ScatterDimensionNumbers`
+    - `mode`: a `GatherScatterMode` or its name; windows outside the operand are left out by default
+    - `indices_are_sorted`, `unique_indices`: promises about the indices
 
-    TypeError if the dimension numbers do not fit the operands or the dtypes differ; ValueError for
-    indices that are no integers or an unknown mode. StableHLO: `scatter`.
+    The result has the shape and dtype of `operand`. TypeError if the dimension numbers do not fit or
+    dtypes differ; ValueError for another dtype of indices or an unknown mode.
+    Source: the StableHLO operation `stablehlo.scatter`.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.{name}(jnp.array([3, 4]), jnp.array([[0]]), jnp.array([5]), numbers)
+    Array([{example}], dtype=int32)
     """
     return function
 
 
-scatter = _scatter_function(scatter_p, "in place of what was there")
-scatter_add = _scatter_function(scatter_add_p, "added")
-scatter_sub = _scatter_function(scatter_sub_p, "subtracted")
-scatter_mul = _scatter_function(scatter_mul_p, "multiplied into it")
-scatter_min = _scatter_function(scatter_min_p, "where they are less than what was there")
-scatter_max = _scatter_function(scatter_max_p, "where they are greater than what was there")
+scatter = _scatter_function(scatter_p, "Replace parts of", "5, 4")
+scatter_add = _scatter_function(scatter_add_p, "Increase", "8, 4")
+scatter_sub = _scatter_function(scatter_sub_p, "Decrease", "-2,  4")
+scatter_mul = _scatter_function(scatter_mul_p, "Multiply", "15,  4")
+scatter_min = _scatter_function(scatter_min_p, "Limit from above", "3, 4")
+scatter_max = _scatter_function(scatter_max_p, "Limit from below", "5, 4")
 
 _applied: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def _checked(out: Any) -> Any:
+    if not isinstance(out, (Array, np.generic, np.ndarray, bool, int, float, complex)):
+        raise ValueError(
+            f"Invalid return type from reduction function: {type(out)}. Reduction functions should "
+            f"only return an array; the function of scatter_apply gave {out!r}."
+        )
+    return out
 
 
 def _applied_program(func: Callable, dtype: Any) -> ClosedJaxpr:
@@ -590,7 +608,7 @@ def _applied_program(func: Callable, dtype: Any) -> ClosedJaxpr:
         known = {}
     if dtype not in known:
         scalar = ShapedArray((), dtype)
-        closed = trace_to_jaxpr(lambda x, _: [func(x)], (scalar, scalar))
+        closed = trace_to_jaxpr(lambda x, _: [_checked(func(x))], (scalar, scalar))
         (out,) = closed.out_avals
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise NotImplementedError(
@@ -612,16 +630,24 @@ def scatter_apply(
     func: Callable[[Array], Array],
     dimension_numbers: ScatterDimensionNumbers,
     *,
-    update_shape: Any = (),
+    update_shape: Shape = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `func` applied to the elements in a window at each row of the indices.
+    """Apply a function to the elements in a window at each row of indices.
 
-    `func` takes a scalar to one of the same dtype; `update_shape` is the shape that updates of
-    these windows would have. An element in several windows is given to `func` several times. It has
-    no derivative. TypeError and ValueError as `scatter`.
+    - `operand`: array; `scatter_indices`: integer array; `dimension_numbers`: as in `scatter`
+    - `func`: function from a scalar to one of its dtype; applied repeatedly where windows overlap
+    - `update_shape`: shape that updates of these windows would have
+    - other arguments: as in `scatter`
+
+    The result has the shape and dtype of `operand`, and no derivative. TypeError and ValueError as
+    in `scatter`. Source: the StableHLO operation `stablehlo.scatter`.
+
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_apply(jnp.array([1, 2]), jnp.array([1]), lambda x: 10 * x, numbers)
+    Array([ 1, 20], dtype=int32)
     """
     dtype = get_aval(operand).dtype
     unused = full_like_aval(0, ShapedArray(tuple(map(index, update_shape)), dtype))

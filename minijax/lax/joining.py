@@ -1,7 +1,4 @@
-"""Joining arrays and taking them apart: concatenate, split, stack, unstack.
-
-May import the floors below, `lax.rules` and `lax.shapes`.
-"""
+"""Joining arrays and taking them apart: concatenate, split, stack, unstack."""
 
 from __future__ import annotations
 
@@ -14,13 +11,15 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.splits import ambiguous, as_operand, merge, parts_of
-from minijax.core.sums import alike, first
+from minijax.core.sharding_rules import all_alike, ambiguous, as_operand, parts_of
+from minijax.core.unreduced import alike, first
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import broadcast, canonical_axis, resized, size_of, trailing
 from minijax.lowering.module import i64_array
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import broadcast_in_dim_p, instantiate, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import ArrayLike
 
 __all__ = [
     "concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p", "unstack", "unstack_p",
@@ -84,7 +83,7 @@ concatenate_p.sums(alike())
 
 @concatenate_p.sharding
 def _(avals, out, **params):
-    return merge("concatenate", avals, [parts_of(aval) for aval in avals])
+    return all_alike(avals)
 
 
 @concatenate_p.shape_rule
@@ -98,7 +97,9 @@ def _(*avals, dimension):
             "reshape them first."
         )
     if not 0 <= dimension < first.ndim:
-        raise TypeError(f"concatenate: dimension {dimension} is out of bounds for shapes {shapes}.")
+        raise TypeError(
+            f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}."
+        )
     head, tail = first.shape[:dimension], first.shape[dimension + 1 :]
     for aval in avals:
         if aval.shape[:dimension] != head or aval.shape[dimension + 1 :] != tail:
@@ -137,11 +138,18 @@ def _(b, *operands, dimension):
     return b.op("stablehlo.concatenate", operands, b.out, f"dimension = {dimension} : i64")
 
 
-def concatenate(operands: Any, dimension: int) -> Array:
-    """The operands one after the other along axis `dimension`, counted from the front.
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
+    """Join arrays along an existing axis.
 
-    TypeError if their dtypes, their ranks or their other sizes differ; ValueError if there are
-    none. StableHLO: `concatenate`.
+    - `operands`: arrays of one dtype, of equal shapes but for `dimension`
+    - `dimension`: nonnegative axis
+
+    The result has their dtype. ValueError without operands; TypeError where dtypes, ranks or other
+    sizes differ, or the axis is out of range.
+    Source: the StableHLO operation `stablehlo.concatenate`.
+
+    >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+    Array([1, 2, 3], dtype=int32)
     """
     operands = list(operands)
     if not operands:
@@ -205,10 +213,18 @@ def _static_slice(b, x, axis: int, start: int, limit: int, out: ShapedArray):
     return b.op("stablehlo.slice", (x,), out, attributes)
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """`operand` cut along `axis` into consecutive parts of the given sizes.
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Cut an array along an axis into consecutive parts.
 
-    ValueError if these are negative or do not add up to the size of the axis.
+    - `operand`: array of any shape and dtype
+    - `sizes`: sizes of the parts along `axis`
+
+    The result is a list of arrays. ValueError for sizes that are negative or do not add up to the
+    axis's.
+    Source: NumPy's `split`.
+
+    >>> lax.split(jnp.array([1, 2, 3]), (1, 2))
+    [Array([1], dtype=int32), Array([2, 3], dtype=int32)]
     """
     sizes = tuple(map(size_of, sizes))
     return list(split_p.bind(operand, sizes=sizes, axis=canonical_axis(axis, np.ndim(operand))))
@@ -222,7 +238,7 @@ stack_p.sums(alike())
 
 @stack_p.sharding
 def _(avals, out, *, axis):
-    parts = merge("stack", avals, [parts_of(aval) for aval in avals])
+    parts = all_alike(avals)
     return [*parts[:axis], None, *parts[axis:]]
 
 
@@ -261,12 +277,21 @@ def _(b, *operands, axis):
     return b.op("stablehlo.concatenate", rows, out, f"dimension = {axis} : i64")
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Operands of one shape and dtype, joined along a new axis.
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """Join arrays along a new axis.
 
-    ValueError if there are none, their shapes differ, or there is no such axis; TypeError if
-    their dtypes differ.
+    - `operands`: arrays of one shape and dtype
+    - `axis`: position of the new axis
+
+    ValueError without operands, if shapes differ or the axis is out of range; TypeError if dtypes
+    differ.
+    Source: NumPy's `stack`.
+
+    >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
+    check_at_most("the number of arrays", len(operands), 1 << 24)
     operands = list(operands)
     if not operands:
         raise ValueError("stack takes at least one array; none was given.")
@@ -317,6 +342,18 @@ def _(b, x, *, axis):
     return parts
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays of which `x` is the stack along `axis`. ValueError if there is no such axis."""
-    return tuple(unstack_p.bind(x, axis=canonical_axis(axis, np.ndim(x))))
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """Split an array along an axis, which disappears.
+
+    - `x`: array of any shape and dtype
+    - `axis`: axis
+
+    The result is a tuple of arrays. ValueError if the axis is out of range.
+    Source: NumPy's `unstack`.
+
+    >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
+    axis = canonical_axis(axis, np.ndim(x))
+    check_at_most("unstack: the number of results", np.shape(x)[axis], 1 << 20)
+    return tuple(unstack_p.bind(x, axis=axis))

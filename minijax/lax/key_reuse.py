@@ -1,10 +1,10 @@
 """The check that no random key is used twice: what the setting `debug_key_reuse` turns on.
 
-May import the floors below. With the setting on, `dispatch.Program` asks here before it runs a
-program on arrays of keys. Every key that there is has a number. The program is walked with the
-numbers of its keys in their places: primitives that move elements move the numbers, those that draw
-from a key or split it consume it, and one that is consumed again raises KeyReuseError, which names
-both places. With the setting off nothing of this is met.
+With the setting on, `dispatch.Program` asks here before it runs a program on arrays of keys. Every
+key that there is has a number. The program is walked with the numbers of its keys in their places:
+primitives that move elements move the numbers, those that draw from a key or split it consume it,
+and one that is consumed again raises KeyReuseError, which names both places. With the setting off
+nothing of this is met.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from minijax import errors
 from minijax.arrays.array import ArrayImpl
-from minijax.arrays.dispatch import Program
 from minijax.core.avals import ShapedArray
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.core.source import capture, summarize
 from minijax.lax.prng import KeyType
@@ -314,4 +314,4 @@ def _held(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     return [value for value in values if isinstance(value, ClosedJaxpr)]
 
 
-Program.watching = staticmethod(watcher_of)
+hooks.fill(watcher_of=watcher_of)

@@ -1,7 +1,4 @@
-"""`layout_constraint`: in which order the dimensions of a value lie in memory within a program.
-
-May import the floors below and `lax.rules`.
-"""
+"""`layout_constraint`: in which order the dimensions of a value lie in memory within a program."""
 
 from __future__ import annotations
 

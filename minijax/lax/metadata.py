@@ -1,8 +1,8 @@
 """Attributes that operations carry into the compiled program: `set_xla_metadata` and its kin.
 
-May import the floors below and `lax.rules`. Around operations they are part of the scope that is
-recorded with each (`core.source`); of one value they are an equation, whose lowering writes them
-beside the operation that made it; a program that is called may carry some, too.
+Around operations they are part of the scope that is recorded with each (`core.source`); of one
+value they are an equation, whose lowering writes them beside the operation that made it; a program
+that is called may carry some, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from minijax.core.source import marked
 from minijax.lax.programs import as_program
 from minijax.lowering.attributes import with_attributes
 from minijax.lowering.module import Value
-from minijax.transforms.called import calls_program
+from minijax.transforms.call_rules import calls_program
 
 __all__ = [
     "MarkedContext", "set_xla_metadata", "xla_metadata_call", "xla_metadata_call_p",
@@ -85,6 +85,14 @@ class MarkedContext(ContextDecorator):
 
     def _recreate_cm(self) -> MarkedContext:
         return MarkedContext(self._marks)  # for each call of what it decorates, in any thread
+
+    def __call__(self, fun: Callable) -> Callable:
+        """`fun` called within; a jitted function is traced and lowered within, too."""
+        decorated = super().__call__(fun)
+        for stage in ("trace", "lower", "eval_shape"):
+            if callable(getattr(fun, stage, None)):
+                setattr(decorated, stage, super().__call__(getattr(fun, stage)))
+        return decorated
 
     def __enter__(self) -> None:
         context = marked(self._marks)

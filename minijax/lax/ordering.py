@@ -1,7 +1,7 @@
 """Tokens and sinks: `create_token`, `after_all` and `dce_sink`.
 
-May import the floors below. A token is a value without data that says "after this"; a sink keeps
-what it is given in the program. Neither changes what a program computes.
+A token is a value without data that says "after this"; a sink keeps what it is given in the
+program. Neither changes what a program computes.
 """
 
 from __future__ import annotations
@@ -70,14 +70,26 @@ after_all_p.rule_batch = no_rule("a token has no axis, so nothing that it takes 
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that waits for nothing. The argument is ignored. Source: StableHLO `create_token`."""
+    """Make a token that waits for nothing.
+
+    The argument is ignored. The result is a token, which has neither shape nor dtype: it orders
+    effects.
+    Source: the StableHLO operation `stablehlo.create_token`.
+
+    >>> token = lax.create_token()
+    """
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """A token that comes after all of those given. Source: StableHLO `after_all`.
+    """Make a token that comes after all of the given tokens.
 
-    TypeError for anything but tokens.
+    - `operands`: tokens, which have neither shape nor dtype
+
+    The result is a token. TypeError for anything but tokens.
+    Source: the StableHLO operation `stablehlo.after_all`.
+
+    >>> token = lax.after_all(lax.create_token(), lax.create_token())
     """
     for token in operands:
         if get_aval(token) is not abstract_token:
@@ -142,10 +154,16 @@ def _(b, x, *, prevent_mlir_dce):
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Keep the arrays of a tree in the program that is traced, although nothing reads them.
+    """Keep arrays in a traced program although nothing reads them.
 
-    With `prevent_mlir_dce` also in the module that XLA is given, as operands of a custom call.
-    TypeError for leaves that are not arrays or numbers.
+    - `val`: pytree of arrays of any shape and dtype
+    - `prevent_mlir_dce`: whether to keep them in the compiled module too, as operands of a custom
+      call
+
+    Returns None. TypeError for leaves that are not arrays or numbers.
+    Source: the StableHLO operation `stablehlo.custom_call`.
+
+    >>> lax.dce_sink(jnp.ones(3))
     """
     for leaf in tree_util.tree_leaves(val):
         get_aval(leaf)

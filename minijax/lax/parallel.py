@@ -1,24 +1,25 @@
 """Collectives over named axes: the primitives with their rules, and the functions on them.
 
-May import the floors below and the files of `lax`. An axis is named by `vmap(axis_name=...)`, whose
-batching rules stand here: they turn a collective into an operation on the mapped dimension.
+An axis is named by `vmap(axis_name=...)`, whose batching rules stand here: they turn a collective
+into an operation on the mapped dimension.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
-from minijax.core.sums import first, sums_of
-from minijax.lax import manual
+from minijax.core.unreduced import first, sums_of
+from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
 from minijax.lax.casts import (
     as_names,
@@ -30,8 +31,8 @@ from minijax.lax.casts import (
     vary,
 )
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import iota_p
 from minijax.lax.dynamic_slicing import dynamic_slice_in_dim
-from minijax.lax.filling import iota_p
 from minijax.lax.gathers import (
     all_gather_invariant_p,
     all_gather_reduced_p,
@@ -45,12 +46,16 @@ from minijax.lax.slicing import slice_in_dim
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import instantiate, moveaxis, reduce_sum_p, transpose_p
+from minijax.typing import Array
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p",
     "axis_size", "pbroadcast", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute",
     "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "pvary", "pvary_p", "reduce_scatter_p",
 ]  # fmt: skip
+
+_T = TypeVar("_T")
+AxisNames: TypeAlias = Hashable | tuple[Hashable, ...]
 
 Name = Hashable
 
@@ -59,7 +64,16 @@ Name = Hashable
 
 
 def axis_size(axis_name: Name | Sequence[Name]) -> int:
-    """The size of a named axis, or the product over several. NameError if a name is unbound."""
+    """Return the size of a named axis, or the product of the sizes of several.
+
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+
+    The result is a Python integer, which may be used in a shape. NameError if a name is unbound.
+    Source: the shapes of `vmap`'s arguments, or the mesh.
+
+    >>> jax.vmap(lambda x: x + lax.axis_size("i"), axis_name="i")(jnp.array([10, 20]))
+    Array([12, 22], dtype=int32)
+    """
     sizes = dict(local.context.axes)
     total = 1
     for name in as_names(axis_name):
@@ -81,6 +95,29 @@ def _no_groups(groups: Any) -> None:
         raise NotImplementedError("axis_index_groups is not supported in vmap collectives")
 
 
+def _index_groups(groups: Any, names: Sequence[Name], *, equal: bool = True) -> Any:
+    """Groups of positions along named axes as tuples. ValueError unless each position is in one."""
+    if groups is None:
+        return None
+    groups = tuple(tuple(map(int, group)) for group in groups)
+    count = axis_size(names)
+    if sorted(index for group in groups for index in group) != list(range(count)):
+        raise ValueError(
+            f"axis_index_groups must cover all indices exactly once: the axis has the positions 0 to "
+            f"{count - 1}, and the groups are {groups}."
+        )
+    if equal and len(set(map(len, groups))) > 1:
+        raise ValueError(
+            f"Replica groups must be equally sized, for all but reductions: they are {groups}."
+        )
+    return groups
+
+
+def _group_size(groups: Any, names: Any) -> int:
+    """The number of positions that exchange values with each other."""
+    return axis_size(names) if groups is None else len(groups[0])
+
+
 def _check_bound(function: str, names: Sequence[Name]) -> None:
     bound = dict(local.context.axes)
     for name in names:
@@ -89,6 +126,15 @@ def _check_bound(function: str, names: Sequence[Name]) -> None:
                 f"Found an unbound axis name: {name}. {function} needs it bound by "
                 f"vmap(..., axis_name={name!r}), pmap or shard_map."
             )
+
+
+def _some_names(function: str, axis_name: Any) -> Sequence[Name]:
+    """The names, all bound. NotImplementedError if there are none."""
+    names = as_names(axis_name)
+    if not names:
+        raise NotImplementedError(f"{function} takes the name of an axis; got {axis_name!r}.")
+    _check_bound(function, names)
+    return names
 
 
 def _collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Primitive:
@@ -110,7 +156,9 @@ def _collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Pr
 
 def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) -> Primitive:
     """A collective that reduces; `unmapped(x, size)` is its value on what does not vary."""
-    p = _collective(name, lambda *, axes, axis_index_groups: axes, manual.all_reduce(op))
+    p = _collective(
+        name, lambda *, axes, axis_index_groups: axes, collective_lowering.all_reduce(op)
+    )
 
     @p.varying
     def _(given, *, axes, axis_index_groups):
@@ -206,34 +254,61 @@ def sum_over(x: Any, axes: tuple) -> Any:
 def _reduce(function: str, p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     names = as_names(axis_name)
     _check_bound(function, names)
-    groups = tuple(map(tuple, groups)) if groups is not None else None
+    groups = _index_groups(groups, names, equal=False)
+    if not names:  # over no axis a reduction is of one value
+        return tree_util.tree_map(as_value, x)
     return tree_util.tree_map(lambda leaf: p.bind(leaf, axes=names, axis_index_groups=groups), x)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum of `x` (a tree of arrays) over one named axis or several.
+def psum(
+    x: _T, axis_name: AxisNames, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> _T:
+    """Sum over a named axis, or over several.
 
-    A Python number gives its multiple by the size, at trace time. Booleans are summed as integers.
+    - `x`: pytree of arrays; booleans are summed as integers
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_index_groups`: groups of positions that are summed separately
+
+    The result has the shapes and dtypes of `x`; a Python number is multiplied by the size at trace
+    time. NameError if a name is unbound. Source: the StableHLO operation `stablehlo.all_reduce`.
+
+    >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2, 3]))
+    Array([6, 6, 6], dtype=int32)
     """
     names = as_names(axis_name)
     _check_bound("psum", names)
+    axis_index_groups = _index_groups(axis_index_groups, names, equal=False)
 
     def one(leaf):
         if dtypes.is_python_scalar(leaf):
-            return leaf * (len(axis_index_groups[0]) if axis_index_groups else axis_size(names))
+            return leaf * _group_size(axis_index_groups, names)
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, dtypes.int_())
-        if axis_index_groups is None:
+        if axis_index_groups is None and names:
             return sum_over(leaf, names)
         return _reduce("psum", psum_p, leaf, names, axis_index_groups)
 
-    return tree_util.tree_map(one, x)
+    return cast(_T, tree_util.tree_map(one, x))
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean of `x` (a tree of arrays) over one named axis or several."""
+def pmean(
+    x: _T, axis_name: AxisNames, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> _T:
+    """Average over a named axis, or over several.
+
+    - `x`: pytree of arrays
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_index_groups`: groups of positions that are averaged separately
+
+    The result has the shapes of `x` and floating-point or complex dtypes. NameError if a name is
+    unbound.
+    Source: the StableHLO operation `stablehlo.all_reduce`.
+
+    >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
+    size = _group_size(axis_index_groups, axis_name)
 
     def mean(leaf):
         if dtypes.is_python_scalar(leaf) and not isinstance(leaf, complex):
@@ -246,19 +321,47 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_util.tree_map(mean, total)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The maximum of `x` (a tree of arrays) over one named axis or several."""
+def pmax(
+    x: _T, axis_name: AxisNames, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> _T:
+    """Compute the maximum over a named axis, or over several.
+
+    - `x`: pytree of arrays
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_index_groups`: groups of positions that are reduced separately
+
+    The result has the shapes and dtypes of `x`. NameError if a name is unbound.
+    Source: the StableHLO operation `stablehlo.all_reduce`.
+
+    >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 3, 2]))
+    Array([3, 3, 3], dtype=int32)
+    """
     return _reduce("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The minimum of `x` (a tree of arrays) over one named axis or several."""
+def pmin(
+    x: _T, axis_name: AxisNames, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> _T:
+    """Compute the minimum over a named axis, or over several.
+
+    - `x`: pytree of arrays
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_index_groups`: groups of positions that are reduced separately
+
+    The result has the shapes and dtypes of `x`. NameError if a name is unbound.
+    Source: the StableHLO operation `stablehlo.all_reduce`.
+
+    >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+    Array([1, 1, 1], dtype=int32)
+    """
     return _reduce("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
 # -- axis_index ----------------------------------------------------------------------------------
 
-axis_index_p = _collective("axis_index", lambda *, axis_name: (axis_name,), manual.axis_index)
+axis_index_p = _collective(
+    "axis_index", lambda *, axis_name: (axis_name,), collective_lowering.axis_index
+)
 axis_index_p.rule_jvp = not_differentiable("it takes no operands")
 axis_index_p.rule_transpose = no_rule("it takes no operands")
 
@@ -276,8 +379,17 @@ def _(axis, args, dims, *, axis_name):
     return indices, 0
 
 
-def axis_index(axis_name: Any) -> Any:
-    """The position along a named axis, an int32 scalar; over several, counted row by row."""
+def axis_index(axis_name: Any) -> Array:
+    """Return the position along a named axis.
+
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several, counted in row-major order
+
+    The result is an int32 scalar. NameError if a name is unbound.
+    Source: the StableHLO operation `stablehlo.partition_id`.
+
+    >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20]))
+    Array([10, 21], dtype=int32)
+    """
     names = as_names(axis_name)
     _check_bound("axis_index", names)
     total = None
@@ -290,7 +402,7 @@ def axis_index(axis_name: Any) -> Any:
 # -- movement: ppermute, all_gather, all_to_all, reduce_scatter ---------------------------------------
 
 ppermute_p = _collective(
-    "ppermute", lambda *, axis_name, perm: axis_name, manual.collective_permute
+    "ppermute", lambda *, axis_name, perm: axis_name, collective_lowering.collective_permute
 )
 
 
@@ -337,13 +449,22 @@ def _take_rows(x: Any, dim: int, rows: np.ndarray) -> Any:
     return gather(x, rows[:, None], numbers, sizes, mode="promise_in_bounds")
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send `x` (a tree of arrays) along a named axis: `perm` has pairs (source, destination).
+def ppermute(x: _T, axis_name: AxisNames, perm: Sequence[tuple[int, int]]) -> _T:
+    """Send values along a named axis.
 
-    What receives nothing gets zeros. ValueError if a position sends or receives twice.
+    - `x`: pytree of arrays of any shape and dtype
+    - `axis_name`: name of an axis of `vmap` or of a mesh
+    - `perm`: pairs (source, destination)
+
+    The result has the shapes and dtypes of `x`; positions that receive nothing get zeros.
+    ValueError if a position sends or receives twice. Source: the StableHLO operation
+    `stablehlo.collective_permute`.
+
+    >>> swap = lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)])
+    >>> jax.vmap(swap, axis_name="i")(jnp.array([4, 5]))
+    Array([5, 4], dtype=int32)
     """
-    names = as_names(axis_name)
-    _check_bound("ppermute", names)
+    names = _some_names("ppermute", axis_name)
     perm = tuple((int(src), int(dst)) for src, dst in perm)
     sources, targets = [s for s, _ in perm], [d for _, d in perm]
     if len(set(sources)) < len(perm) or len(set(targets)) < len(perm):
@@ -351,8 +472,19 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return tree_util.tree_map(lambda leaf: ppermute_p.bind(leaf, axis_name=names, perm=perm), x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Permute `x` along a named axis: position `i` of the result comes from `perm[i]`."""
+def pshuffle(x: _T, axis_name: AxisNames, perm: Sequence[int]) -> _T:
+    """Permute values along a named axis: position `i` of the result comes from `perm[i]`.
+
+    - `x`: pytree of arrays of any shape and dtype
+    - `axis_name`: name of an axis of `vmap` or of a mesh
+    - `perm`: permutation of the positions
+
+    The result has the shapes and dtypes of `x`. ValueError unless `perm` is a permutation.
+    Source: the StableHLO operation `stablehlo.collective_permute`.
+
+    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [1, 0]), axis_name="i")(jnp.array([4, 5]))
+    Array([5, 4], dtype=int32)
+    """
     if set(perm) != set(range(len(perm))):
         raise ValueError(f"`perm` does not represent a permutation: {list(perm)}")
     return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
@@ -361,7 +493,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 all_gather_p = _collective(
     "all_gather",
     lambda *, axis_name, all_gather_dimension, axis_index_groups, axis_size, tiled: axis_name,
-    manual.all_gather,
+    collective_lowering.all_gather,
 )
 
 
@@ -388,11 +520,28 @@ def _(axis, args, dims, *, all_gather_dimension, axis_name, axis_index_groups, a
         )  # fmt: skip
         return out, (None if dim is None else 0)
     _no_groups(axis_index_groups)
-    x = moveaxis(to_front(x, dim, axis.size), 0, where)
-    if tiled:
-        shape = (*x.shape[:where], x.shape[where] * x.shape[where + 1], *x.shape[where + 2 :])
-        x = reshape(x, shape)
-    return x, None
+    x, others = to_front(x, dim, axis.size), [name for name in axis_name if name != axis.name]
+    for name in reversed(others):
+        x = all_gather_p.bind(
+            x, all_gather_dimension=0, axis_name=(name,), axis_index_groups=None,
+            axis_size=_group_size(None, name), tiled=False,
+        )  # fmt: skip
+    come, rest = list(range(len(others))), range(len(axis_name), x.ndim)
+    come.insert(axis_name.index(axis.name), len(others))
+    x = _permute(x, (*rest[:where], *come, *rest[where:]))
+    return _merged(x, where, len(axis_name) + tiled), None
+
+
+def _permute(x: Any, order: Sequence[int]) -> Any:
+    return x if list(order) == sorted(order) else transpose_p.bind(x, permutation=tuple(order))
+
+
+def _merged(x: Any, first: int, count: int) -> Any:
+    """`count` dimensions, from `first` on, as one."""
+    last = first + count
+    if count == 1:
+        return x
+    return reshape(x, (*x.shape[:first], int(np.prod(x.shape[first:last])), *x.shape[last:]))
 
 
 @all_gather_p.jvp
@@ -425,11 +574,19 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """Gather the values of `x` (a tree of arrays) over a named axis, everywhere.
+    """Gather the values from all positions of a named axis.
 
-    They are stacked along a new dimension `axis`, or concatenated along it if `tiled`. Within
-    `shard_map` the type of the result varies, or says with `to="invarying"` or `to="reduced"` that it
-    is the same everywhere (`pcast`).
+    - `x`: pytree of arrays of any shape and dtype
+    - `axis`: axis along which they are stacked, or concatenated if `tiled`
+    - `axis_index_groups`: groups of positions that gather separately
+    - `to`: whether the type within `shard_map` is "varying", "invarying" or "reduced" (see `pcast`)
+
+    The result has the shapes of `x` with a new axis of the named axis's size, or a longer axis.
+    NameError if the name is unbound. Source: the StableHLO operation `stablehlo.all_gather`.
+
+    >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([4, 5]))
+    Array([[4, 5],
+           [4, 5]], dtype=int32)
     """
     if to not in _GATHERS:
         raise ValueError(
@@ -438,6 +595,8 @@ def all_gather(
         )
     names = as_names(axis_name)
     _check_bound("all_gather", names)
+    if axis_index_groups is not None and len(names) == 1:
+        axis_index_groups = _index_groups(axis_index_groups, names)
 
     def one(leaf):
         ndim = get_aval(leaf).ndim
@@ -447,7 +606,7 @@ def all_gather(
             params = {
                 "all_gather_dimension": where,
                 "axis_name": (name,),
-                "axis_size": axis_size(name),
+                "axis_size": _group_size(axis_index_groups, name),
                 "tiled": tiled or out is not leaf,
             }
             out = _GATHERS[to](out, axis_index_groups, params)
@@ -498,7 +657,7 @@ def _(ct, x, *, all_gather_dimension, axis_name, axis_size, tiled):
 reduce_scatter_p = _collective(
     "reduce_scatter",
     lambda *, axis_name, scatter_dimension, axis_index_groups, axis_size, tiled: axis_name,
-    manual.reduce_scatter,
+    collective_lowering.reduce_scatter,
 )
 
 
@@ -521,11 +680,29 @@ def _(axis, args, dims, *, scatter_dimension, axis_name, axis_index_groups, axis
         return out, (None if dim is None else 0)
     _no_groups(axis_index_groups)
     total = reduce_sum_p.bind(to_front(x, dim, axis.size), axes=(0,), out_sharding=None)
-    if tiled:
-        shape = total.shape
-        split = (*shape[:where], axis.size, shape[where] // axis.size, *shape[where + 1 :])
-        total = reshape(total, split)
+    total = _cut(total, where, [_size(axis, name) for name in axis_name], tiled)
+    place = where  # of the dimension for a name, once those of the names before it are scattered
+    for name in axis_name:
+        if name == axis.name:
+            place += 1
+        else:
+            total = reduce_scatter_p.bind(
+                total, scatter_dimension=place, axis_name=(name,), axis_index_groups=None,
+                axis_size=_size(axis, name), tiled=False,
+            )  # fmt: skip
     return total, where
+
+
+def _size(axis: Any, name: Name) -> int:
+    return axis.size if name == axis.name else axis_size(name)
+
+
+def _cut(x: Any, where: int, sizes: Sequence[int], tiled: bool) -> Any:
+    """Dimension `where` as one for each of some sizes, and, if `tiled`, one for what is left."""
+    if len(sizes) + tiled == 1:
+        return x
+    parts = [x.shape[where] // int(np.prod(sizes))] if tiled else []
+    return reshape(x, (*x.shape[:where], *sizes, *parts, *x.shape[where + 1 :]))
 
 
 @reduce_scatter_p.jvp
@@ -551,14 +728,26 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Like `psum`, with each position keeping one part of the sum along `scatter_dimension`."""
-    names = as_names(axis_name)
-    _check_bound("psum_scatter", names)
+    """Sum over a named axis, and keep one part of the sum at each position.
+
+    - `x`: pytree of arrays
+    - `scatter_dimension`: axis that is split; unless `tiled` it has the named axis's size and
+      disappears
+    - `axis_index_groups`: groups of positions that are summed separately
+
+    The result has the dtypes of `x`. NameError if the name is unbound.
+    Source: the StableHLO operation `stablehlo.reduce_scatter`.
+
+    >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
+    names = _some_names("psum_scatter", axis_name)
+    axis_index_groups = _index_groups(axis_index_groups, names)
     bind = functools.partial(
         reduce_scatter_p.bind,
         axis_name=names,
         axis_index_groups=axis_index_groups,
-        axis_size=axis_size(names),
+        axis_size=_group_size(axis_index_groups, names),
         tiled=tiled,
     )
 
@@ -580,14 +769,14 @@ def psum_scatter(
 all_to_all_p = _collective(
     "all_to_all",
     lambda *, axis_name, split_axis, concat_axis, axis_index_groups, tiled: as_names(axis_name),
-    manual.all_to_all,
+    collective_lowering.all_to_all,
 )
 
 
 @all_to_all_p.shape_rule
 def _(x, *, split_axis, concat_axis, axis_name, axis_index_groups, tiled):
     shape = list(x.shape)
-    size = axis_size(axis_name)
+    size = _group_size(axis_index_groups, axis_name)
     if tiled:
         if shape[split_axis] % size:
             raise ValueError(
@@ -614,27 +803,21 @@ def _(axis, args, dims, *, axis_name, split_axis, concat_axis, axis_index_groups
         )  # fmt: skip
         return out, (None if dim is None else 0)
     _no_groups(axis_index_groups)
-    x = to_front(x, dim, axis.size)
-    split, concat = split_axis + 1, concat_axis + 1
-    if not tiled:
-        # The mapped dimension becomes `concat_axis` of each part, `split_axis` becomes mapped.
-        others = [d for d in range(1, x.ndim) if d != split]
-        others.insert(concat_axis, 0)
-        return _permute(x, (split, *others)), 0
-    parts = x.shape[split] // axis.size
-    shape = (*x.shape[:split], axis.size, parts, *x.shape[split + 1 :])
-    x = reshape(x, shape)
-    concat += concat > split
-    order = [d for d in range(1, x.ndim) if d != split]
-    order.insert(order.index(concat if concat != split else split + 1), 0)
-    x = _permute(x, (split, *order))
-    at = 1 + order.index(0)
-    merged = (*x.shape[:at], x.shape[at] * x.shape[at + 1], *x.shape[at + 2 :])
-    return reshape(x, merged), 0
-
-
-def _permute(x: Any, order: Sequence[int]) -> Any:
-    return transpose_p.bind(x, permutation=tuple(order))
+    x, names, split = to_front(x, dim, axis.size), as_names(axis_name), split_axis + 1
+    x = _cut(x, split, [_size(axis, name) for name in names], tiled)
+    # One dimension for each name: first of the places that parts go to, then of those they come from.
+    places = list(range(split, split + len(names)))
+    for name, place in zip(names, places, strict=True):
+        if name != axis.name:
+            x = all_to_all_p.bind(
+                x, axis_name=name, split_axis=place, concat_axis=place,
+                axis_index_groups=None, tiled=False,
+            )  # fmt: skip
+    rest = [d for d in range(1, x.ndim) if d not in places]
+    own = places[names.index(axis.name)]
+    come = [0 if place == own else place for place in places]
+    x = _permute(x, (own, *rest[:concat_axis], *come, *rest[concat_axis:]))
+    return _merged(x, 1 + concat_axis, len(names) + tiled), 0
 
 
 @all_to_all_p.jvp
@@ -657,23 +840,32 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Exchange: split dimension `split_axis` over a named axis, and join what arrives.
+    """Split an axis over a named axis, and join what arrives along another axis.
 
-    Without `tiled`, dimension `split_axis` must have the size of the axis; it disappears, and a
-    dimension of that size appears at `concat_axis`. With it, dimensions are cut and concatenated.
+    - `x`: pytree of arrays of any dtype
+    - `split_axis`: axis to split; unless `tiled` it has the named axis's size and disappears
+    - `concat_axis`: axis of the result where the parts are stacked, or concatenated if `tiled`
+    - `axis_index_groups`: groups of positions that exchange separately
+
+    ValueError unless the sizes fit. Source: the StableHLO operation `stablehlo.all_to_all`.
+
+    >>> x = jnp.array([[0, 1], [2, 3]])
+    >>> jax.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")(x)
+    Array([[0, 2],
+           [1, 3]], dtype=int32)
     """
-    names = as_names(axis_name)
-    _check_bound("all_to_all", names)
+    names = _some_names("all_to_all", axis_name)
+    axis_index_groups = _index_groups(axis_index_groups, names)
+    size = _group_size(axis_index_groups, names)
     name = axis_name if len(names) > 1 else names[0]
 
     def one(leaf):
         shape = get_aval(leaf).shape
         split, concat = _canonical(split_axis, len(shape)), _canonical(concat_axis, len(shape))
-        if not tiled and shape[split] != axis_size(names):
+        if not tiled and shape[split] != size:
             raise ValueError(
                 f"all_to_all requires the size of the mapped axis axis_name to equal "
-                f"x.shape[split_axis], but they are {axis_size(names)} and {shape[split]} "
-                "respectively."
+                f"x.shape[split_axis], but they are {size} and {shape[split]} respectively."
             )
         return all_to_all_p.bind(
             leaf,
@@ -688,12 +880,37 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """Swap a named axis with dimension `axis`, which must have its size."""
+    """Exchange a named axis with an array axis of its size.
+
+    - `x`: pytree of arrays of any dtype
+    - `axis_name`: name of an axis of `vmap` or of a mesh
+    - `axis`: axis of the arrays; `axis_index_groups`: groups of positions that exchange separately
+
+    The result has the shapes and dtypes of `x`. ValueError unless the sizes are equal.
+    Source: the StableHLO operation `stablehlo.all_to_all`.
+
+    >>> x = jnp.array([[0, 1], [2, 3]])
+    >>> jax.vmap(lambda row: lax.pswapaxes(row, "i", 0), axis_name="i")(x)
+    Array([[0, 2],
+           [1, 3]], dtype=int32)
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """The value of `x` (a tree of arrays) at position `source` of a named axis, everywhere."""
+    """Return the value that `x` has at one position of a named axis, at all positions.
+
+    - `x`: pytree of arrays of any shape and dtype
+    - `axis_name`: name of a mesh axis; `source`: position along it
+
+    The result has the shapes and dtypes of `x`. NameError if the name is unbound.
+    Source: the StableHLO operation `stablehlo.collective_broadcast`.
+
+    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([4, 5]))
+    Array([5, 5], dtype=int32)
+    """
+
+    _some_names("pbroadcast", axis_name)
 
     def one(leaf):
         rows = all_gather(leaf, axis_name)

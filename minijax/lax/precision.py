@@ -1,20 +1,20 @@
 """How exactly products are computed: `Precision`, dot algorithms, and how they are written.
 
-May import the floors below. XLA's CPU computes float32 products exactly whatever is asked for;
-accelerators have faster, coarser units, and use them at `Precision.DEFAULT`.
+XLA's CPU computes float32 products exactly whatever is asked for; accelerators have faster, coarser
+units, and use them at `Precision.DEFAULT`.
 """
 
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from minijax.config import local
 
-__all__ = ["DotAlgorithm", "DotAlgorithmPreset", "Precision"]
+__all__ = ["DotAlgorithm", "DotAlgorithmPreset", "Precision", "PrecisionLike"]
 
 _ALIASES = {
     None: 0, "default": 0, "fastest": 0, "bfloat16": 0,
@@ -24,11 +24,16 @@ _ALIASES = {
 
 
 class Precision(enum.Enum):
-    """The precision of products on accelerators.
+    """Precision of matrix products and convolutions on accelerators, whatever the operands' dtype.
 
     - `DEFAULT` ("default", "fastest", "bfloat16"): the fastest
-    - `HIGH` ("high", "bfloat16_3x", "tensorfloat32"): slower and more exact
-    - `HIGHEST` ("highest", "float32"): that of the operands' dtype
+    - `HIGH` ("high", "bfloat16_3x", "tensorfloat32"): slower and more accurate
+    - `HIGHEST` ("highest", "float32"): the precision of the operands' dtype
+
+    ValueError for another name. Source: the StableHLO attribute `precision`.
+
+    >>> lax.Precision("high").name
+    'HIGH'
     """
 
     DEFAULT = 0
@@ -48,7 +53,19 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """A dot algorithm spelled out, as in StableHLO's `dot_algorithm` attribute."""
+    """Algorithm of a matrix product, given by dtypes and numbers of components.
+
+    - `lhs_precision_type`, `rhs_precision_type`: dtypes to which the operands are rounded
+    - `accumulation_type`: dtype of the sums
+    - `lhs_component_count`, `rhs_component_count`: numbers of terms into which elements are split
+    - `num_primitive_operations`: number of products of such terms
+    - `allow_imprecise_accumulation`: whether sums may be less precise
+
+    Source: the StableHLO attribute `dot_algorithm`.
+
+    >>> lax.DotAlgorithm(jnp.float32, jnp.float32, jnp.float32).num_primitive_operations
+    1
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -78,7 +95,13 @@ class _Preset(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Named dot algorithms: types of the operands, type of the sums, number of products."""
+    """Named algorithms of matrix products: dtypes of operands and sums, and number of products.
+
+    Accepted wherever `precision` is. Source: the StableHLO attribute `dot_algorithm`.
+
+    >>> lax.DotAlgorithmPreset.BF16_BF16_F32.name
+    'BF16_BF16_F32'
+    """
 
     DEFAULT = 1
     ANY_F8_ANY_F8_F32 = 2
@@ -104,12 +127,12 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
     @property
-    def supported_lhs_types(self) -> tuple | None:
+    def supported_lhs_types(self) -> tuple[Any, ...] | None:
         """The dtypes the left operand may be stored in; None for any."""
         return _PRESETS[self].storage
 
     @property
-    def supported_rhs_types(self) -> tuple | None:
+    def supported_rhs_types(self) -> tuple[Any, ...] | None:
         """The dtypes the right operand may be stored in; None for any."""
         return _PRESETS[self].storage
 
@@ -118,7 +141,7 @@ class DotAlgorithmPreset(enum.Enum):
         """The dtype of the sums; None for that of the result."""
         return _PRESETS[self].accumulation
 
-    def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple | None:
+    def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple[Any, ...] | None:
         """The dtypes a result may have for operands of these dtypes; None for any."""
         preset = _PRESETS[self]
         if preset.accumulation is None:
@@ -130,6 +153,18 @@ class DotAlgorithmPreset(enum.Enum):
         if first is not preset.accumulation and lhs_dtype == rhs_dtype == np.dtype(first):
             outputs = (*outputs, first)
         return outputs
+
+
+# The ways of asking for a precision: one for both operands, or one for each.
+PrecisionLike: TypeAlias = (
+    Precision
+    | str
+    | tuple[Precision, Precision]
+    | tuple[str, str]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+    | None
+)
 
 
 _PRESETS = {

@@ -1,9 +1,8 @@
-"""Random keys: their dtypes and the primitives on them. May import the floors below and `lax`.
-
-A key array is an ordinary array whose dtype is a `KeyType`, such as `key<fry>`; in memory a key is a
-row of 32-bit words. What the words mean is the business of a `PRNGImpl`: four functions on the
-words of one key, which the primitives map over arrays of keys. `lax.threefry` and `lax.rng_bits`
-hold the implementations that there are.
+"""Random keys: their dtypes and the primitives on them. A key array is an ordinary array whose
+dtype is a `KeyType`, such as `key<fry>`; in memory a key is a row of 32-bit words. What the
+words mean is the business of a `PRNGImpl`: four functions on the words of one key, which the
+primitives map over arrays of keys. `lax.threefry` and `lax.rng_bits` hold the implementations
+that there are.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray, get_aval, without_varying
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import leading
+from minijax.core.sharding_rules import leading
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.rules import nary_shape
 from minijax.lowering.module import Value
@@ -235,7 +234,7 @@ def _lower_with(
     """Call the function that one of the four makes, traced on words and mapped over keys."""
     out = b.out
     words = [Value(x.name, physical(x.aval)) for x in operands]
-    avals = tuple([x.aval for x in words])
+    avals = without_varying([x.aval for x in words])
     key = (impl, which, avals, depth, extra, local.context.key)
     closed = _traced.get(key)
     if closed is None:

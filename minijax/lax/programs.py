@@ -1,4 +1,4 @@
-"""A function on trees as a program that a primitive may call. May import the floors below."""
+"""A function on trees as a program that a primitive may call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minijax.core.refs import CallPrimitive, Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.transforms.arguments import aval_of_argument, debug_info
-from minijax.transforms.called import calls_program
+from minijax.transforms.call_rules import calls_program
 from minijax.transforms.jit import (
     cache_for,
     check_results,

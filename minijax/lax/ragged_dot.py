@@ -1,8 +1,4 @@
-"""Products of ragged and of scaled arrays: `ragged_dot_general`, `scaled_dot`.
-
-May import the floors below, `lax.arithmetic`, `lax.compare`, `lax.convert`, `lax.dot`,
-`lax.filling`, `lax.precision` and `lax.shapes`.
-"""
+"""Products of ragged and of scaled arrays: `ragged_dot_general`, `scaled_dot`."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import mul_p, sub_p
 from minijax.lax.compare import and_p, le_p, lt_p, select_n_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.creation import iota_p
 from minijax.lax.dot import (
     Dims,
     canonical_dimension_numbers,
@@ -32,11 +29,11 @@ from minijax.lax.dot import (
     pulled_back,
     shifted,
 )
-from minijax.lax.filling import iota_p
-from minijax.lax.precision import canonical_precision
+from minijax.lax.precision import PrecisionLike, canonical_precision, precision_config
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import (
     add_tangents,
@@ -45,6 +42,7 @@ from minijax.transforms.primitives import (
     transpose_p,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import DTypeLike
 
 __all__ = [
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general",
@@ -54,15 +52,24 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
-    """Those of `dot_general`, the dimension of lhs that is split into groups, and that of rhs
-    which numbers the groups (none if the ragged dimension is contracted or a batch one).
+    """Dimensions of `ragged_dot_general` in the shapes of its operands.
+
+    - `dot_dimension_numbers`: contracting and batch dimensions, as in `dot_general`
+    - `lhs_ragged_dimensions`: the dimension of lhs that consists of groups
+    - `rhs_group_dimensions`: the dimension of rhs that numbers the groups; empty if the ragged
+      dimension is contracted or a batch dimension
+
+    Source: the CHLO attribute `ragged_dot`.
+
+    >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).lhs_ragged_dimensions
+    (0,)
     """
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Sequence[int]
     rhs_group_dimensions: Sequence[int]
 
-    def __post_init__(self):
+    def __post_init__(self) -> Any:
         put = object.__setattr__
         numbers = canonical_dimension_numbers(self.dot_dimension_numbers)
         put(self, "dot_dimension_numbers", numbers)
@@ -106,6 +113,8 @@ class _Plan:
 
 
 def _check_ragged(x: ShapedArray, y: ShapedArray, numbers: RaggedDotDimensionNumbers) -> None:
+    if not isinstance(numbers, RaggedDotDimensionNumbers):
+        raise TypeError(f"ragged_dot_general takes RaggedDotDimensionNumbers; got {numbers!r}.")
     ragged, groups = numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     wrong = None
@@ -128,9 +137,16 @@ def _check_ragged(x: ShapedArray, y: ShapedArray, numbers: RaggedDotDimensionNum
 
 @ragged_dot_general_p.shape_rule
 def _(
-    x, y, sizes, *, ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset,
+    x,
+    y,
+    sizes,
+    *,
+    ragged_dot_dimension_numbers,
+    precision,
+    preferred_element_type,
+    group_offset,
     out_sharding,
-):  # fmt: skip
+):
     numbers = ragged_dot_dimension_numbers
     _check_ragged(x, y, numbers)
     shape = check_dot("ragged_dot_general", x, y, numbers.dot_dimension_numbers)
@@ -148,8 +164,8 @@ def _(
     count = sizes.shape[-1]
     if plan.kind == "free" and y.shape[plan.group] != count:
         raise TypeError(
-            f"ragged_dot_general: dimension {plan.group} of rhs must have one entry for each of "
-            f"the {count} group_sizes; got rhs of type {y.str_short()}."
+            f"expected rhs group dimension size to be {count}, got {y.shape[plan.group]}. Dimension "
+            f"{plan.group} of rhs, of type {y.str_short()}, is one of groups."
         )
     if plan.kind == "free":
         place = len(plan.batch[0]) + len(plan.free)
@@ -335,9 +351,15 @@ def _by_group(x: Any, sizes: Any, ragged: int, prefix: Dims) -> Any:
 
 @ragged_dot_general_p.lower
 @lower_by
-def _(
-    x, y, sizes, *, ragged_dot_dimension_numbers, group_offset, **params,
-):  # fmt: skip
+def _lower_dense(
+    x,
+    y,
+    sizes,
+    *,
+    ragged_dot_dimension_numbers,
+    group_offset,
+    **params,
+):
     numbers = ragged_dot_dimension_numbers
     plan = _Plan(numbers, x.ndim, y.ndim)
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
@@ -353,6 +375,35 @@ def _(
     return dot_general_p.bind(x, y, dimension_numbers=((lc, rc), (lb, rb)), **params)
 
 
+@ragged_dot_general_p.lower_on("cuda", "rocm", "tpu")
+def _(b, x, y, sizes, *, ragged_dot_dimension_numbers, precision, group_offset, **params):
+    """The operation itself: the compilers of accelerators skip what is outside of the groups.
+
+    Those of complex numbers they do not take: they end the process.
+    """
+    numbers = ragged_dot_dimension_numbers
+    if "c" in (x.dtype.kind, y.dtype.kind, b.out.dtype.kind):
+        return _lower_dense(
+            b, x, y, sizes, ragged_dot_dimension_numbers=numbers, precision=precision,
+            group_offset=group_offset, **params,
+        )  # fmt: skip
+    (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
+    dims = {
+        "lhs_batching_dimensions": lb,
+        "rhs_batching_dimensions": rb,
+        "lhs_contracting_dimensions": lc,
+        "rhs_contracting_dimensions": rc,
+        "lhs_ragged_dimensions": numbers.lhs_ragged_dimensions,
+        "rhs_group_dimensions": numbers.rhs_group_dimensions,
+    }
+    said = ", ".join([f"{name} = {list(axes)}" for name, axes in dims.items() if axes])
+    attributes = (
+        f"{precision_config(precision).replace('#stablehlo<', '#chlo<')}, "
+        f"ragged_dot_dimension_numbers = #chlo.ragged_dot<{said}>"
+    )
+    return b.op("chlo.ragged_dot", (x, y, sizes), b.out, attributes)
+
+
 # -- the functions --------------------------------------------------------------------------------
 
 
@@ -361,23 +412,28 @@ def ragged_dot_general(
     rhs: Array,
     group_sizes: Array,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Array | None = None,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """A product in which one dimension of lhs consists of groups, of the sizes given.
+    """Multiply arrays where one dimension of lhs consists of groups.
 
-    - ragged dimension of lhs kept: each group is multiplied with its own slice of rhs
-    - contracted: each group is summed by itself; groups are the first dimension of the result
-    - a batch dimension: the plain product
+    - `lhs`, `rhs`: numeric arrays; `ragged_dot_dimension_numbers`: a `RaggedDotDimensionNumbers`
+    - `group_sizes`: integer vector, or with leading batch dimensions and those before the ragged
+      one
 
-    Group sizes are a vector, or have in front the batch dimensions and those before the ragged one.
-    What lies behind the last group gives zeros. CHLO: `ragged_dot`. TypeError for dimensions that
-    do not fit; `group_offset` other than None is not supported, as upstream.
+    If the ragged dimension is kept, each group is multiplied by its slice of rhs; if contracted,
+    each is summed separately, the first axis of the result's shape. TypeError for dimensions that
+    do not fit.
+    Source: the CHLO operation `chlo.ragged_dot`.
+
+    >>> n = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    >>> lax.ragged_dot_general(jnp.ones((3, 2)), jnp.ones((2, 2, 4)), jnp.array([1, 2]), n).shape
+    (3, 4)
     """
     if group_offset is not None:
-        raise TypeError(
+        raise NotImplementedError(
             "ragged_dot_general: group_offset is not supported; give None, and slice group_sizes "
             f"and the operands instead (got {group_offset!r})."
         )
@@ -400,14 +456,24 @@ def ragged_dot(
     lhs: Array,
     rhs: Array,
     group_sizes: Array,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: Array | None = None,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Matrix products of groups of rows: lhs (m, k), rhs (groups, k, n), group_sizes (groups,).
+    """Multiply groups of rows by a matrix for each group.
 
-    Rows of the first group are multiplied with rhs[0], those of the next with rhs[1], and so on.
+    - `lhs`, `rhs`: arrays of shapes (m, k) and (groups, k, n)
+    - `group_sizes`: integer vector of shape (groups,): numbers of consecutive rows
+    - `precision`, `preferred_element_type`, `out_sharding`: as in `dot_general`; `group_offset`:
+      None
+
+    The result has shape (m, n) and the operands' dtype; rows behind the last group are zeros.
+    TypeError where shapes do not fit.
+    Source: the CHLO operation `chlo.ragged_dot`.
+
+    >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.ones((2, 2, 4)), jnp.array([1, 2])).shape
+    (3, 4)
     """
     return ragged_dot_general(
         lhs,
@@ -503,16 +569,25 @@ def scaled_dot(
     *,
     lhs_scale: Array | None = None,
     rhs_scale: Array | None = None,
-    dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
+    dimension_numbers: tuple[
+        tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+    ]
+    | None = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of block-scaled arrays (Open Compute's microscaling formats).
+    """Multiply block-scaled arrays.
 
-    A scale has the rank of its operand, and one entry for each block along the contracting
-    dimension; None stands for ones. `dimension_numbers` are those of `dot_general`, with one
-    contracting dimension; by default those of a stack of matrix products. The result is bfloat16,
-    or of `preferred_element_type`. Operands are multiplied as bfloat16. TypeError for ranks below
-    2 and shapes that do not fit.
+    - `lhs`, `rhs`: arrays of narrow floats; by default stacks of shapes (..., m, k) and (..., k, n)
+    - `lhs_scale`, `rhs_scale`: arrays of the operand's rank, with one entry for each block along
+      the contracting dimension; None for ones
+    - `dimension_numbers`: as in `dot_general`, with one contracting dimension
+    - `preferred_element_type`: dtype of the result, by default bfloat16
+
+    TypeError for ranks below 2 and shapes that do not fit.
+    Source: Open Compute Project, Microscaling Formats (2023).
+
+    >>> lax.scaled_dot(jnp.ones((1, 2, 4)), jnp.ones((1, 4, 3))).shape
+    (1, 2, 3)
     """
     left, right = np.shape(lhs), np.shape(rhs)
     if min(len(left), len(right)) < 2:

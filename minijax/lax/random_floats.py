@@ -1,8 +1,7 @@
 """Floats made of random bits: uniform, normal and exponential ones, each a formula of the bits.
 
-May import the floors below and, of `lax`, `prng` and the functions of elements. `keys` may be one
-key or an array of them: each gives its own samples, at its place, so that what is written here for
-one key holds for many.
+`keys` may be one key or an array of them: each gives its own samples, at its place, so that what is
+written here for one key holds for many.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`random_gamma`: samples of the gamma distribution, which can be differentiated in its parameter.
 
-May import the floors below and, of `lax`, `random_floats`, `special` and what they stand on. It is a
-primitive because its derivative is no derivative of the steps that draw a sample: those throw
-samples away until one is accepted. Source: Marsaglia and Tsang, "A simple method for generating
-gamma variables", 2000; for the derivative, see `special.random_gamma_grad`.
+It is a primitive because its derivative is no derivative of the steps that draw a sample: those
+throw samples away until one is accepted. Source: Marsaglia and Tsang, "A simple method for
+generating gamma variables", 2000; for the derivative, see `special.random_gamma_grad`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, without_varying
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
@@ -86,11 +85,12 @@ _traced: dict[tuple, ClosedJaxpr] = {}
 def _(b, keys, a, *, log_space):
     # A function of its own: XLA then treats a parameter that is a constant like any other, so that
     # the samples are the same bits.
-    key = (keys.aval, a.aval, log_space, local.context.key)
+    avals = without_varying((keys.aval, a.aval))
+    key = (*avals, log_space, local.context.key)
     closed = _traced.get(key)
     if closed is None:
         closed = _traced[key] = trace_to_jaxpr(
-            lambda keys, a: [_samples(keys, a, log_space)], (keys.aval, a.aval)
+            lambda keys, a: [_samples(keys, a, log_space)], avals
         )
     return b.call_jaxpr(closed, "random_gamma", keys, a)[0]
 

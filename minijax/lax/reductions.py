@@ -1,12 +1,10 @@
-"""Reductions of one array by a known operation; argmax and argmin.
-
-May import the floors below, `lax.rules`, and the files of `lax` on elements and shapes.
-"""
+"""Reductions of one array by a known operation; argmax and argmin."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import kept_axes
+from minijax.core.sharding_rules import kept_axes
 from minijax.lax.arithmetic import div_p, max_p, min_p, mul_p
 from minijax.lax.compare import and_p, eq_p, or_p, xor_p
 from minijax.lax.convert import convert_element_type_p
@@ -23,7 +21,7 @@ from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import i64_array
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import (
     full_like_aval,
     reduce_sum_p,
@@ -31,6 +29,7 @@ from minijax.transforms.primitives import (
     transpose_p,
 )
 from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max",
@@ -169,47 +168,111 @@ for _logical in (reduce_and_p, reduce_or_p, reduce_xor_p):
     defjvp(_logical, None)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding=None) -> Array:
-    """The sum over `axes`, in the operand's dtype; 0 over nothing. StableHLO: `reduce`.
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Sum over axes, in the operand's dtype; 0 over nothing.
 
-    This and the other reductions leave the axes out of the result's shape. ValueError for axes that
-    are negative, too great, or given twice; TypeError for a dtype that the operation is not for.
+    - `operand`: numeric array
+    - `axes`: nonnegative axes, left out of the result's shape
+    - `out_sharding`: sharding of the result
+
+    ValueError for axes out of range or repeated; TypeError for booleans.
+    Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([4, 6], dtype=int32)
     """
     out_sharding = out_sharding_of(out_sharding, "reduce_sum")
-    return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
+    return reduce_sum_p.bind(operand, axes=tuple(map(index, axes)), out_sharding=out_sharding)
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
-    """The product over `axes`; 1 over nothing. StableHLO: `reduce`. For axes see `reduce_sum`."""
-    return reduce_prod_p.bind(operand, axes=tuple(axes))
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Multiply over axes, in the operand's dtype; 1 over nothing.
 
+    - `operand`: numeric array
+    - `axes`: nonnegative axes, left out of the result's shape
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
-    """The maximum over `axes`: NaN if one is; -inf, or the least integer, over nothing.
+    ValueError for axes out of range or repeated; TypeError for booleans.
+    Source: the StableHLO operation `stablehlo.reduce`.
 
-    Complex numbers compare by real, then by imaginary part. For axes see `reduce_sum`.
+    >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([3, 8], dtype=int32)
     """
-    return reduce_max_p.bind(operand, axes=tuple(axes))
+    return reduce_prod_p.bind(operand, axes=tuple(map(index, axes)))
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
-    """The minimum over `axes`; see `reduce_max`."""
-    return reduce_min_p.bind(operand, axes=tuple(axes))
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Compute the maximum over axes: NaN if there is one; -inf, or the least integer, of nothing.
+
+    - `operand`: array; complex numbers compare by real, then by imaginary part
+    - `axes`: nonnegative axes, left out of the result's shape
+
+    The result has the dtype of `operand`. ValueError for axes out of range or repeated.
+    Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_max(jnp.array([[1, 4], [3, 2]]), (0,))
+    Array([3, 4], dtype=int32)
+    """
+    return reduce_max_p.bind(operand, axes=tuple(map(index, axes)))
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
-    """Bitwise and over `axes` of booleans or integers. For axes see `reduce_sum`."""
-    return reduce_and_p.bind(operand, axes=tuple(axes))
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Compute the minimum over axes: NaN if there is one; inf, or the greatest integer, of nothing.
+
+    - `operand`: array; complex numbers compare by real, then by imaginary part
+    - `axes`: nonnegative axes, left out of the result's shape
+
+    The result has the dtype of `operand`. ValueError for axes out of range or repeated.
+    Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_min(jnp.array([[1, 4], [3, 2]]), (0,))
+    Array([1, 2], dtype=int32)
+    """
+    return reduce_min_p.bind(operand, axes=tuple(map(index, axes)))
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
-    """Bitwise or over `axes` of booleans or integers. For axes see `reduce_sum`."""
-    return reduce_or_p.bind(operand, axes=tuple(axes))
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Combine by bitwise and over axes.
+
+    - `operand`: integer or boolean array
+    - `axes`: nonnegative axes, left out of the result's shape
+
+    The result has the dtype of `operand`. ValueError for axes out of range or repeated; TypeError
+    for other dtypes. Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_and(jnp.array([6, 3]), (0,))
+    Array(2, dtype=int32)
+    """
+    return reduce_and_p.bind(operand, axes=tuple(map(index, axes)))
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
-    """Bitwise exclusive or over `axes` of booleans or integers. For axes see `reduce_sum`."""
-    return reduce_xor_p.bind(operand, axes=tuple(axes))
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Combine by bitwise or over axes.
+
+    - `operand`: integer or boolean array
+    - `axes`: nonnegative axes, left out of the result's shape
+
+    The result has the dtype of `operand`. ValueError for axes out of range or repeated; TypeError
+    for other dtypes. Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_or(jnp.array([6, 3]), (0,))
+    Array(7, dtype=int32)
+    """
+    return reduce_or_p.bind(operand, axes=tuple(map(index, axes)))
+
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Combine by bitwise exclusive or over axes.
+
+    - `operand`: integer or boolean array
+    - `axes`: nonnegative axes, left out of the result's shape
+
+    The result has the dtype of `operand`. ValueError for axes out of range or repeated; TypeError
+    for other dtypes. Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
+    Array(5, dtype=int32)
+    """
+    return reduce_xor_p.bind(operand, axes=tuple(map(index, axes)))
 
 
 # -- derivatives of extrema and products ------------------------------------------------------------
@@ -342,11 +405,11 @@ def _arg_reduction(name: str, identity: Callable, direction: str) -> Primitive:
         (axis,) = axes
         if not 0 <= axis < x.ndim:
             raise ValueError(
-                f"{name}: invalid axis {axis} for an operand of shape {x.shape}: axes count from 0."
+                f"Invalid axis {axis} for operand shape {x.shape}: the axes of {name} count from 0."
             )
         if not dtypes.issubdtype(index_dtype, np.integer):
             raise TypeError(
-                f"{name}: index_dtype must be an integer type, but got {index_dtype.name}."
+                f"index_dtype must be an integer type, but got {index_dtype.name}: {name} counts."
             )
         if x.shape[axis] < 1:
             raise ValueError(
@@ -404,17 +467,37 @@ argmax_p = _arg_reduction("argmax", least, "GT")
 argmin_p = _arg_reduction("argmin", greatest, "LT")
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
-    """The index of the maximum along `axis`: the first of equal ones, or the first NaN.
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """Return the index of the maximum along an axis: of the first one, or of the first NaN.
 
-    ValueError if the axis is negative, too great, or of size 0; TypeError unless `index_dtype` is an
-    integer dtype, or for complex operands. Source: `numpy.argmax`.
+    - `operand`: array of real numbers or booleans
+    - `axis`: nonnegative axis, left out of the result's shape
+    - `index_dtype`: integer dtype of the result
+
+    ValueError if the axis is out of range or has size 0; TypeError for complex operands, and for an
+    `index_dtype` that is not an integer dtype.
+    Source: NumPy's `argmax`.
+
+    >>> lax.argmax(jnp.array([1, 3, 2]), 0, jnp.int32)
+    Array(1, dtype=int32)
     """
     return argmax_p.bind(operand, axes=(axis,), index_dtype=_index_dtype(index_dtype, "argmax"))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
-    """The index of the minimum along `axis`: the first of equal ones, or the first NaN."""
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """Return the index of the minimum along an axis: of the first one, or of the first NaN.
+
+    - `operand`: array of real numbers or booleans
+    - `axis`: nonnegative axis, left out of the result's shape
+    - `index_dtype`: integer dtype of the result
+
+    ValueError if the axis is out of range or has size 0; TypeError for complex operands, and for an
+    `index_dtype` that is not an integer dtype.
+    Source: NumPy's `argmin`.
+
+    >>> lax.argmin(jnp.array([3, 1, 2]), 0, jnp.int32)
+    Array(1, dtype=int32)
+    """
     return argmin_p.bind(operand, axes=(axis,), index_dtype=_index_dtype(index_dtype, "argmin"))
 
 

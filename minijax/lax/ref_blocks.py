@@ -1,9 +1,9 @@
 """Blocks of the value in a reference: windows whose start may be computed.
 
-May import the floors below, and the files of `lax` on slicing and filling. An index made of integers and of windows without
-gaps is read by one `dynamic_slice` and written by one `dynamic_update_slice`: both move a block that
-would end outside to where it lies within. Other indices are those of arrays; a window among them, or
-with gaps, is so many places, of which each is moved when it is read, and left out when it is written.
+An index made of integers and of windows without gaps is read by one `dynamic_slice` and written by
+one `dynamic_update_slice`: both move a block that would end outside to where it lies within. Other
+indices are those of arrays; a window among them, or with gaps, is so many places, of which each is
+moved when it is read, and left out when it is written.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.array import Array
-from minijax.core.slices import Slice
+from minijax.features.references.slices import Slice
 from minijax.lax.arithmetic import add_p, mul_p
+from minijax.lax.creation import full, iota
 from minijax.lax.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from minijax.lax.filling import full, iota
 from minijax.lax.shapes import reshape
 
 __all__ = [

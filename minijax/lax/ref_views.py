@@ -1,8 +1,7 @@
 """Views of references: `ref.at[index]`, what it holds as another shape or dtype.
 
-May import the floors below, `lax.refs`, and the files of `lax` on shapes and dtypes. A view is a
-reference with steps: each says which part of a value is seen, and how the whole becomes anew when that
-part is written. Nothing is recorded until a view is read or written.
+A view is a reference with steps: each says which part of a value is seen, and how the whole becomes
+anew when that part is written. Nothing is recorded until a view is read or written.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax.core.avals import ShapedArray
-from minijax.core.refs import Ref
+from minijax.core.hooks import hooks
+from minijax.core.refs import Ref, attach_to_refs
 from minijax.core.staging import StagedTracer, trace_to_jaxpr
 from minijax.lax import refs
 from minijax.lax.convert import bitcast_convert_type
@@ -157,6 +157,19 @@ class RefView:
         return self._seen_as(lambda x: transpose(x, order), lambda part: transpose(part, inverse))
 
 
+def _flatten(view: RefView) -> tuple:
+    index, operands = refs.split_index(... if view.index is None else view.index)
+    return (view.ref, operands), (index, view.steps)
+
+
+def _unflatten(data: tuple, children: tuple) -> RefView:
+    (index, steps), (ref, operands) = data, children
+    return RefView(ref, refs.joined_index(index, operands) if index else None, steps)
+
+
+tree_util.register_pytree_node(RefView, _flatten, _unflatten)
+
+
 def _is_whole(index: Any) -> bool:
     return index is Ellipsis or (isinstance(index, tuple) and index in ((), (Ellipsis,)))
 
@@ -204,8 +217,7 @@ _MEMBERS = {
     "bitcast": lambda self, dtype: RefView(self).bitcast(dtype),
     "transpose": lambda self, permutation=None: RefView(self).transpose(permutation),
 }
-for _name, _member in _MEMBERS.items():
-    setattr(Ref, _name, _member)
+attach_to_refs({name: member for name, member in _MEMBERS.items() if name != "addupdate"})
 
 
 def _member_of(tracer: StagedTracer, name: str) -> Any:
@@ -216,4 +228,4 @@ def _member_of(tracer: StagedTracer, name: str) -> Any:
     return member.__get__(tracer)
 
 
-StagedTracer.__getattr__ = _member_of
+hooks.fill(member_of_tracer=_member_of)

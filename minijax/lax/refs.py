@@ -1,8 +1,8 @@
 """References to arrays that change in place: making, reading and writing them.
 
-May import the floors below. The primitives are recorded where a program is; elsewhere a reference
-is a cell (`core.refs`), and these operations read and replace the value in it. An index is kept in
-two parts: what of it is known, in `index`, and arrays, which are operands.
+The primitives are recorded where a program is; elsewhere a reference is a cell (`core.refs`), and
+these operations read and replace the value in it. An index is kept in two parts: what of it is
+known, in `index`, and arrays, which are operands.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import AccumEffect, FreezeEffect, ReadEffect, RefEffect, WriteEffect
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.lowered import pure
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import AbstractRef, Ref, RefTrace, resolved
-from minijax.core.slices import Slice
+from minijax.core.refs import AbstractRef, Ref, RefTrace, check_unmapped, resolved
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.features.references.slices import Slice
 from minijax.lax.arithmetic import add_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.ref_blocks import (
@@ -36,7 +37,6 @@ from minijax.lax.ref_blocks import (
     write_block,
     write_places,
 )
-from minijax.lowering.module import Builder
 from minijax.transforms.batching import batch_jaxpr
 
 __all__ = [
@@ -66,7 +66,7 @@ class _Window(NamedTuple):
 _ARRAY = "array"  # stands in an index where an operand goes
 
 
-def _split(index: Any) -> tuple[tuple, list[Any]]:
+def split_index(index: Any) -> tuple[tuple, list[Any]]:
     """The parts of an index: those known, and those that are operands."""
     entries = index if isinstance(index, tuple) else (index,)
     known, operands = [], []
@@ -92,7 +92,7 @@ def _split(index: Any) -> tuple[tuple, list[Any]]:
     return (() if known == [Ellipsis] else tuple(known)), operands
 
 
-def _joined(index: tuple, operands: Sequence[Any]) -> tuple:
+def joined_index(index: tuple, operands: Sequence[Any]) -> tuple:
     rest = iter(operands)
     return tuple(
         [
@@ -131,7 +131,7 @@ def _within(shape: tuple[int, ...], index: tuple) -> tuple:
 def _read(value: Any, operands: Sequence[Any], index: tuple) -> Any:
     if not index:
         return value
-    place = _joined(_within(value.shape, index), operands)
+    place = joined_index(_within(value.shape, index), operands)
     check_windows(value.shape, place)
     block = block_of(value.shape, place) if operands else None
     if block is not None:
@@ -143,7 +143,7 @@ def _read(value: Any, operands: Sequence[Any], index: tuple) -> Any:
 def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str) -> Any:
     if not index:
         return new if how == "set" else add_p.bind(value, new)
-    joined = _joined(_within(value.shape, index), operands) if index else ...
+    joined = joined_index(_within(value.shape, index), operands) if index else ...
     block = block_of(value.shape, joined) if operands else None
     if block is not None:
         return write_block(value, block, new, how)
@@ -155,13 +155,13 @@ def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str
 
 def read(value: Any, index: Any) -> Any:
     """What an index of references names of a value."""
-    known, operands = _split(index)
+    known, operands = split_index(index)
     return _read(value, operands, known)
 
 
 def write(value: Any, index: Any, new: Any) -> Any:
     """The value with what an index of references names replaced."""
-    known, operands = _split(index)
+    known, operands = split_index(index)
     return _write(value, operands, known, new, "set")
 
 
@@ -179,8 +179,12 @@ def _part(ref: Any, operands: Sequence[Any], index: tuple) -> ShapedArray:
 class _RefPrimitive(Primitive):
     """An operation on a reference, its first operand: on a cell it runs at once."""
 
-    __slots__ = ("on_cell",)
+    __slots__ = ("changes", "on_cell")
     takes_refs = True
+
+    def __init__(self, name: str, changes: str | None = None, **options):
+        super().__init__(name, **options)
+        self.changes = changes  # how messages call what it does to the value, if it changes it
 
     def bind(self, ref, *args, **params):
         ref = resolved(ref)
@@ -188,6 +192,8 @@ class _RefPrimitive(Primitive):
             return self.on_cell(ref, *args, **params)
         if type(getattr(ref, "aval", None)) is not AbstractRef:
             raise TypeError(f"{self.name} takes a reference, as new_ref makes it, got {ref!r}.")
+        if self.changes is not None and local.context.trace.maps:
+            check_unmapped(ref, self.changes)
         return local.context.trace.process(self, (ref, *args), params)
 
 
@@ -323,7 +329,7 @@ def _elements(operands: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     ]
 
 
-swap_p = _RefPrimitive("swap")
+swap_p = _RefPrimitive("swap", "a set/swap")
 _shared_rules(swap_p, WriteEffect)
 
 
@@ -358,14 +364,14 @@ def _on_cell(primitive: Primitive, how: str):
         avals = (ref.aval, get_aval(value), *map(get_aval, operands))
         primitive.out_avals(avals, {"index": index})
         old = ref._value
-        ref.replace(_write(old, operands, index, value, how))
+        ref.replace(_write(old, operands, index, value, how), primitive.changes)
         return _read(old, operands, index) if primitive is swap_p else []
 
     return run
 
 
 swap_p.on_cell = _on_cell(swap_p, "set")
-addupdate_p = _RefPrimitive("addupdate", multiple_results=True)
+addupdate_p = _RefPrimitive("addupdate", "an addupdate", multiple_results=True)
 addupdate_p.on_cell = _on_cell(addupdate_p, "add")
 _shared_rules(addupdate_p, AccumEffect)
 
@@ -377,7 +383,7 @@ def _(ref, value, *operands, index):
 
 
 _MAKERS = (ref_p, empty_ref_p)
-Builder.pure = staticmethod(lambda jaxpr: pure(jaxpr, _MAKERS.__contains__))
+hooks.fill(discharged=lambda jaxpr: pure(jaxpr, _MAKERS.__contains__))
 
 # -- how their equations are shown ----------------------------------------------------------------
 
@@ -443,11 +449,20 @@ swap_p.shown = _shown_swap
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A reference to an array, which starts as `init_val` and can be changed in place.
+    """Make a reference to an array that can be changed in place.
 
-    `ref[...]` reads the value, `ref[index] = value` writes a part of it. References go into functions
-    under `jit`, `vmap`, `scan` and the like as arguments or by closure, and are never returned.
-    `kind` may be None or "no_grad_no_remat"; `memory_space` is accepted and has no effect on a CPU.
+    - `init_val`: array or number, the first value; its shape and dtype stay
+    - `kind`: None or "no_grad_no_remat"; `memory_space`: kind of memory, without effect on CPU
+
+    `ref[...]` reads the value, `ref[index] = value` writes a part. References are arguments of
+    functions under `jit`, `vmap`, `scan` and the like, and never results. ValueError for another
+    `kind`, TypeError for a value that is not an array.
+    Source: MLIR's `memref` type.
+
+    >>> ref = jax.new_ref(jnp.array([1, 2]))
+    >>> ref[0] = 5
+    >>> ref[...]
+    Array([5, 2], dtype=int32)
     """
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"new_ref takes kind=None or 'no_grad_no_remat', got {kind!r}.")
@@ -458,24 +473,53 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference of the shape and dtype of `ty`, whose elements are unspecified until written."""
+    """Make a reference whose elements are unspecified until written.
+
+    - `ty`: object with `shape` and `dtype`; `memory_space`: kind of memory
+
+    The result is a `Ref` of that shape and dtype. Source: MLIR's `memref.alloc`.
+
+    >>> jax.empty_ref(jax.ShapeDtypeStruct((2,), jnp.int32)).shape
+    (2,)
+    """
+    if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
+        raise TypeError(
+            f"Cannot interpret value of type {type(ty)} as an abstract array; it does not have a "
+            "dtype attribute: pass a ShapeDtypeStruct to empty_ref."
+        )
     aval = ShapedArray(ty.shape, dtypes.canonicalize_dtype(ty.dtype))
     return empty_ref_p.bind(ty=aval, memory_space=memory_space)
 
 
 def freeze(ref: Ref) -> Array:
-    """The value of a reference, which must not be used any more."""
+    """Return the value of a reference and end its use.
+
+    - `ref`: reference, which must not be used any more
+
+    The result is an array of its shape and dtype. TypeError unless it is a reference.
+    Source: MLIR's `bufferization.to_tensor`.
+
+    >>> jax.freeze(jax.new_ref(jnp.array([1, 2])))
+    Array([1, 2], dtype=int32)
+    """
     return freeze_p.bind(ref)
 
 
 def free_ref(ref: Ref) -> None:
-    """Say that a reference is not used any more."""
+    """End the use of a reference.
+
+    - `ref`: reference of any shape and dtype, which must not be used any more
+
+    TypeError unless it is a reference. Source: MLIR's `memref.dealloc`.
+
+    >>> jax.free_ref(jax.new_ref(jnp.array([1, 2])))
+    """
     free_ref_p.bind(ref)
 
 
 def get(ref: Ref, idx: Any = None) -> Array:
     """The part of the value that an index names, as `ref[idx]`; the whole for None."""
-    index, operands = _split(... if idx is None else idx)
+    index, operands = split_index(... if idx is None else idx)
     return get_p.bind(ref, *operands, index=index)
 
 
@@ -485,7 +529,9 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     `idx` is an index, or None for the whole. `value` has the shape and dtype of that part (Python
     numbers take the dtype): ValueError otherwise.
     """
-    index, operands = _split(... if idx is None else idx)
+    if not isinstance(ref, Ref):
+        raise ValueError(f"Can only call `{_function_name}` on a `Ref`: {ref!r}.")
+    index, operands = split_index(... if idx is None else idx)
     return swap_p.bind(ref, _typed(ref, value), *operands, index=index)
 
 
@@ -521,10 +567,18 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     """Add to a part of the value; see `swap`."""
-    index, operands = _split(... if idx is None else idx)
+    if not isinstance(ref, Ref):
+        raise ValueError(f"Can only call `ref_addupdate` on a `Ref`: {ref!r}.")
+    index, operands = split_index(... if idx is None else idx)
     addupdate_p.bind(ref, _typed(ref, x), *operands, index=index)
 
 
-Ref.__getitem__ = get
-Ref.__setitem__ = set
-Ref.addupdate = lambda self, value, idx=None: addupdate(self, idx, value)
+hooks.fill(
+    ref_get=get,
+    ref_set=set,
+    ref_add=lambda self, value, idx=None: addupdate(self, idx, value),
+)
+
+for _function in (get, set, swap, addupdate):  # which upstream calls so
+    _function.__name__ = _function.__qualname__ = f"ref_{_function.__name__}"
+    globals()[_function.__name__] = _function

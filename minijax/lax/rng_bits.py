@@ -1,7 +1,7 @@
 """The generators that XLA has itself, and the keys that are made on top of them.
 
-May import the floors below and `lax`. `rng_bit_generator` is StableHLO's op of that name (Philox on
-CPUs and GPUs, unless told otherwise); `rng_uniform` is its `rng`, which is seeded by the device.
+`rng_bit_generator` is StableHLO's op of that name (Philox on CPUs and GPUs, unless told otherwise);
+`rng_uniform` is its `rng`, which is seeded by the device.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minijax.lax.prng import PRNGImpl, mapped_over_keys, register_prng
 from minijax.lax.shapes import canonical_shape, expand_dims, reshape, squeeze, transpose
 from minijax.lax.slicing import slice as lax_slice
 from minijax.lax.threefry import threefry_prng_impl
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import zero_tangent
 
@@ -37,7 +37,13 @@ _PAIR = np.dtype(np.uint64)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The algorithms that `rng_bit_generator` may be asked to use."""
+    """Algorithms of `rng_bit_generator`; the shape and dtype of its key depend on them.
+
+    Source: the StableHLO attribute `rng_algorithm`.
+
+    >>> lax.RandomAlgorithm.RNG_PHILOX.name
+    'RNG_PHILOX'
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -112,10 +118,18 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """A new key, and random bits as unsigned integers of this shape and dtype.
+    """Generate random bits from a key; which ones depends on the platform.
 
-    `key` is uint32[4]. Which bits come is up to the platform and its version. TypeError for a dtype
-    that is not uint8, uint16, uint32 or uint64. Source: StableHLO `rng_bit_generator`.
+    - `key`: array of shape (4,) and dtype uint32
+    - `shape`: shape of the bits; `dtype`: uint8, uint16, uint32 or uint64
+    - `algorithm`: a `RandomAlgorithm`; `out_sharding`: sharding of the bits
+
+    The result is a new key and the bits. TypeError for another dtype.
+    Source: the StableHLO operation `stablehlo.rng_bit_generator`.
+
+    >>> key, bits = lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))
+    >>> bits.shape
+    (3,)
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "rng_bit_generator")
     if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.bit_width(dtype) < 8:
@@ -172,9 +186,16 @@ def _(b, low, high, *, shape):
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
-    """Uniform random numbers in [a, b), from the device's own generator, which has no key.
+    """Generate uniform random numbers in [a, b) by the device's own generator, which has no key.
 
-    `a` and `b` are scalars of one dtype; ValueError otherwise. Source: StableHLO `rng`.
+    - `a`, `b`: scalars of one dtype, which the result has
+    - `shape`: shape of the result
+
+    ValueError unless `a` and `b` are scalars of one dtype.
+    Source: the StableHLO operation `stablehlo.rng`.
+
+    >>> lax.rng_uniform(0.0, 1.0, (3,)).shape
+    (3,)
     """
     return rng_uniform_p.bind(a, b, shape=canonical_shape(shape))
 

@@ -1,7 +1,5 @@
-"""Shapes of rules that many primitives share. May import the floors below.
-
-A file of primitives names its operations as data; the functions here turn a line of that data into
-a primitive with all of its rules.
+"""Shapes of rules that many primitives share. A file of primitives names its operations as data;
+the functions here turn a line of that data into a primitive with all of its rules.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,
     reduce_sum_p,
+    scalar_of_type,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 
@@ -123,24 +122,10 @@ def merged(avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> 
     return ShapedArray(shape, dtype, weak, vma=vma)
 
 
-_scalars: dict[tuple, np.generic] = {}
-
-
-def scalar_like(value: complex, x: Any) -> np.generic:
+def scalar_like(value: complex, x: Any) -> Any:
     """A number as a scalar of the dtype of an array or number; weak where that is."""
     aval = get_aval(x)
-    dtype = aval.dtype
-    key = (value, dtype, aval.weak_type)
-    try:
-        scalar = _scalars[key]
-    except KeyError:
-        scalar = np.asarray(value, dtype)[()]
-        if aval.weak_type:
-            scalar = scalar.item()
-        _scalars[key] = scalar
-    if aval.weak_type and get_aval(scalar).dtype != dtype:
-        return dtype.type(scalar)  # Python's numbers are not of this dtype in this mode
-    return scalar
+    return scalar_of_type(value, aval.dtype, aval.weak_type)
 
 
 # -- primitives that work on elements -------------------------------------------------------------
@@ -365,7 +350,7 @@ def ndim_of(x: Any) -> int:
     try:
         return x.ndim
     except AttributeError:
-        return np.ndim(x)
+        return get_aval(x).ndim
 
 
 def _line_up(x: Any, dim: int | None, ndim: int, place: int) -> Any:

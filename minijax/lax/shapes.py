@@ -1,13 +1,13 @@
 """Operations on shapes: reshaping, broadcasting, transposing, reversing, tiling.
 
-May import the floors below and `lax.rules`, and nothing else of `lax`. `pad`, the transpose of
-`slice`, stands beside it in `lax.slicing`.
+`pad`, the transpose of `slice`, stands beside it in `lax.slicing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import prod
 from operator import index
 from typing import Any
@@ -18,22 +18,25 @@ from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import is_dim, is_negative
 from minijax.core.primitive import Primitive
-from minijax.core.splits import batched_sharding, kept_axes, parts_of
-from minijax.core.sums import first, refused
+from minijax.core.sharding_rules import batched_sharding, kept_axes, parts_of
+from minijax.core.trace import Tracer
+from minijax.core.unreduced import first, refused
 from minijax.errors import ShardingTypeError
+from minijax.features.symbolic.dims import is_dim, is_negative
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
-from minijax.runtime.mesh import axes_of
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.mesh import PartitionSpec, axes_of
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,
     reduce_sum_p,
     transpose_p,
 )
+from minijax.typing import ArrayLike, Shape
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like", "broadcast_shapes",
@@ -44,6 +47,13 @@ __all__ = [
 
 # -- what functions on shapes share -----------------------------------------------------------
 
+MOST_AXES = 1024
+
+
+def items_of(shape: Any) -> Any:
+    """The items of a shape; not more than tell that they are too many."""
+    return shape if type(shape) is tuple else islice(shape, MOST_AXES + 1)
+
 
 def size_of(x: Any) -> Any:
     """A size as a Python integer, or as the expression of dimension variables that it is."""
@@ -52,12 +62,20 @@ def size_of(x: Any) -> Any:
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers; one integer stands for one dimension."""
+    sizes = _sizes_of(shape)
+    check_at_most("the number of axes", len(sizes), MOST_AXES)
+    return sizes
+
+
+def _sizes_of(shape: Any) -> tuple[int, ...]:
     try:
-        return tuple(map(index, shape))
+        return tuple(map(index, items_of(shape)))
     except TypeError:
         pass
     try:
-        return (size_of(shape),) if not isinstance(shape, Iterable) else tuple(map(size_of, shape))
+        if not isinstance(shape, Iterable):
+            return (size_of(shape),)
+        return tuple(map(size_of, items_of(shape)))
     except TypeError:
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. "
@@ -95,17 +113,17 @@ reshape_p.sums(first)
 def _(x, *, new_sizes, dimensions, sharding):
     if any(size < 0 for size in new_sizes):
         raise TypeError(
-            f"reshape: new_sizes must all be nonnegative, got {new_sizes}: compute the size meant "
+            f"reshape new_sizes must all be positive, got {new_sizes}: compute the size meant "
             "by -1, or use minijax.numpy.reshape."
         )
     if prod(new_sizes) != x.size:
         raise ValueError(
-            f"reshape: total size must be unchanged, got new_sizes {new_sizes} (of size "
+            f"reshape total size must be unchanged, got new_sizes {new_sizes} (of size "
             f"{prod(new_sizes)}) for shape {x.shape} (of size {x.size})."
         )
     if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
         raise TypeError(
-            f"reshape: dimensions must be a permutation of operand dimensions, got {dimensions} "
+            f"reshape dimensions must be a permutation of operand dimensions, got dimensions {dimensions} "
             f"for shape {x.shape}."
         )
     return resized(x, new_sizes)
@@ -197,12 +215,25 @@ def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reshape(
-    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding=None
+    operand: ArrayLike,
+    new_sizes: Shape,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """The elements of `operand` in row-major order, in the shape `new_sizes`.
+    """Return the elements of an array in row-major order, in another shape.
 
-    `dimensions` is an order in which the operand's axes are taken first. ValueError if the
-    sizes differ; TypeError if one is negative or `dimensions` is no permutation. StableHLO: `reshape`.
+    - `operand`: array of any shape and dtype
+    - `new_sizes`: shape of the result, without -1
+    - `dimensions`: order in which the operand's axes are taken first, by default their own
+    - `out_sharding`: sharding of the result
+
+    ValueError if the numbers of elements differ; TypeError if a size is negative or `dimensions` is
+    not a permutation. Source: the StableHLO operation `stablehlo.reshape`.
+
+    >>> lax.reshape(jnp.array([1, 2, 3, 4]), (2, 2))
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
     """
     new_sizes = canonical_shape(new_sizes)
     shape = np.shape(operand)
@@ -221,16 +252,24 @@ def reshape(
 
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The axes from `start_dimension` up to `stop_dimension` made one.
+    """Merge consecutive axes into one.
 
-    An empty range gives a new axis of size 1. ValueError if the range runs backwards.
+    - `operand`: array of any shape and dtype
+    - `start_dimension`, `stop_dimension`: range of axes, by default to the last; an empty range
+      gives a new axis of size 1
+
+    The result has the operand's elements in the same order. ValueError if the range runs backwards.
+    Source: NumPy's `reshape`.
+
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
     """
     shape = np.shape(operand)
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
         raise ValueError(
-            f"collapse: invalid dimension range {start_dimension}:{stop_dimension} for an operand "
-            f"of shape {shape}: it must not run backwards."
+            f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:"
+            f"{stop_dimension}] runs backwards."
         )
     return reshape(operand, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
 
@@ -272,14 +311,24 @@ def _unique_axes(name: str, dimensions: Sequence[int], ndim: int) -> tuple[int, 
     axes = tuple([canonical_axis(d, ndim) for d in dimensions])
     if len(set(axes)) != len(axes):
         raise ValueError(
-            f"repeated axis in lax.{name}: {tuple(dimensions)}. Dimensions are not unique: name "
-            "each once."
+            f"dimensions are not unique: {tuple(dimensions)}"
+            if name == "squeeze"
+            else f"repeated axis in lax.{name}: {tuple(dimensions)}: name each once."
         )
     return axes
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
-    """`array` without the named axes. ValueError unless each exists, once, and has size 1."""
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Remove axes of size 1.
+
+    - `array`: array of any shape and dtype
+    - `dimensions`: axes
+
+    ValueError unless each axis exists, once, and has size 1. Source: NumPy's `squeeze`.
+
+    >>> lax.squeeze(jnp.ones((1, 3, 1)), (0,)).shape
+    (3, 1)
+    """
     axes = tuple(sorted(_unique_axes("squeeze", dimensions, np.ndim(array))))
     return squeeze_p.bind(array, dimensions=axes) if axes else as_value(array)
 
@@ -293,11 +342,21 @@ def _expand(x: Any, axes: Sequence[int]) -> Any:
     return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
-    """New axes of size 1; `dimensions` are their places in the result. ValueError on repeats."""
-    dimensions = tuple(dimensions)
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Insert axes of size 1.
+
+    - `array`: array of any shape and dtype
+    - `dimensions`: positions of the new axes in the result's shape
+
+    ValueError for repeated positions, or positions out of range. Source: NumPy's `expand_dims`.
+
+    >>> lax.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
+    """
+    dimensions = tuple(items_of(dimensions))
     if not dimensions:
         return as_value(array)
+    check_at_most("the number of axes", len(dimensions), MOST_AXES)
     ndim = np.ndim(array) + len(dimensions)
     return _expand(array, sorted(_unique_axes("expand_dims", dimensions, ndim)))
 
@@ -305,8 +364,20 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
 # -- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding=None) -> Array:
-    """`operand` repeated along new leading axes of the given sizes."""
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Repeat an array along new leading axes.
+
+    - `operand`: array of any shape and dtype
+    - `sizes`: sizes of the new axes
+    - `out_sharding`: sharding of the result
+
+    The result has shape (*sizes, *operand.shape). TypeError for negative sizes.
+    Source: the StableHLO operation `stablehlo.broadcast_in_dim`.
+
+    >>> lax.broadcast(jnp.array([1, 2]), (2,))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     sizes = tuple(map(index, sizes))
     if not sizes and out_sharding is None:
         return as_value(operand)
@@ -316,16 +387,32 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding=None) -> Array
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding=None
+    operand: ArrayLike,
+    shape: Shape,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Array:
-    """`operand` repeated to `shape`; axis i of it becomes axis `broadcast_dimensions[i]`.
+    """Repeat an array to a shape; axis `i` of it becomes axis `broadcast_dimensions[i]`.
 
-    TypeError if an axis of the operand has neither size 1 nor the size of the result's.
-    StableHLO: `broadcast_in_dim`.
+    - `operand`: array of any dtype
+    - `shape`: shape of the result
+    - `broadcast_dimensions`: increasing axes of the result, one for each axis of the operand
+    - `out_sharding`: sharding of the result
+
+    TypeError if an axis of the operand has neither size 1 nor the size of the result's axis, and
+    for dimensions that are not increasing, too many or too few.
+    Source: the StableHLO operation `stablehlo.broadcast_in_dim`.
+
+    >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
     """
     shape = canonical_shape(shape)
     if any(size < 0 for size in shape):
-        raise TypeError(f"broadcast_in_dim: shape must be nonnegative, got {shape}.")
+        raise TypeError(
+            f"broadcast_in_dim shape must have every element be nonnegative, got {shape}."
+        )
     dims = tuple(map(index, broadcast_dimensions))
     if out_sharding is None and np.shape(operand) == shape and dims == tuple(range(len(shape))):
         return as_value(operand)
@@ -337,16 +424,41 @@ def broadcast_in_dim(
     )
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Array:
-    """`x` with leading axes of size 1 added until it has `rank` axes."""
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """Add leading axes of size 1 until an array has `rank` axes.
+
+    - `x`: array of any shape and dtype; returned as it is if it has `rank` axes or more
+    - `rank`: integer
+
+    The result has shape (1, ..., 1, *x.shape). Source: NumPy's `expand_dims`.
+
+    >>> lax.broadcast_to_rank(jnp.array([1, 2]), 2)
+    Array([[1, 2]], dtype=int32)
+    """
     missing = rank - np.ndim(x)
+    check_at_most("rank", rank, MOST_AXES)
     return _expand(x, range(missing)) if missing > 0 else as_value(x)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Array:
-    """`arr` broadcast to the shape of `like_arr`, as NumPy aligns them."""
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Broadcast an array to the shape of another, aligning trailing axes.
+
+    - `arr`: array of any dtype, which the result has
+    - `like_arr`: array of the shape of the result
+
+    ValueError if the shapes do not fit. Source: NumPy's `broadcast_to`.
+
+    >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     shape = np.shape(like_arr)
-    missing = len(shape) - np.ndim(arr)
+    given, missing = np.shape(arr), len(shape) - np.ndim(arr)
+    if missing < 0 or any(one not in (1, wanted) for one, wanted in zip(given, shape[missing:])):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {given} and requested shape {shape}: each size "
+            "must be 1, or as requested."
+        )
     return broadcast_in_dim(arr, shape, range(missing, len(shape)))
 
 
@@ -369,9 +481,15 @@ def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape to which arrays of the given shapes broadcast together, by NumPy's rules.
+    """Return the shape to which arrays of the given shapes broadcast together.
 
-    ValueError if they do not. Source: `numpy.broadcast_shapes`.
+    - `shapes`: tuples of integers
+
+    The result is a tuple of integers. ValueError if the shapes are incompatible.
+    Source: NumPy's `broadcast_shapes`.
+
+    >>> lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
     """
     if not shapes:
         raise ValueError("broadcast_shapes takes at least one shape; none was given.")
@@ -382,12 +500,31 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def shape_as_value(shape: Sequence[int]) -> np.ndarray:
-    """A shape as a vector of integers."""
-    return np.asarray(shape, dtypes.canonicalize_dtype(np.int64))
+    """Convert a shape to a vector of integers.
+
+    - `shape`: sequence of integers
+
+    The result is an int32 array of shape (len(shape),). Source: NumPy's `shape`.
+
+    >>> lax.shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    if isinstance(shape, Tracer):
+        return shape
+    return np.asarray(canonical_shape(shape), dtypes.canonicalize_dtype(np.int64))
 
 
-def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Array:
-    """`operand` with its axes in the order `permutation`. StableHLO: `transpose`."""
+def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:
+    """Permute the axes of an array.
+
+    - `operand`: array of any shape and dtype
+    - `permutation`: for each axis of the result, the operand's axis
+
+    TypeError unless it is a permutation. Source: the StableHLO operation `stablehlo.transpose`.
+
+    >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     permutation = tuple(map(index, permutation))
     if permutation == tuple(range(np.ndim(operand))):
         return as_value(operand)
@@ -403,13 +540,13 @@ rev_p.sums(refused)
 @rev_p.shape_rule
 def _(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
-        wanted = "all be less than operand ndim"
+        wanted, of = "all be less than operand ndim", "dimensions "
         if any(d < 0 for d in dimensions):
             wanted = "have every element be nonnegative"
         elif len(set(dimensions)) != len(dimensions):
-            wanted = "be unique"
+            wanted, of = "be unique", ""
         raise TypeError(
-            f"rev dimensions must {wanted}, got {dimensions} for operand ndim {x.ndim}, of shape "
+            f"rev dimensions must {wanted}, got {of}{dimensions} for operand ndim {x.ndim}, of shape "
             f"{x.shape}."
         )
     return x
@@ -429,10 +566,17 @@ def _(b, x, *, dimensions):
     return b.op("stablehlo.reverse", (x,), b.out, f"dimensions = {i64_array(dimensions)}")
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Array:
-    """`operand` with the order of its elements reversed along the named axes.
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Reverse the order of elements along axes.
 
-    TypeError unless they are unique and count from the front. StableHLO: `reverse`.
+    - `operand`: array of any shape and dtype, which the result has
+    - `dimensions`: nonnegative axes
+
+    TypeError for axes that are repeated or out of range.
+    Source: the StableHLO operation `stablehlo.reverse`.
+
+    >>> lax.rev(jnp.array([1, 2, 3]), (0,))
+    Array([3, 2, 1], dtype=int32)
     """
     return rev_p.bind(operand, dimensions=tuple(map(index, dimensions)))
 
@@ -483,6 +627,17 @@ def _(b, x, *, reps):
     return b.reshape(repeated, b.out.shape)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Array:
-    """`operand` laid `reps[i]` times in a row along each axis i. TypeError unless one for each."""
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """Repeat an array along each axis.
+
+    - `operand`: array of any shape and dtype
+    - `reps`: nonnegative integers, one for each axis
+
+    The result has shape `operand.shape[i] * reps[i]`. TypeError for too many or too few, or
+    negative ones.
+    Source: NumPy's `tile`.
+
+    >>> lax.tile(jnp.array([1, 2]), (2,))
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     return tile_p.bind(operand, reps=tuple(map(int, reps)))

@@ -1,4 +1,4 @@
-"""`shard_alike`: two arrays that XLA is to split in the same way. May import the floors below."""
+"""`shard_alike`: two arrays that XLA is to split in the same way."""
 
 from __future__ import annotations
 

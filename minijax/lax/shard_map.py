@@ -1,34 +1,36 @@
 """`shard_map`: a function of the parts of arrays, run on each device of a mesh.
 
-May import the floors below and `lax.parallel`. The function is traced once, on types of parts; XLA
-runs it as a manual computation (Shardy's), within which collectives name mesh axes. With
-`check_vma` types say over which axes a value varies, so that what is the same everywhere is known
-to be: its cotangents are then summed over those axes, and a result may be declared replicated.
+The function is traced once, on types of parts; XLA runs it as a manual computation (Shardy's),
+within which collectives name mesh axes. With `check_vma` types say over which axes a value varies,
+so that what is the same everywhere is known to be: its cotangents are then summed over those axes,
+and a result may be declared replicated.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
-from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.avals import abstract_token, get_aval
 from minijax.core.effects import NamedAxisEffect, ordered
 from minijax.core.hitypes import HiPspec, is_hi_value
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.lowered import is_high
 from minijax.core.primitive import Primitive
-from minijax.core.splits import parts_of, with_sums
+from minijax.core.sharding_rules import parts_of, with_sums
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
+from minijax.core.unreduced import sums_of
+from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
@@ -40,7 +42,7 @@ from minijax.lax.specs import (
     summands,
     typed_spec,
 )
-from minijax.lowering.module import Builder, Value
+from minijax.lowering.shardy import sdy_sharding
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (
     AbstractMesh,
@@ -51,7 +53,7 @@ from minijax.runtime.mesh import (
     get_abstract_mesh,
     get_mesh,
 )
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.constraints import with_types
@@ -63,6 +65,8 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["shard_map", "shard_map_p", "within_axes"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 P = PartitionSpec
 
@@ -110,11 +114,13 @@ def _whole_aval(
 
 
 # What types that libraries define ask of those they are made of.
-ShapedArray.shard = lambda self, mesh, manual, check, spec: _part_aval(
-    self, mesh, spec, frozenset(manual), check
-)
-ShapedArray.unshard = lambda self, mesh, check, spec: _whole_aval(
-    self, mesh, spec, frozenset(mesh.axis_names), check
+hooks.fill(
+    shard_aval=lambda aval, mesh, manual, check, spec: _part_aval(
+        aval, mesh, spec, frozenset(manual), check
+    ),
+    unshard_aval=lambda aval, mesh, check, spec: _whole_aval(
+        aval, mesh, spec, frozenset(mesh.axis_names), check
+    ),
 )
 
 
@@ -153,7 +159,11 @@ def _(*args, **params):
     rest = tuple((name, value) for name, value in params.items() if name != "jaxpr")
     closed = params["jaxpr"].derive(
         ("eager", avals, rest, local.context.key),
-        lambda: trace_to_jaxpr(lambda *xs: shard_map_p.bind(*xs, **params), avals),
+        # On a copy: a program whose memo has one that refers to it would be a cycle.
+        lambda: trace_to_jaxpr(
+            lambda *xs: shard_map_p.bind(*xs, **{**params, "jaxpr": params["jaxpr"].replace()}),
+            avals,
+        ),
     )
     mesh, places = params["mesh"], None
     if isinstance(mesh, Mesh):
@@ -176,7 +186,7 @@ def _(*, jaxpr, newly_manual_axes, **params):
 def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_vma):
     outs = b.outs
     name = b.module.mesh_name(mesh)
-    free = "" if len(newly_manual_axes) == len(mesh.axis_names) else "?"
+    free = len(newly_manual_axes) < len(mesh.axis_names)
 
     effects = ordered(jaxpr.jaxpr.effects)  # their tokens go before all else, whole on every device
     threads = [abstract_token] * len(effects)
@@ -186,46 +196,34 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
             _sdy(name, spec, physical(aval).ndim, free, mesh.axis_names)
             for spec, aval in zip(specs, avals, strict=True)
         ]
-        return ", ".join([*[_sdy(name, PartitionSpec(), 0, "", ())] * len(effects), *parts])
+        return ", ".join([*[_sdy(name, PartitionSpec(), 0, False, ())] * len(effects), *parts])
 
-    saved, b.module.manual = b.module.manual, mesh
+    def body(inner, *parts):
+        inner.tokens.update(zip(effects, parts, strict=False))
+        results = inner.closed_jaxpr(jaxpr, *parts[len(effects) :])
+        return [*(inner.tokens[e] for e in effects), *results]
+
+    saved = b.module.manual
+    b.module.manual = with_types(mesh, newly_manual_axes, AxisType.Manual)
     try:
         if len(b.module.devices) == 1:  # the whole is the part
             return b.closed_jaxpr(jaxpr, *operands)
-        inner = Builder(b.module, b, isolated=True)
-        args = [Value(f"%r{inner._name()[1:]}", aval) for aval in (*threads, *jaxpr.in_avals)]
-        inner.tokens.update(zip(effects, args, strict=False))
-        results = inner.closed_jaxpr(jaxpr, *args[len(effects) :])
+        made = collective_lowering.computation(
+            b, [*(b.tokens[e] for e in effects), *operands], [*threads, *jaxpr.in_avals],
+            [*threads, *outs], body,
+            axes=[n for n in mesh.axis_names if n in newly_manual_axes],
+            ins=shown(in_specs, [x.aval for x in operands]), whole=shown(out_specs, outs),
+        )  # fmt: skip
     finally:
         b.module.manual = saved
-    given = [*(b.tokens[e] for e in effects), *operands]
-    results = [*(inner.tokens[e] for e in effects), *results]
-    out_avals = [*threads, *outs]
-    manual = ", ".join(f'"{n}"' for n in mesh.axis_names if n in newly_manual_axes)
-    header = ", ".join(f"{a.name}: {a.type}" for a in args)
-    end = f"sdy.return {', '.join(r.name for r in results)} : " + ", ".join(r.type for r in results)
-    body = "\n".join([*inner.prologue, *inner.lines, end])
-    types = ", ".join(x.type for x in given)
-    out_types = ", ".join(Value("", aval).type for aval in out_avals)
-    made = b.statements(
-        f"sdy.manual_computation({', '.join(x.name for x in given)}) "
-        f"in_shardings=[{shown(in_specs, [x.aval for x in operands])}] "
-        f"out_shardings=[{shown(out_specs, outs)}] manual_axes={{{manual}}} "
-        f"({header}) {{\n{body}\n}} : ({types}) -> ({out_types})",
-        out_avals,
-    )
     b.tokens.update(zip(effects, made, strict=False))
     return made[len(effects) :]
 
 
-def _sdy(name: str, spec: PartitionSpec, ndim: int, free: str, axes: Sequence[Any]) -> str:
+def _sdy(name: str, spec: PartitionSpec, ndim: int, free: bool, axes: Sequence[Any]) -> str:
     parts = [*spec.partitions, *[None] * (ndim - len(spec))]
-    shown = [
-        "{" + ", ".join([*(f'"{n}"' for n in axes_of(part)), *([free] if free else [])]) + "}"
-        for part in parts
-    ]
-    sums = ", ".join([f'"{axis}"' for axis in axes if axis in spec.unreduced])
-    return f"<@{name}, [{', '.join(shown)}]{f', unreduced={{{sums}}}' if sums else ''}>"
+    sums = [axis for axis in axes if axis in spec.unreduced]
+    return sdy_sharding(name, parts, sums, open_=free)
 
 
 def _rebind(args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr, ins: Any, outs: Any) -> list:
@@ -432,14 +430,22 @@ def _is_spec(x: Any) -> bool:
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
-    """One spec for each leaf, from a tree of them that is a prefix; None is P()."""
+    """One spec or None for each leaf, from a tree of them that is a prefix."""
     found = tree_util.broadcast_prefix(
         specs, tree.unflatten([0] * tree.num_leaves), is_leaf=_is_spec
     )
     wrong = [spec for spec in found if not _is_spec(spec)]
     if wrong:
-        raise TypeError(f"{what} of shard_map takes PartitionSpecs; got {wrong[0]!r}.")
-    return [P() if spec is None else spec for spec in found]
+        raise TypeError(
+            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
+            f"but:\n\n  {what} is {wrong[0]} of type {type(wrong[0]).__name__}, \n\nCheck the "
+            f"{what} values passed to shard_map."
+        )
+    return found
+
+
+def _out_specs(specs: Any, tree: Any) -> list[PartitionSpec]:
+    return [P() if spec is None else spec for spec in _flat_specs("out_specs", specs, tree)]
 
 
 def chosen_mesh(mesh: Any) -> Any:
@@ -448,7 +454,10 @@ def chosen_mesh(mesh: Any) -> Any:
         found = get_mesh() if local.context.trace is eval_trace else get_abstract_mesh()
         found = get_abstract_mesh() if found.empty else found
     if not isinstance(found, (Mesh, AbstractMesh)):
-        raise TypeError(f"shard_map requires a Mesh as its mesh argument; got {found!r}.")
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its "
+            f"second argument, but got {found} of type {type(found)}."
+        )
     if found.empty:
         raise ValueError(
             "The context mesh cannot be empty. Use `minijax.set_mesh(mesh)` to set one, or pass "
@@ -467,9 +476,29 @@ class _Infer:
 Infer = _Infer()
 
 
+@overload
+def shard_map(
+    f: _F,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Collection[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> _F: ...
+@overload
+def shard_map(
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Collection[Hashable] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[_F], _F]: ...
 @boundary
 def shard_map(
-    f: Callable | None = None,
+    f: Callable[..., Any] | None = None,
     /,
     *,
     out_specs: Any,
@@ -477,24 +506,32 @@ def shard_map(
     mesh: Any = None,
     axis_names: Any = frozenset(),
     check_vma: bool = True,
-) -> Callable:
-    """`f` mapped over parts of its arguments, one on each device of a mesh.
+) -> Any:
+    """Map a function over parts of its arguments, one on each device of a mesh.
 
-    - `in_specs`, `out_specs`: PartitionSpecs, as prefixes of the trees: over which mesh axes each
-      dimension of arguments and results is split; P() for what every device has whole
-    - `mesh`: a Mesh; that of `set_mesh` by default
-    - `axis_names`: the axes that `f` sees; all by default. Over the others XLA decides
-    - `check_vma`: track which values vary over which axes, so that a result declared replicated is
-      known to be, and gradients are sums over what was replicated
+    - `in_specs`, `out_specs`: `PartitionSpec`s, or prefixes of the pytrees: mesh axes that split
+      each dimension of the shapes; `P()` for what every device has whole. `f` gets arguments
+      whose spec is None, which may be any objects, as they are
+    - `mesh`: mesh, by default the one in force; `axis_names`: axes that `f` sees, by default all
+    - `check_vma`: whether to track which values vary over which axes
 
-    Within `f` collectives (`lax.psum`, ...) name the axes. ValueError if a dimension is not
-    divisible, or a replicated result may differ. Without `f` it gives a decorator.
+    Without `f` it is a decorator. ValueError for a dimension that is not divisible, or a replicated
+    result that may differ. Source: Shardy's `sdy.manual_computation`.
+
+    >>> mesh = jax.make_mesh((1,), ("i",), (jax.sharding.AxisType.Auto,))
+    >>> specs = {"in_specs": jax.P("i"), "out_specs": jax.P()}
+    >>> jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, **specs)(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
     """
     if f is None:
         return functools.partial(
             shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
             check_vma=check_vma,
         )  # fmt: skip
+    if not callable(f):
+        raise TypeError(
+            f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}."
+        )
     check_callable(f)
     traces: dict[tuple, tuple] = {}
 
@@ -502,17 +539,31 @@ def shard_map(
     def mapped(*args):
         where = chosen_mesh(mesh)
         manual = frozenset(axis_names) or frozenset(where.axis_names)
+        if not manual.issubset(where.axis_names):
+            names = frozenset(where.axis_names)
+            raise ValueError(
+                f"jax.shard_map requires axis_names={manual} to be a subset of "
+                f"mesh.axis_names={names}"
+            )
         leaves, in_tree = tree_util.flatten(args)
-        avals = tuple([get_aval(x) for x in leaves])
         if in_specs is Infer or in_specs is None:
             _check_inferable(f, where, manual)
+            avals = tuple([get_aval(x) for x in leaves])
             ins = [typed_spec(a) for a in avals]
         else:
-            given = in_specs if _is_spec(in_specs) else tuple(in_specs)
+            given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
             ins = _flat_specs("in_specs", given, in_tree)
+            if None in ins:
+                part, leaves = _with_closed_over(f, in_tree, leaves, ins)
+                ins = tuple([spec for spec in ins if spec is not None])
+                return shard_map(
+                    part, mesh=where, in_specs=ins, out_specs=out_specs, axis_names=manual,
+                    check_vma=check_vma,
+                )(*leaves)  # fmt: skip
+            avals = tuple([get_aval(x) for x in leaves])
+            _check_parts(f, where, manual, ins, avals, in_tree)
             check_types(where, manual, *_of_arrays(ins, avals))
         check_given_sums(where, manual, *_of_arrays(ins, avals), check_vma)
-        _check_parts(f, where, manual, ins, avals, in_tree)
         key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
         found = traces.get(key)
         if found is None:
@@ -537,6 +588,20 @@ def shard_map(
         return mapped
 
 
+def _with_closed_over(
+    f: Callable, in_tree: Any, leaves: Sequence[Any], ins: Sequence[Any]
+) -> tuple:
+    """`f` of those leaves that have a spec, and these; it gets the others as they are."""
+
+    @functools.wraps(f, updated=())
+    def part(*mapped):
+        rest = iter(mapped)
+        pairs = zip(leaves, ins, strict=True)
+        return f(*in_tree.unflatten([x if s is None else next(rest) for x, s in pairs]))
+
+    return part, [x for x, s in zip(leaves, ins, strict=True) if s is not None]
+
+
 def _check_inferable(f: Callable, mesh: Any, manual: frozenset) -> None:
     """TypeError where types do not say how the arguments are split."""
     hidden = [name for name in mesh.auto_axes if name in manual]
@@ -558,18 +623,20 @@ def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
     for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
         if aval.is_high:
             continue
-        NamedSharding(mesh, spec)  # its axes exist, each at most once
         outside = spec.split_axes - manual
         if outside:
             raise ValueError(
-                f"shard_map in_specs has {spec}, whose axes {sorted(map(str, outside))} are not "
-                f"among axis_names {sorted(map(str, manual))}."
+                "shard_map in_specs argument must refer to an axis marked as manual "
+                f"({manual}), but:\n\n  in_specs refers to {', '.join(map(repr, outside))} in {spec}"
+                "\n\nCheck the in_specs values passed to shard_map."
             )
+        NamedSharding(mesh, spec)  # each axis at most once
         if len(spec) > aval.ndim:
             raise ValueError(
-                f"shard_map applied to the function {fun_name(f)} was given argument number "
-                f"{index} of rank {aval.ndim}, too small for the in_specs entry {spec}, which has "
-                f"length {len(spec)}: the shape is {aval.shape}."
+                f"shard_map applied to the function '{fun_name(f)}' was given an in_specs entry "
+                "which is too long to be compatible with the corresponding input value from the "
+                f"function:\n\nin_specs is {spec} which has length {len(spec)}, but argument number "
+                f"{index} has shape {aval.shape}, which has rank {aval.ndim}."
             )
         for axis, (size, count) in enumerate(
             zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True)
@@ -609,7 +676,7 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
         trees.append(tree)
         if callable(out_specs) or not check:
             return outs
-        specs = _flat_specs("out_specs", out_specs, tree)
+        specs = _out_specs(out_specs, tree)
         if any(isinstance(spec, HiPspec) for spec in specs):
             return outs
         return summands(outs, specs)
@@ -624,15 +691,17 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
     (out_tree,) = trees
     if callable(out_specs):  # pmap knows them once the function has been traced
         out_specs = out_specs()
-    outs = _flat_specs("out_specs", out_specs, out_tree)
+    outs = _out_specs(out_specs, out_tree)
     for aval, spec in zip(closed.out_avals, outs, strict=True):
         if aval.is_high:
             continue
         NamedSharding(mesh, spec)
         if len(spec) > aval.ndim:
             raise ValueError(
-                f"shard_map applied to the function {fun_name(f)} was given out_specs {spec}, too "
-                f"long for a result of rank {aval.ndim} (the shape of the part is {aval.shape})."
+                f"shard_map applied to the function '{fun_name(f)}' was given an out_specs entry "
+                "which is too long to be compatible with the corresponding output value from the "
+                f"function:\n\nout_specs is {spec} which has length {len(spec)}, but the output has "
+                f"shape {aval.shape}, which has rank {aval.ndim}."
             )
         unsaid = (aval.vma & manual) - spec.split_axes
         if not check:

@@ -1,7 +1,7 @@
 """How a sharding of the operands of an operation relates to one of its results, for Shardy.
 
-May import the ground floor. A rule names the factors that dimensions consist of: those with the same
-name are split in the same way.
+A rule names the factors that dimensions consist of: those with the same name are split in the same
+way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Static slices and padding, which are each other's transposes.
 
-May import the floors below and the files of `lax` on arithmetic, comparison and shapes. Slices at
-indices that a program computes stand in `lax.dynamic_slicing`.
+Slices at indices that a program computes stand in `lax.dynamic_slicing`.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import dim_max, is_dim, is_negative
 from minijax.core.primitive import Primitive
-from minijax.core.splits import as_operand
-from minijax.core.sums import first
+from minijax.core.sharding_rules import as_operand
+from minijax.core.unreduced import first
+from minijax.features.symbolic.dims import dim_max, is_dim, is_negative
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear_in
@@ -33,6 +32,7 @@ from minijax.transforms.primitives import (
     reduce_sum_p,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.typing import ArrayLike
 
 __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
 
@@ -121,15 +121,23 @@ def _(b, x, *, start_indices, limit_indices, strides):
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The elements from `start_indices` up to `limit_indices`, every `strides`-th.
+    """Cut out the part of an array between static indices.
 
-    All are static, one for each axis, and within the operand: TypeError otherwise.
-    StableHLO: `slice`.
+    - `operand`: array of any shape and dtype
+    - `start_indices`, `limit_indices`: first index and limit, one for each axis
+    - `strides`: steps, by default 1
+
+    The result has the dtype of `operand`. TypeError for indices outside of it, or too many or too
+    few.
+    Source: the StableHLO operation `stablehlo.slice`.
+
+    >>> lax.slice(jnp.array([0, 1, 2, 3, 4]), (1,), (5,), (2,))
+    Array([1, 3], dtype=int32)
     """
     return slice_p.bind(
         operand,
@@ -141,13 +149,25 @@ def slice(
 
 @library(static=("start_index", "limit_index", "stride", "axis"))
 def slice_in_dim(
-    operand: Any,
+    operand: Array | np.ndarray,
     start_index: int | None,
     limit_index: int | None,
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """A slice of one axis; indices below zero count from its end, None stands for its ends."""
+    """Cut out a part along one axis between static indices.
+
+    - `operand`: array of any shape and dtype
+    - `start_index`, `limit_index`: first index and limit; negative ones count from the end, None
+      stands for the ends
+    - `stride`: step
+
+    The result has the dtype of `operand`. TypeError for indices outside of it.
+    Source: the StableHLO operation `stablehlo.slice`.
+
+    >>> lax.slice_in_dim(jnp.array([0, 1, 2, 3]), 1, -1)
+    Array([1, 2], dtype=int32)
+    """
     shape = np.shape(operand)
     axis = canonical_axis(axis, len(shape))
     size = shape[axis]
@@ -166,10 +186,20 @@ def slice_in_dim(
 
 
 @library(static=("index", "axis", "keepdims"))
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of `operand` at one static index of an axis, which is kept with size 1 or dropped.
+def index_in_dim(
+    operand: Array | np.ndarray, index: int, axis: int = 0, keepdims: bool = True
+) -> Array:
+    """Cut out one static index of an axis.
+
+    - `operand`: array of any shape and dtype
+    - `index`: Python integer; negative ones count from the end
+    - `keepdims`: whether the axis stays, with size 1
 
     IndexError if the index is out of range.
+    Source: the StableHLO operation `stablehlo.slice`.
+
+    >>> lax.index_in_dim(jnp.array([4, 5, 6]), -1)
+    Array([6], dtype=int32)
     """
     axis = canonical_axis(axis, np.ndim(operand))
     size = np.shape(operand)[axis]
@@ -195,19 +225,22 @@ pad_p.sums(first)
 def _(x, value, *, padding_config):
     if x.dtype != value.dtype:
         raise TypeError(
-            "pad: operand and padding_value must be same dtype: got "
+            "pad operand and padding_value must be same dtype: got "
             f"{x.dtype.name} and {value.dtype.name}: convert one of them."
         )
     if value.shape:
-        raise ValueError(f"pad: padding_value must be a scalar; got shape {value.shape}.")
+        raise ValueError(
+            f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"
+        )
     if len(padding_config) != x.ndim:
         raise ValueError(
-            "pad: length of padding_config must equal the number of axes of operand, got "
+            "length of padding_config must equal the number of axes of operand, got "
             f"padding_config {padding_config} for operand shape {x.shape}."
         )
     if any(interior < 0 for _, _, interior in padding_config):
         raise ValueError(
-            f"pad: interior padding must be nonnegative, got padding_config {padding_config}."
+            "interior padding in padding_config must be nonnegative, got padding_config "
+            f"{padding_config}"
         )
     shape = tuple([
         low + high + size + (interior and interior * dim_max(size - 1, 0))
@@ -215,7 +248,7 @@ def _(x, value, *, padding_config):
     ])  # fmt: skip
     if any(map(is_negative, shape)):
         raise ValueError(
-            f"pad: dimension size after padding is not at least 0, got result shape {shape}, for "
+            f"Dimension size after padding is not at least 0, got result shape {shape}, for "
             f"padding_config {padding_config} and operand shape {x.shape}."
         )
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type, vma=x.vma | value.vma)
@@ -283,12 +316,22 @@ def _(b, x, value, *, padding_config):
     return b.op("stablehlo.pad", (x, value), b.out, attributes)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
-    """`operand` with a scalar around and between its elements.
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
+    """Put a scalar around and between the elements of an array.
 
-    `padding_config` has for each axis how many are put before, after, and between each two;
-    numbers below zero take elements away, before and after. TypeError if the dtypes differ;
-    ValueError if the sizes do not work out. StableHLO: `pad`.
+    - `operand`: array of any shape and dtype
+    - `padding_value`: scalar of its dtype
+    - `padding_config`: for each axis, how many to put before, after and between each two; negative
+      numbers remove elements before and after
+
+    The result has the dtype of `operand`. TypeError if dtypes differ; ValueError for a negative
+    size.
+    Source: the StableHLO operation `stablehlo.pad`.
+
+    >>> lax.pad(jnp.array([1, 2]), 0, [(1, 2, 1)])
+    Array([0, 1, 0, 2, 0, 0], dtype=int32)
     """
     config = tuple(
         [(size_of(low), size_of(high), size_of(gap)) for low, high, gap in padding_config]

@@ -1,6 +1,6 @@
 """`smap`: mapping a function over one axis of a mesh, told by positions as `vmap` is.
 
-May import the floors below and the rest of `lax`. It is `shard_map` with its specs made from axes.
+It is `shard_map` with its specs made from axes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import get_aval
-from minijax.core.splits import parts_of
+from minijax.core.sharding_rules import parts_of
 from minijax.core.tracebacks import boundary
 from minijax.lax.shard_map import Infer, chosen_mesh, shard_map
 from minijax.runtime.mesh import AxisType, PartitionSpec
@@ -21,19 +21,22 @@ __all__ = ["smap"]
 
 
 def smap(
-    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
-) -> Callable:
-    """`f` on each part of its arguments, which are split over one axis of the mesh in force.
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+) -> Callable[..., Any]:
+    """Map a function over parts of its arguments, split over one axis of the mesh in force.
 
-    - `in_axes`: for each positional argument the dimension that is split, None, or a tree of these
-      that is a prefix of the argument; one for all. Left out, it is read off the types of the
-      arguments, which must say it: the axis is Explicit.
-    - `out_axes`: along which dimension the parts of each result are put together; None for a result
-      that is the same everywhere, as after `lax.psum`.
-    - `axis_name`: the axis of the mesh, which collectives within `f` may name.
+    - `in_axes`: dimension that is split, None, or pytree of these, for each argument; inferred from
+      the arguments' types for an explicit axis
+    - `out_axes`: dimension along which results are joined; None for equal ones
+    - `axis_name`: mesh axis, for collectives within `f`
 
-    Calls nest, one for each axis. Without `f` it gives a decorator. ValueError if no mesh is in
-    force, it has no such axis, or a dimension is not divisible; TypeError if axes cannot be inferred.
+    Shapes within `f` are those of the parts. ValueError without a mesh or such an axis, or for a
+    dimension that is not divisible; TypeError if axes cannot be inferred. Source: Shardy's
+    `sdy.manual_computation`.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("i",), (jax.sharding.AxisType.Auto,))):
+    ...     jax.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="i")(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
     if f is None:
         return partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)

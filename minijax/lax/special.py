@@ -1,9 +1,8 @@
 """Special functions of elements: error, gamma, beta, zeta and Bessel functions.
 
-May import the floors below and, of `lax`, `rules`, `arithmetic`, `compare`, `convert`,
-`transcendental` and `control_flow`. Those that CHLO has are lowered to it. The others are programs
-of primitives that stand here, written from the formulas of the NIST Digital Library of Mathematical
-Functions (DLMF); operands narrower than 32 bits are computed in float32.
+Those that CHLO has are lowered to it. The others are programs of primitives that stand here,
+written from the formulas of the NIST Digital Library of Mathematical Functions (DLMF); operands
+narrower than 32 bits are computed in float32.
 """
 
 from __future__ import annotations
@@ -42,13 +41,15 @@ from minijax.lax.compare import (
     select,
 )
 from minijax.lax.control_flow.loops import while_loop
-from minijax.lax.convert import convert_element_type
+from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.large_gammas import LARGE, Uniform
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
 from minijax.lax.transcendental import exp, log, log1p
 from minijax.lowering.module import lower_by
 from minijax.transforms.library import library
 from minijax.transforms.primitives import full_like_aval
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma", "digamma_p",
@@ -130,18 +131,45 @@ erf_inv_p = elementwise(
 )
 
 
-def erf(x: Any) -> Any:
-    """The error function of each float. DLMF 7.2.1."""
+def erf(x: ArrayLike) -> Array:
+    """Compute the error function of each element.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 7.2.1.
+
+    >>> lax.erf(jnp.array([0.0, jnp.inf]))
+    Array([0., 1.], dtype=float32)
+    """
     return erf_p.bind(x)
 
 
-def erfc(x: Any) -> Any:
-    """`1 - erf(x)`, precise where that is near zero. DLMF 7.2.2."""
+def erfc(x: ArrayLike) -> Array:
+    """Compute `1 - erf(x)` for each element, precisely where that is near zero.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 7.2.2.
+
+    >>> lax.erfc(jnp.array([0.0, jnp.inf]))
+    Array([1., 0.], dtype=float32)
+    """
     return erfc_p.bind(x)
 
 
-def erf_inv(x: Any) -> Any:
-    """The number whose error function is each float; NaN beyond -1 and 1."""
+def erf_inv(x: ArrayLike) -> Array:
+    """Compute the number whose error function is each element.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`; NaN outside [-1, 1]. TypeError for other dtypes.
+    Source: DLMF 7.17.
+
+    >>> lax.erf_inv(jnp.array([0.0, 1.0, 2.0]))
+    Array([ 0., inf, nan], dtype=float32)
+    """
     return erf_inv_p.bind(x)
 
 
@@ -180,23 +208,62 @@ zeta_p = elementwise(
 )
 
 
-def lgamma(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function of each float. DLMF 5.2.1."""
+def lgamma(x: ArrayLike) -> Array:
+    """Compute the logarithm of the absolute value of the gamma function of each element.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 5.2.1.
+
+    >>> lax.lgamma(jnp.array([0.0, jnp.inf]))
+    Array([inf, inf], dtype=float32)
+    """
     return lgamma_p.bind(x)
 
 
-def digamma(x: Any) -> Any:
-    """The derivative of `lgamma`. DLMF 5.2.2."""
+def digamma(x: ArrayLike) -> Array:
+    """Compute the derivative of `lgamma` at each element.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 5.2.2.
+
+    >>> lax.digamma(jnp.array([-1.0, jnp.inf]))
+    Array([nan, inf], dtype=float32)
+    """
     return digamma_p.bind(x)
 
 
-def polygamma(m: Any, x: Any) -> Any:
-    """The derivative of `digamma` of order `m`, a whole number given as a float. DLMF 5.15.1."""
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the derivative of `digamma` of order `m`, elementwise.
+
+    - `m`: orders, whole numbers given as floats
+    - `x`: floating-point array of the shape and dtype of `m`
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: DLMF 5.15.1.
+
+    >>> lax.polygamma(1.0, 0.0)
+    Array(inf, dtype=float32, weak_type=True)
+    """
     return polygamma_p.bind(m, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
-    """The Hurwitz zeta function: the sum of `(n + q)**-x` over n >= 0. DLMF 25.11.1."""
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Compute the Hurwitz zeta function: the sum of `(n + q)**-x` over n >= 0, elementwise.
+
+    - `x`, `q`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: DLMF 25.11.1.
+
+    >>> lax.zeta(1.0, 2.0)
+    Array(inf, dtype=float32, weak_type=True)
+    """
     return zeta_p.bind(x, q)
 
 
@@ -204,9 +271,10 @@ def zeta(x: Any, q: Any) -> Any:
 #
 # With w = x**a exp(-x) / gamma(a): P(a, x) = w / a * S by the series S of DLMF 8.7.1, good for
 # small x, and Q(a, x) = 1 - P(a, x) = w * F by the continued fraction F of DLMF 8.9.2, good for
-# large x, evaluated by Lentz's method. Each is differentiated term by term in a.
+# large x, evaluated by Lentz's method. Each is differentiated term by term in a. Both need about
+# sqrt(a) steps where x is near a: from some a on, `large_gammas` takes their place.
 
-_MOST_STEPS = 1 << 24
+_MOST_STEPS = 1 << 14
 _MOST_FRACTIONS = 2000
 
 
@@ -285,6 +353,9 @@ class _Regions:
         undecided = bitwise_and(self.start, self.end)
         self.invalid = bitwise_or(nan, bitwise_or(negative, undecided))
         inside = bitwise_not(bitwise_or(self.invalid, bitwise_or(self.start, self.end)))
+        self.huge = bitwise_and(inside, ge(a, scalar_like(LARGE, a)))
+        self.uniform = Uniform(_where(self.huge, a, LARGE, a), _where(self.huge, x, LARGE, x))
+        inside = bitwise_and(inside, bitwise_not(self.huge))
         self.a, self.x = _where(inside, a, 1.0, a), _where(inside, x, 1.0, x)
         self.large = bitwise_and(ge(self.x, one), gt(self.x, self.a))
         self.by_fraction = bitwise_and(inside, self.large)
@@ -302,6 +373,7 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
         out = select(r.large, large, sub(one, small))
     else:
         out = select(r.large, sub(one, large), small)
+    out = select(r.huge, r.uniform.value(erfc_p.bind, upper), out)
     out = _where(r.end, 0.0 if upper else 1.0, out, x)
     out = _where(r.start, 1.0 if upper else 0.0, out, x)
     return _where(r.invalid, math.nan, out, x)
@@ -325,6 +397,9 @@ def _gamma_slope(a: Any, x: Any) -> Any:
     small, large = _slopes(r)
     weight = exp(_log_weight(r.a, r.x))
     out = select(r.large, mul(weight, large), mul(div(weight, r.a), small))
+    huge = r.uniform.weight()
+    out = select(r.huge, mul(huge, r.uniform.slope()), out)
+    weight = select(r.huge, huge, weight)
     flat = bitwise_or(eq(weight, scalar_like(0, x)), bitwise_or(r.start, r.end))
     invalid = bitwise_or(r.invalid, eq(a, scalar_like(0, x)))
     return _where(invalid, math.nan, _where(flat, 0.0, out, x), x)
@@ -332,12 +407,28 @@ def _gamma_slope(a: Any, x: Any) -> Any:
 
 @library
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """The derivative in `a` of samples `x` of the gamma distribution of shape `a`.
+    """Compute the derivative in `a` of samples `x` of the gamma distribution of shape `a`.
 
-    By implicit differentiation (Figurnov, Mohamed, Mnih 2018): -dP(a, x)/da divided by the density
-    of x, in which the common factor w cancels. NaN unless `a` is positive and `x` not negative.
+    - `a`, `x`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. NaN unless `a` is positive and `x` not negative. TypeError
+    for other dtypes, and where dtypes differ; ValueError where shapes do.
+    Source: implicit differentiation (Figurnov, Mohamed and Mnih, 2018).
+
+    >>> lax.random_gamma_grad(jnp.array([-1.0]), jnp.array([1.0]))
+    Array([nan], dtype=float32)
     """
     dtype = get_aval(x).dtype
+    if get_aval(a).dtype != dtype:
+        raise TypeError(
+            "random_gamma_grad requires arguments to have the same dtypes, got "
+            f"{get_aval(a).dtype.name}, {dtype.name}: convert one with .astype(...)."
+        )
+    if np.ndim(a) and np.ndim(x) and np.shape(a) != np.shape(x):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes=[{np.shape(a)}, {np.shape(x)}]. "
+            "random_gamma_grad takes arrays of one shape."
+        )
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
             f"random_gamma_grad does not accept dtype {dtype.name}. Accepted dtypes are subtypes of "
@@ -348,9 +439,13 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
         return convert_element_type(out, dtype)
     r = _Regions(a, x)
     small, large = _slopes(r)
-    out = neg(mul(r.x, select(r.large, large, div(small, r.a))))
+    slope = select(r.large, large, div(small, r.a))
+    out = neg(select(r.huge, mul(x, r.uniform.slope()), mul(r.x, slope)))
     out = _where(r.start, 0.0, out, x)
-    return _where(bitwise_or(r.invalid, r.end), math.nan, out, x)
+    out = _where(bitwise_or(r.invalid, r.end), math.nan, out, x)
+    if get_aval(a).weak_type and get_aval(x).weak_type:
+        return convert_element_type_p.bind(out, new_dtype=dtype, weak_type=True, sharding=None)
+    return out
 
 
 def _density(a: Any, x: Any) -> Any:
@@ -385,21 +480,48 @@ igamma_grad_a_p = elementwise(
 )
 
 
-def igamma(a: Any, x: Any) -> Any:
-    """The regularized lower incomplete gamma function P(a, x). DLMF 8.2.4.
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized lower incomplete gamma function P(a, x).
 
-    NaN unless `a` is positive and `x` not negative.
+    - `a`, `x`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. NaN unless `a` is positive and `x` not negative. TypeError
+    for other dtypes, and where dtypes or shapes differ.
+    Source: DLMF 8.2.4.
+
+    >>> lax.igamma(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
     """
     return igamma_p.bind(a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
-    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x). DLMF 8.2.4."""
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    - `a`, `x`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. NaN unless `a` is positive and `x` not negative. TypeError
+    for other dtypes, and where dtypes or shapes differ.
+    Source: DLMF 8.2.4.
+
+    >>> lax.igammac(1.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return igammac_p.bind(a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
-    """The derivative of `igamma` in `a`."""
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the derivative of `igamma` with respect to `a`.
+
+    - `a`, `x`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. NaN unless `a` is positive and `x` not negative. TypeError
+    for other dtypes, and where dtypes or shapes differ.
+    Source: DLMF 8.2.4.
+
+    >>> lax.igamma_grad_a(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return igamma_grad_a_p.bind(a, x)
 
 
@@ -443,11 +565,16 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
 
 
 def _betainc(a: Any, b: Any, x: Any) -> Any:
-    zero, one = scalar_like(0, x), scalar_like(1, x)
+    zero, one, infinity = (scalar_like(v, x) for v in (0, 1, math.inf))
     nan = bitwise_or(ne(a, a), bitwise_or(ne(b, b), ne(x, x)))
     outside = bitwise_or(lt(x, zero), gt(x, one))
-    invalid = bitwise_or(bitwise_or(le(a, zero), le(b, zero)), bitwise_or(nan, outside))
-    at_zero, at_one = eq(x, zero), eq(x, one)
+    # In the limit all weight lies at 0, or at 1.
+    low = bitwise_or(eq(a, zero), eq(b, infinity))
+    high = bitwise_or(eq(b, zero), eq(a, infinity))
+    invalid = bitwise_or(bitwise_or(lt(a, zero), lt(b, zero)), bitwise_or(nan, outside))
+    invalid = bitwise_or(invalid, bitwise_and(low, high))
+    at_zero = bitwise_or(eq(x, zero), bitwise_and(high, lt(x, one)))
+    at_one = bitwise_or(eq(x, one), bitwise_and(low, gt(x, zero)))
     inside = bitwise_not(bitwise_or(invalid, bitwise_or(at_zero, at_one)))
     a, b = _where(inside, a, 1.0, x), _where(inside, b, 1.0, x)
     x = _where(inside, x, 0.5, x)
@@ -479,10 +606,17 @@ regularized_incomplete_beta_p = elementwise(
 )
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularized incomplete beta function I_x(a, b). DLMF 8.17.2.
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized incomplete beta function I_x(a, b).
 
-    NaN unless `a` and `b` are positive and `x` lies between 0 and 1.
+    - `a`, `b`, `x`: floating-point arrays of one dtype and shape; scalars are broadcast
+
+    The result has their shape and dtype. NaN unless `a` and `b` are positive and `x` lies between 0
+    and 1. TypeError for other dtypes, and where dtypes or shapes differ.
+    Source: DLMF 8.17.2.
+
+    >>> lax.betainc(2.0, 2.0, jnp.array([0.0, 1.0]))
+    Array([0., 1.], dtype=float32)
     """
     return regularized_incomplete_beta_p.bind(a, b, x)
 
@@ -556,11 +690,29 @@ def _i1e_jvp(t, out, x):
 bessel_i1e_p = elementwise("bessel_i1e", widened("chlo.bessel_i1e"), [FLOAT], jvp=[_i1e_jvp])
 
 
-def bessel_i0e(x: Any) -> Any:
-    """`exp(-abs(x)) I0(x)`: the scaled modified Bessel function of order 0. DLMF 10.25.2."""
+def bessel_i0e(x: ArrayLike) -> Array:
+    """Compute `exp(-abs(x)) * I0(x)`, the scaled modified Bessel function of order 0.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 10.25.2.
+
+    >>> lax.bessel_i0e(jnp.array([jnp.inf]))
+    Array([0.], dtype=float32)
+    """
     return bessel_i0e_p.bind(x)
 
 
-def bessel_i1e(x: Any) -> Any:
-    """`exp(-abs(x)) I1(x)`: the scaled modified Bessel function of order 1. DLMF 10.25.2."""
+def bessel_i1e(x: ArrayLike) -> Array:
+    """Compute `exp(-abs(x)) * I1(x)`, the scaled modified Bessel function of order 1.
+
+    - `x`: floating-point array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: DLMF 10.25.2.
+
+    >>> lax.bessel_i1e(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bessel_i1e_p.bind(x)

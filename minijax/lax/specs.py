@@ -1,6 +1,5 @@
-"""What specs of `shard_map` say of types: what splits parts, and over which axes values are sums.
-
-May import the floors below and `lax.casts`.
+"""What specs of `shard_map` say of types: what splits parts, and over which axes values are
+sums.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.avals import get_aval
-from minijax.core.splits import parts_of
-from minijax.core.sums import NO_SUMS, sums_of
+from minijax.core.sharding_rules import parts_of
+from minijax.core.unreduced import NO_SUMS, sums_of
 from minijax.lax.casts import cast, vary, vary_unreduced_p
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = ["check_given_sums", "check_sums", "check_types", "summands", "typed_spec"]
 

@@ -1,9 +1,8 @@
 """Threefry, the default generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy
-as 1, 2, 3", 2011). May import the floors below and `lax`.
-
-A block of two 32-bit words is enciphered with a key of two: twenty rounds of add, rotate and xor, in
-five groups of four, with a word of the key added to each half after every group. Random bits are
-the ciphers of counters, so that any number can be made without those before it.
+as 1, 2, 3", 2011). A block of two 32-bit words is enciphered with a key of two: twenty rounds of
+add, rotate and xor, in five groups of four, with a word of the key added to each half after
+every group. Random bits are the ciphers of counters, so that any number can be made without
+those before it.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import certain, is_dim
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from minijax.lax.convert import bitcast_convert_type, convert_element_type
-from minijax.lax.filling import broadcasted_iota, full, iota
+from minijax.lax.creation import broadcasted_iota, full, iota
 from minijax.lax.joining import concatenate, stack, unstack
 from minijax.lax.prng import PRNGImpl, register_prng
 from minijax.lax.rules import nary_shape
@@ -227,7 +226,8 @@ def _seed(seed: Any) -> Any:
 
 def _fold_in(key: Any, data: Any) -> Any:
     k0, k1 = _words(key)
-    return stack(threefry2x32_p.bind(k0, k1, np.uint32(0), data))
+    zero = np.zeros(1, np.uint32)
+    return concatenate(threefry2x32_p.bind(k0, k1, zero, reshape(data, (1,))), 0)
 
 
 def _split(key: Any, shape: tuple[int, ...]) -> Any:

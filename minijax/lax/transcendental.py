@@ -1,6 +1,5 @@
 """Transcendental functions of elements: primitives with their rules, and the functions on them.
 
-May import the floors below, `lax.rules`, `lax.compare`, `lax.convert` and `lax.arithmetic`.
 Derivatives are those of any table of derivatives, written so that what depends on the point alone
 is computed once and the tangent is multiplied last.
 """
@@ -38,6 +37,7 @@ from minijax.lax.rules import (
     scalar_like,
 )
 from minijax.transforms.primitives import full_like_aval
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
@@ -97,36 +97,93 @@ logistic_p = elementwise(
 )
 
 
-def exp(x: Any, *, accuracy: Any = None) -> Any:
-    """e to the power of each element. StableHLO `exponential`.
+def exp(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Raise e to the power of each element.
 
-    `accuracy` (an `AccuracyMode` or a `Tolerance`) asks the compiler for an implementation.
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.exponential`.
+
+    >>> lax.exp(jnp.array([0.0]))
+    Array([1.], dtype=float32)
     """
     return with_accuracy(exp_p, x, accuracy)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """2 to the power of each element."""
+def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Raise 2 to the power of each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `exp2`.
+
+    >>> lax.exp2(jnp.array([0.0, 1.0]))
+    Array([1., 2.], dtype=float32)
+    """
     return with_accuracy(exp2_p, x, accuracy)
 
 
-def expm1(x: Any, *, accuracy: Any = None) -> Any:
-    """`exp(x) - 1`, precise near zero. StableHLO `exponential_minus_one`."""
+def expm1(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute `exp(x) - 1` for each element, precisely near zero.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.exponential_minus_one`.
+
+    >>> lax.expm1(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return with_accuracy(expm1_p, x, accuracy)
 
 
-def log(x: Any, *, accuracy: Any = None) -> Any:
-    """The natural logarithm of each element. StableHLO `log`."""
+def log(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the natural logarithm of each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.log`.
+
+    >>> lax.log(jnp.array([1.0, 0.0]))
+    Array([  0., -inf], dtype=float32)
+    """
     return with_accuracy(log_p, x, accuracy)
 
 
-def log1p(x: Any, *, accuracy: Any = None) -> Any:
-    """`log(1 + x)`, precise near zero. StableHLO `log_plus_one`."""
+def log1p(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute `log(1 + x)` for each element, precisely near zero.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.log_plus_one`.
+
+    >>> lax.log1p(jnp.array([0.0, -1.0]))
+    Array([  0., -inf], dtype=float32)
+    """
     return with_accuracy(log1p_p, x, accuracy)
 
 
-def logistic(x: Any, *, accuracy: Any = None) -> Any:
-    """`1 / (1 + exp(-x))`. StableHLO `logistic`."""
+def logistic(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute `1 / (1 + exp(-x))` for each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.logistic`.
+
+    >>> lax.logistic(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
     return with_accuracy(logistic_p, x, accuracy)
 
 
@@ -180,10 +237,17 @@ def _(x, y):
     return merged((x, y), nary_shape("pow", (x, y)), x.dtype)
 
 
-def pow(x: Any, y: Any) -> Any:
-    """Elementwise `x ** y`, for floating or complex `x` and `y` of its dtype or integer.
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """Raise each element of `x` to the power `y`.
 
-    StableHLO `power`.
+    - `x`: floating-point or complex array
+    - `y`: array of the dtype of `x` or of integers, of the same shape; scalars are broadcast
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes, and where shapes differ.
+    Source: the StableHLO operation `stablehlo.power`.
+
+    >>> lax.pow(jnp.array([2.0, 3.0]), jnp.array([3, 2]))
+    Array([8., 9.], dtype=float32)
     """
     return pow_p.bind(x, y)
 
@@ -276,38 +340,108 @@ atan2_p = elementwise(
 )
 
 
-def sin(x: Any, *, accuracy: Any = None) -> Any:
-    """The sine of each element, in radians. StableHLO `sine`."""
+def sin(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the sine of each element, in radians.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.sine`.
+
+    >>> lax.sin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return with_accuracy(sin_p, x, accuracy)
 
 
-def cos(x: Any, *, accuracy: Any = None) -> Any:
-    """The cosine of each element, in radians. StableHLO `cosine`."""
+def cos(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the cosine of each element, in radians.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.cosine`.
+
+    >>> lax.cos(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return with_accuracy(cos_p, x, accuracy)
 
 
-def tan(x: Any, *, accuracy: Any = None) -> Any:
-    """The tangent of each element, in radians. StableHLO `tan`."""
+def tan(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the tangent of each element, in radians.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.tan`.
+
+    >>> lax.tan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return with_accuracy(tan_p, x, accuracy)
 
 
-def asin(x: Any) -> Any:
-    """The angle, in radians, whose sine is each element."""
+def asin(x: ArrayLike) -> Array:
+    """Compute the angle, in radians, whose sine is each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`; NaN for floats outside [-1, 1]. TypeError for
+    integers and booleans.
+    Source: NumPy's `arcsin`.
+
+    >>> lax.asin(jnp.array([0.0, 2.0]))
+    Array([ 0., nan], dtype=float32)
+    """
     return asin_p.bind(x)
 
 
-def acos(x: Any) -> Any:
-    """The angle, in radians, whose cosine is each element."""
+def acos(x: ArrayLike) -> Array:
+    """Compute the angle, in radians, whose cosine is each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`; NaN for floats outside [-1, 1]. TypeError for
+    integers and booleans.
+    Source: NumPy's `arccos`.
+
+    >>> lax.acos(jnp.array([1.0, 2.0]))
+    Array([ 0., nan], dtype=float32)
+    """
     return acos_p.bind(x)
 
 
-def atan(x: Any) -> Any:
-    """The angle, in radians, whose tangent is each element."""
+def atan(x: ArrayLike) -> Array:
+    """Compute the angle, in radians, whose tangent is each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `arctan`.
+
+    >>> lax.atan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return atan_p.bind(x)
 
 
-def atan2(x: Any, y: Any) -> Any:
-    """The angle of the point (y, x), in radians: `atan(x / y)` in the right quadrant."""
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the angle of the point (y, x), in radians: `atan(x / y)` in its quadrant.
+
+    - `x`, `y`: floating-point or complex arrays of one dtype and shape; scalars and sizes of 1 are
+      broadcast
+
+    The result has their shape and dtype. TypeError for other dtypes, and where dtypes or shapes
+    differ.
+    Source: the StableHLO operation `stablehlo.atan2`.
+
+    >>> lax.atan2(jnp.array([0.0, 0.0]), jnp.array([1.0, 2.0]))
+    Array([0., 0.], dtype=float32)
+    """
     return atan2_p.bind(x, y)
 
 
@@ -362,31 +496,87 @@ atanh_p = elementwise(
 )
 
 
-def sinh(x: Any) -> Any:
-    """The hyperbolic sine of each element."""
+def sinh(x: ArrayLike) -> Array:
+    """Compute the hyperbolic sine of each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `sinh`.
+
+    >>> lax.sinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return sinh_p.bind(x)
 
 
-def cosh(x: Any) -> Any:
-    """The hyperbolic cosine of each element."""
+def cosh(x: ArrayLike) -> Array:
+    """Compute the hyperbolic cosine of each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `cosh`.
+
+    >>> lax.cosh(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return cosh_p.bind(x)
 
 
-def tanh(x: Any, *, accuracy: Any = None) -> Any:
-    """The hyperbolic tangent of each element. StableHLO `tanh`."""
+def tanh(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """Compute the hyperbolic tangent of each element.
+
+    - `x`: floating-point or complex array of any shape
+    - `accuracy`: an `AccuracyMode` or a `Tolerance` that the implementation must meet, or None
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: the StableHLO operation `stablehlo.tanh`.
+
+    >>> lax.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return with_accuracy(tanh_p, x, accuracy)
 
 
-def asinh(x: Any) -> Any:
-    """The number whose hyperbolic sine is each element."""
+def asinh(x: ArrayLike) -> Array:
+    """Compute the number whose hyperbolic sine is each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `arcsinh`.
+
+    >>> lax.asinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return asinh_p.bind(x)
 
 
-def acosh(x: Any) -> Any:
-    """The number whose hyperbolic cosine is each element; NaN below 1 for floats."""
+def acosh(x: ArrayLike) -> Array:
+    """Compute the number whose hyperbolic cosine is each element; NaN for a float below 1.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`. TypeError for integers and booleans.
+    Source: NumPy's `arccosh`.
+
+    >>> lax.acosh(jnp.array([1.0, 0.0]))
+    Array([ 0., nan], dtype=float32)
+    """
     return acosh_p.bind(x)
 
 
-def atanh(x: Any) -> Any:
-    """The number whose hyperbolic tangent is each element; NaN beyond 1 for floats."""
+def atanh(x: ArrayLike) -> Array:
+    """Compute the number whose hyperbolic tangent is each element.
+
+    - `x`: floating-point or complex array of any shape
+
+    The result has the shape and dtype of `x`; NaN for floats outside [-1, 1]. TypeError for
+    integers and booleans.
+    Source: NumPy's `arctanh`.
+
+    >>> lax.atanh(jnp.array([0.0, 2.0]))
+    Array([ 0., nan], dtype=float32)
+    """
     return atanh_p.bind(x)

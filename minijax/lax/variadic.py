@@ -1,7 +1,7 @@
 """`reduce`: arrays reduced together by an operation that is traced.
 
-May import the floors below, and the files of `lax` on elements, shapes and reductions. The operation is
-kept as a program on scalars; operations that are known are reductions with primitives of their own.
+The operation is kept as a program on scalars; operations that are known are reductions with
+primitives of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import kept_axes
+from minijax.core.sharding_rules import kept_axes
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.lax.arithmetic import add, mul
@@ -47,6 +47,8 @@ from minijax.lax.reductions import (
     zero,
 )
 from minijax.lowering.module import i64_array
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis, reduced_aval
@@ -277,27 +279,35 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding=None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Any:
-    """Reduce arrays of one shape over `dimensions` by `computation`. StableHLO: `reduce`.
+    """Reduce arrays over some of their axes by a function.
 
-    `computation(x, y)` takes and gives scalars, structured like `operands`; it must be associative,
-    and `init_values` its identity: in which order it is applied is not said. It cannot refer to traced
-    values. `lax.add`, `mul`, `max`, `min` and the bitwise ones give the reduction of that name.
-    ValueError or TypeError if structures, shapes or dtypes do not agree.
+    - `operands`: pytree of arrays of one shape; `dimensions`: axes, left out of the result
+    - `init_values`: scalars, structured like `operands`: the identity of `computation`
+    - `computation`: associative function of two pytrees of scalars, in an unspecified order; it
+      must not refer to traced values. `lax.add`, `mul`, `max`, `min` and the bitwise ones are
+      fastest
+
+    The result has the structure and dtypes of `operands`. ValueError or TypeError where structures,
+    shapes or dtypes do not fit.
+    Source: the StableHLO operation `stablehlo.reduce`.
+
+    >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
+    Array(6, dtype=int32)
     """
     flat, tree = tree_util.flatten(operands)
     inits, init_tree = tree_util.flatten(init_values)
     if tree != init_tree:
         raise ValueError(
-            f"reduce: operands must have the same tree structure as init_values: {tree} vs. "
-            f"{init_tree}."
+            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}."
         )
     dimensions = tuple(dimensions)
     known = known_computation(_KNOWN, computation) if flat and flat[0] is operands else None
     if known is not None and starts_from(inits[0], known[1]):
         x = as_strong_as(operands, inits[0])
         if known[0] is reduce_sum_p:
+            out_sharding = out_sharding_of(out_sharding, "reduce_sum")
             return reduce_sum_p.bind(x, axes=dimensions, out_sharding=out_sharding)
         return known[0].bind(x, axes=dimensions)
     _check_operands(flat, inits)
@@ -334,4 +344,4 @@ def _check_operands(operands: Sequence[Any], inits: Sequence[Any]) -> None:
             "convert the initial values."
         )
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise TypeError(f"reduce: operands must have equal shapes, got {shown}.")
+        raise TypeError(f"Operands must have equal shapes, got {shown}.")

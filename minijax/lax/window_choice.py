@@ -1,7 +1,6 @@
 """Choosing from sliding windows, and giving back to what was chosen: how extrema differentiate.
 
-May import the floors below, `lax.rules`, `lax.window_rules`, and the files of `lax` on elements, shapes
-and reductions. For the parameters of windows see `lax.window_rules`.
+For the parameters of windows see `lax.window_rules`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """What operations on sliding windows share: shapes, batching, and `stablehlo.reduce_window`.
 
-May import the floors below and `lax.conv_numbers`. A window is described by five parameters with one
-entry for each axis, as in StableHLO: `window_dimensions`, `window_strides`, `padding` (pairs),
-`base_dilation` and `window_dilation`.
+A window is described by five parameters with one entry for each axis, as in StableHLO:
+`window_dimensions`, `window_strides`, `padding` (pairs), `base_dilation` and `window_dilation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from minijax.core.avals import ShapedArray
 from minijax.lax.conv_numbers import dilated, window_count
@@ -18,16 +18,36 @@ __all__ = ["reduce_window_shape_tuple"]
 
 
 def reduce_window_shape_tuple(
-    operand_shape, window_dimensions, window_strides, padding, base_dilation=None,
-    window_dilation=None,
-) -> tuple[int, ...]:  # fmt: skip
-    """How many windows there are along each axis. ValueError if the lengths differ."""
+    operand_shape: Any,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any = None,
+    window_dilation: Any = None,
+) -> tuple[int, ...]:
+    """Return the number of windows along each axis: the shape of `reduce_window`.
+
+    - `operand_shape`, `window_dimensions`: shapes of the operand and of a window
+    - `window_strides`, `base_dilation`, `window_dilation`: integers, one for each axis
+    - `padding`: pairs (before, after), one for each axis
+
+    The result is a tuple. ValueError if the lengths differ.
+    Source: the StableHLO operation `stablehlo.reduce_window`.
+
+    >>> lax.reduce_window_shape_tuple((4,), (2,), (1,), [(0, 0)])
+    (3,)
+    """
     ones = (1,) * len(operand_shape)
     shape = []
     for size, width, stride, (low, high), base, step in zip(
-        operand_shape, window_dimensions, window_strides, padding, base_dilation or ones,
-        window_dilation or ones, strict=True,
-    ):  # fmt: skip
+        operand_shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation or ones,
+        window_dilation or ones,
+        strict=True,
+    ):
         shape.append(window_count(low + dilated(size, base) + high, dilated(width, step), stride))
     return tuple(shape)
 

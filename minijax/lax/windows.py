@@ -1,7 +1,6 @@
 """Reductions over sliding windows: sum, max and min, and by a traced operation.
 
-May import the floors below, `lax.rules`, `lax.window_rules`, and the files of `lax` on elements, shapes
-and reductions. For the parameters of windows see `lax.window_rules`.
+For the parameters of windows see `lax.window_rules`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import along
+from minijax.core.sharding_rules import along
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.arithmetic import add, add_p, max_p, min_p
 from minijax.lax.arithmetic import max as max_of
@@ -106,15 +105,19 @@ def _(primals, tangents, **window):
 
 
 @reduce_window_sum_p.transpose
-def _(
-    ct, x, *, window_dimensions, window_strides, padding, base_dilation, window_dilation
-):  # fmt: skip
+def _(ct, x, *, window_dimensions, window_strides, padding, base_dilation, window_dilation):
     """Each element is summed into the windows that see it: sum over those, the steps exchanged."""
     config, pads = [], []
     for size, count, width, stride, (low, _), base, step in zip(
-        x.aval.shape, ct.shape, window_dimensions, window_strides, padding, base_dilation,
-        window_dilation, strict=True,
-    ):  # fmt: skip
+        x.aval.shape,
+        ct.shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+        strict=True,
+    ):
         reach = (width - 1) * step
         before = reach - low
         after = dilated(size, base) + reach - before - dilated(count, stride)
@@ -279,30 +282,33 @@ _KNOWN = {
 def reduce_window(
     operand: Any,
     init_value: Any,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[..., Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Reduce each window of an array, or of a tree of arrays of one shape, by `computation`.
+    """Reduce each window of an array by a function.
 
-    - `window_dimensions`, `window_strides`: the size of windows, and the steps between them
-    - `padding`: "VALID", "SAME", "SAME_LOWER" or a pair (before, after) for each axis, filled with
-      `init_value`, which must be the identity of the computation
-    - `base_dilation`, `window_dilation`: the distance between elements of the operand, and between
-      those of a window, counted so
+    - `operand`: array, or pytree of arrays of one shape; `init_value`: identity of `computation`
+    - `computation`: as in `reduce`; `lax.add`, `max` and `min` are fastest
+    - `window_dimensions`, `window_strides`: shape of the windows and steps between them
+    - `padding`: "VALID", "SAME", "SAME_LOWER" or a pair (before, after) for each axis
+    - `base_dilation`, `window_dilation`: distances between elements of the operand and of a window
 
-    For the computation see `reduce`; `lax.add`, `max` and `min` have their own primitives. TypeError
-    for what does not fit. StableHLO: `reduce_window`.
+    The result has the operand's dtype, and one element for each window. TypeError for what does not
+    fit.
+    Source: the StableHLO operation `stablehlo.reduce_window`.
+
+    >>> lax.reduce_window(jnp.array([1, 2, 3, 4]), 0, lax.add, (2,))
+    Array([3, 5, 7], dtype=int32)
     """
     flat, tree = tree_util.flatten(operand)
     inits, init_tree = tree_util.flatten(init_value)
     if tree != init_tree:
         raise ValueError(
-            f"reduce_window: operands must have the same tree structure as init_values: {tree} vs. "
-            f"{init_tree}."
+            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}."
         )
     if not flat:
         raise ValueError("reduce_window must have at least one operand: got an empty tree.")
@@ -359,4 +365,4 @@ def _check_inits(avals: Sequence[ShapedArray], inits: Sequence[ShapedArray]) -> 
             "the initial values."
         )
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise TypeError(f"reduce_window: operands must have equal shapes; {shown}.")
+        raise TypeError(f"Operands must have equal shapes; {shown}.")

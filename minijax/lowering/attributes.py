@@ -1,7 +1,7 @@
 """Attributes of operations that the user names, in the text of a module.
 
-May import the ground floor. They are XLA's frontend attributes: strings by name, which stand beside
-an operation and change nothing of what it computes.
+They are XLA's frontend attributes: strings by name, which stand beside an operation and change
+nothing of what it computes.
 """
 
 from __future__ import annotations
@@ -9,24 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from minijax.lowering.escape import key, quoted
+
 __all__ = ["attributes_text", "mark_lines", "with_attributes"]
 
 _NAME = "mhlo.frontend_attributes = {"
-_PAIR = re.compile(r'([^\s{,]+) = ("(?:[^"\\]|\\.)*")')
-
-
-def quoted(text: str) -> str:
-    """A string as MLIR's text writes it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', "\\22").replace("\n", "\\0A") + '"'
-
-
-def _named(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$.]*", name) else quoted(name)
+_PAIR = re.compile(r'("[^"]*"|[^\s{,]+) = ("[^"]*")')
 
 
 def attributes_text(attributes: Mapping[str, str]) -> str:
     """`mhlo.frontend_attributes = {...}`."""
-    pairs = [f"{_named(name)} = {quoted(value)}" for name, value in sorted(attributes.items())]
+    pairs = [f"{key(name)} = {quoted(value)}" for name, value in sorted(attributes.items())]
     return f"{_NAME}{', '.join(pairs)}}}"
 
 
@@ -45,7 +38,7 @@ def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
     own, _, after = rest.partition("}")
     pairs = dict(_PAIR.findall(own))
     for name, value in sorted(attributes.items()):
-        pairs.setdefault(_named(name), quoted(value))
+        pairs.setdefault(key(name), quoted(value))
     shown = ", ".join([f"{name} = {value}" for name, value in sorted(pairs.items())])
     return f"{head[:start]}{{{before}{_NAME}{shown}}}{after}}}{colon}{types}"
 

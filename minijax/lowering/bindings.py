@@ -1,8 +1,8 @@
 """Lowering rules that build operations with MLIR's Python bindings, within modules that are text.
 
-May import the ground floor, `core`, `lowering` and jaxlib's MLIR bindings. minijax's own rules write
-text (`lowering.module`); a rule that a library wrote for upstream is given a function of its own in a
-small module of MLIR objects, whose text then joins the program. Loaded by `interpreters.mlir`.
+minijax's own rules write text (`lowering.module`); a rule that a library wrote for upstream is
+given a function of its own in a small module of MLIR objects, whose text then joins the program.
+Loaded by `interpreters.mlir`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Modules whose operations say where in the user's program they were made.
 
-May import the ground floor, `core` and `lowering`. Programs are compiled without: places cost time,
-and two programs that differ in nothing else would be different.
+Programs are compiled without: places cost time, and two programs that differ in nothing else would
+be different.
 """
 
 from __future__ import annotations
@@ -12,48 +12,96 @@ from typing import Any
 
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import Source
-from minijax.lowering.module import Builder, Module, Value, write_function
+from minijax.lowering.escape import label, mangled, quoted
+from minijax.lowering.module import Builder, Module, write_function
 
-__all__ = ["LocatedBuilder", "located_text", "named_arguments"]
-
-
-_PLACED = re.compile(r' loc\("[^"]*"\(".*":\d+:\d+\)\)$')
+__all__ = ["LocatedBuilder", "located_text", "named_arguments", "place_of_failure", "without_line"]
 
 
 class LocatedBuilder(Builder):
     """Writes the place of an equation behind each of its operations."""
 
     __slots__ = ()
+    tells_places = True
 
-    def eqn(self, eqn: JaxprEqn, operands: Any) -> list[Value]:
-        start = len(self.lines)
-        results = super().eqn(eqn, operands)
-        if eqn.source is not None:
-            code, (line, column) = eqn.source[0], Source(*eqn.source).position
-            name = f"{eqn.scope}/{eqn.primitive.name}" if len(eqn.scope) else eqn.primitive.name
-            place = f' loc("{name}"({_quoted(code.co_filename)}:{line or 1}:{column or 0}))'
-            for index in range(start, len(self.lines)):
-                text = self.lines[index]
-                if not _PLACED.search(text):  # by an equation of a program within
-                    self.lines[index] = text.removesuffix(f' loc("{name}")') + place
-        return results
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    def place(self, eqn: JaxprEqn) -> str:
+        if eqn.source is None:
+            return super().place(eqn)
+        code, (line, column) = eqn.source[0], Source(*eqn.source).position
+        name = f"{eqn.scope}/{eqn.primitive.name}" if len(eqn.scope) else eqn.primitive.name
+        return f" loc({label(name)}({label(code.co_filename)}:{line or 1}:{column or 0}))"
 
 
 def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> list[str]:
     """What is written behind the arguments of a function, with the names of these."""
     given = attributes or [""] * len(names)
-    return [f"{text} loc({_quoted(name)})" for text, name in zip(given, names, strict=True)]
+    return [f"{text} loc({label(name)})" for text, name in zip(given, names, strict=True)]
 
 
 def located_text(closed: ClosedJaxpr, name: str, device: Any) -> str:
     """The text of the module of a program for one device."""
-    module = Module("unnamed", device.platform, devices=(device,))
-    module.name = module.unique(f"jit_{name}")
+    module = Module(mangled(f"jit_{name}"), device.platform, devices=(device,))
     module.builder = LocatedBuilder
     module.functions.append(write_function(module, "main", closed, public=True))
     return module.text()
+
+
+# A compiler names the line of the module's text in one of two ways; one that it has no kernel for is
+# named alone.
+_LINE = re.compile(r"(?:Suspected Python Code Location:\s+-:|source_file=\"-\" source_line=)(\d+)")
+_METADATA = re.compile(r', metadata=\{source_file="-"[^}]*\}')
+_TARGET = re.compile(r"No FFI handler registered for (\S+)")
+_FUNCTION = re.compile(r"func\.func private (@[^(]+)\(")
+_OPERATION = re.compile(r'"(?:\w+\.)?(\w+)"\(')
+_LOCATION = re.compile(r" loc\(\"([^\"]*)\"\(\"([^\"]*)\":(\d+):(\d+)\)\)$")
+
+
+def place_of_failure(message: str, text: str, located: str) -> tuple[str, str] | None:
+    """The operation that a compiler names in an error, and its place `file:line:column`.
+
+    `text` is the module that was compiled and `located` the same with places. One within a function
+    that the package keeps for all calls of it has the place of the call.
+    """
+    lines, placed = text.splitlines(), located.splitlines()
+    number, target = _LINE.search(message), _TARGET.search(message)
+    if number is not None:
+        index = int(number[1]) - 1
+    elif target is not None:
+        index = _first(lines, f"call_target_name = {quoted(target[1])}")
+    else:
+        return None
+    if len(lines) != len(placed):
+        return None
+    name = None
+    while 0 <= index < len(lines):
+        operation = placed[index].partition(" loc(")[0]
+        if operation != lines[index].partition(" loc(")[0]:
+            return None
+        found = _LOCATION.search(placed[_last(placed, index)])
+        name = name or (found[1] if found else _OPERATION.search(operation)[1])
+        if found is not None:
+            return name, f"{found[2]}:{found[3]}:{found[4]}"
+        heads = (_FUNCTION.match(placed[i]) for i in range(index, -1, -1))
+        head = next(filter(None, heads), None)
+        index = -1 if head is None else _first(lines, f"callee = {head[1]}}}")
+    return None
+
+
+def _last(lines: list[str], index: int) -> int:
+    """The line that an operation ends on, which has regions perhaps."""
+    depth = 0
+    for i in range(index, len(lines)):
+        depth += lines[i].count("{") - lines[i].count("}")
+        if depth <= 0:
+            return i
+    return index
+
+
+def _first(lines: list[str], part: str) -> int:
+    return next((i for i, line in enumerate(lines) if part in line), -1)
+
+
+def without_line(message: str) -> str:
+    """An error of a compiler without what it says of lines of the module's text."""
+    message = message.partition("\n\t\n\nSuspected Python Code Location:")[0]
+    return _METADATA.sub("", message)

@@ -1,8 +1,8 @@
 """From a jaxpr to a StableHLO module, written as text.
 
-May import the ground floor, `core` and `lowering.types`. Text is written ten times faster than
-operations are built through the MLIR bindings, XLA parses it about as fast as those are built, and
-it can be read. A lowering rule is given a `Builder` and values, and gives values:
+Text is written ten times faster than operations are built through the MLIR bindings, XLA parses it
+about as fast as those are built, and it can be read. A lowering rule is given a `Builder` and
+values, and gives values:
 
     @add_p.lower
     def _(b, x, y): return b.op("stablehlo.add", (x, y), b.out)
@@ -15,16 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.avals import ShapedArray, abstract_token, get_aval, is_ref, without_varying
 from minijax.core.effects import ordered
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    jaxprs_in_params,
+    live_equations,
+)
 from minijax.core.primitive import in_shape_rule
+from minijax.core.source import summarize
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.sums import any_sums, sums_of
+from minijax.core.unreduced import any_sums, sums_of
 from minijax.lowering.attributes import mark_lines
+from minijax.lowering.escape import label, quoted, symbol, utf8
+from minijax.lowering.shardy import sdy_mesh, sdy_sharding
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named import NamedSharding, same_mesh, sdy_mesh, sdy_sharding
+from minijax.runtime.named_sharding import NamedSharding, same_mesh
 
 __all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
 
@@ -75,20 +86,19 @@ class Module:
         self.channels = 0  # of collectives, numbered
         self.functions: list[str] = []
         self.by_key: dict[Any, str] = {}
-        self.names: dict[str, int] = {"main": 1}  # the public function's
+        self.names: set[str] = {"main"}  # the public function's
+        self.clashes = 0
         self.header: list[str] = []
         self.keepalives: list[Any] = []  # what the executable refers to by address: callbacks
         self.host_callbacks: list[Any] = []
 
     def unique(self, name: str) -> str:
-        clean = "".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_") or "f"
-        count = self.names.get(clean, 0)
-        chosen = f"{clean}_{count}" if count else clean
-        while count and chosen in self.names:
-            count += 1
-            chosen = f"{clean}_{count}"
-        self.names[clean] = count + 1
-        self.names.setdefault(chosen, 1)
+        """A name for another function; those met before are numbered, as MLIR does it."""
+        chosen = name = utf8(name) or "_"
+        while chosen in self.names:
+            chosen = f"{name}_{self.clashes}"
+            self.clashes += 1
+        self.names.add(chosen)
         return chosen
 
     def mesh_name(self, mesh: Any) -> str:
@@ -106,12 +116,13 @@ class Module:
     def on_one(self, partition: int, count: int) -> str:
         """The sharding of an operation with `count` results that one partition does for all."""
         name = self.own_meshes.setdefault(partition, f"maximal_mesh_{partition}")
-        return f"#sdy.sharding_per_value<[{', '.join([f'<@{name}, []>'] * max(count, 1))}]>"
+        each = f"<{symbol(name)}, []>"
+        return f"#sdy.sharding_per_value<[{', '.join([each] * max(count, 1))}]>"
 
     def on_all(self, ndim: int) -> str:
         """The sharding of an array that every partition has whole."""
         name = self.own_meshes.setdefault(None, "all_devices")
-        return f"<@{name}, [{', '.join(['{}'] * ndim)}]>"
+        return sdy_sharding(name, [None] * ndim)
 
     def sharding(self, where: Any, ndim: int, *, open_: bool = False) -> str:
         """A sharding of an array of this rank, as Shardy's dialect writes it."""
@@ -143,6 +154,11 @@ class Module:
             out.append(f" {{{given}}}" if given else "")
         return out
 
+    def channel(self) -> int:
+        """A number that no other collective or transfer of the module has."""
+        self.channels += 1
+        return self.channels
+
     def function(self, key: Any, name: str, make: Callable[[str], str]) -> str:
         """The name of the function made for `key`; `make(name)` writes it the first time."""
         if key not in self.by_key:
@@ -159,9 +175,9 @@ class Module:
         for partition, name in self.own_meshes.items():
             one = f"[], device_ids=[{partition}]"
             every = f'["all"={len(self.devices)}]'
-            meshes.append(f"sdy.mesh @{name} = <{every if partition is None else one}>")
+            meshes.append(f"sdy.mesh {symbol(name)} = <{every if partition is None else one}>")
         body = "\n".join([*meshes, *self.header, *reversed(self.functions)])
-        return f"module @{self.name} attributes {{{attributes}}} {{\n{body}\n}}\n"
+        return f"module {symbol(self.name)} attributes {{{attributes}}} {{\n{body}\n}}\n"
 
 
 class Builder:
@@ -172,8 +188,7 @@ class Builder:
         "summed", "tokens",
     )  # fmt: skip
 
-    # Set by `lax.refs`: a program without the references that it makes, or None if it makes none.
-    pure: Callable[[Jaxpr], ClosedJaxpr | None]
+    tells_places = False  # of equations that no scope is open for, too
 
     def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
         self.module = module
@@ -243,9 +258,12 @@ class Builder:
         outs: Sequence[Any],
         attributes: str = "",
         regions: Sequence[str] = (),
-        sharding: str = "",
+        extra: str = "",
     ) -> list[Value]:
-        """One operation with any number of results, and with regions (see `region`)."""
+        """One operation with any number of results, and with regions (see `region`).
+
+        `extra` are attributes that the operation itself does not define, such as shardings.
+        """
         counter = self._counter
         count = counter[0]
         counter[0] = count + 1
@@ -256,7 +274,7 @@ class Builder:
         result = f"%{count}" + (f":{len(outs)}" if len(outs) > 1 else "")
         properties = f" <{{{attributes}}}>" if attributes else ""
         bodies = " (" + ", ".join(regions) + ")" if regions else ""
-        where = f" {{sdy.sharding = {sharding}}}" if sharding else ""
+        where = f" {{{extra}}}" if extra else ""
         types = ", ".join([value.type for value in values])
         self.lines.append(
             (f"{result} = " if outs else "")
@@ -305,6 +323,11 @@ class Builder:
         """A constant; equal ones are written once, at the top of the function."""
         if aval is None:
             aval = get_aval(value)
+        if is_ref(aval):
+            raise ValueError(
+                f"a function that runs on several devices closes over the reference {value!r}: read it "
+                "outside, as in ref[...], and pass the value (pmap, shard_map)."
+            )
         stored = physical(aval)
         array = np.asarray(value) if stored is aval else value._stored
         if array.dtype != stored.dtype:
@@ -391,15 +414,18 @@ class Builder:
         layouts: tuple[Sequence, Sequence] | None = None,
         aliases: Sequence[tuple[int, int]] = (),
         partition: int | None = None,
+        calls: Sequence[str] = (),
+        extra: str = "",
     ) -> list[Value]:
         """A call of a registered target; `config` is a dictionary attribute for the typed FFI.
 
         `layouts` are those of the operands and of the results (see `layouts_text`), `aliases` pairs
         of an operand and the result that takes its memory. `partition` is the one that makes the
-        call, where not all of them do.
+        call, where not all of them do. `calls` are functions that the callee applies, and `extra`
+        further attributes (see `op_n`).
         """
         parts = [
-            f'call_target_name = "{target}"',
+            f"call_target_name = {quoted(target)}",
             f"api_version = {api_version} : i32",
             f"has_side_effect = {'true' if side_effect else 'false'}",
         ]
@@ -416,41 +442,48 @@ class Builder:
                 for index, out in aliases
             ]
             parts.append(f"output_operand_aliases = [{', '.join(shown)}]")
+        if calls:
+            parts.append(f"called_computations = [{', '.join([f'@{name}' for name in calls])}]")
         if partition is None:
-            return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts))
-        where = self.module.on_one(partition, len(outs))
+            return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), extra)
+        where = f"sdy.sharding = {self.module.on_one(partition, len(outs))}"
         results = self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), where)
         return [self.whole(x) for x in results]
 
     def call(self, function: str, operands: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
-        return self.op_n("func.call", operands, outs, f"callee = @{function}")
+        return self.op_n("func.call", operands, outs, f"callee = {symbol(function)}")
 
     def eqn(self, eqn: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """Lower one equation by its primitive's rule."""
         self.ins, self.outs = operands, [var.aval for var in eqn.outvars]
         self.out = self.outs[0] if self.outs else None
         primitive = eqn.primitive
-        rule = primitive.rule_lower
-        if rule is None:
-            raise NotImplementedError(
-                f"The primitive {primitive.name!r} has no lowering for platform "
-                f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
-            )
-        if eqn.scope:
-            start = len(self.lines)
-            self.location = f' loc("{eqn.scope}/{primitive.name}")' if len(eqn.scope) else ""
-            result = rule(self, *operands, **eqn.params)
-            self.location = ""
-            if type(eqn.scope) is not str:
-                makes = primitive.name == "broadcast_in_dim"
-                mark_lines(self.lines, start, eqn.scope.marks, makes)
-        else:
-            result = rule(self, *operands, **eqn.params)
+        start, outer = len(self.lines), self.location
+        if eqn.scope or self.tells_places:
+            self.location = self.place(eqn) or outer
+        try:
+            if primitive.rule_lower is None:
+                raise NotImplementedError(
+                    f"The primitive {primitive.name!r} has no lowering for platform "
+                    f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
+                )
+            result = primitive.rule_lower(self, *operands, **eqn.params)
+        except NotImplementedError as error:
+            _say_place(error, eqn)
+            raise
+        self.location = outer
+        if type(eqn.scope) is not str:
+            makes = primitive.name == "broadcast_in_dim"
+            mark_lines(self.lines, start, eqn.scope.marks, makes)
         return [result] if type(result) is Value else list(result)
+
+    def place(self, eqn: JaxprEqn) -> str:
+        """The location that is written behind the operations of an equation."""
+        return f" loc({label(f'{eqn.scope}/{eqn.primitive.name}')})" if len(eqn.scope) else ""
 
     def jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Value]:
         """Lower the equations of a jaxpr in place."""
-        made = Builder.pure(jaxpr)
+        made = hooks.discharged(jaxpr)
         if made is not None:
             return self.closed_jaxpr(made, *consts, *args)
         env = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -459,7 +492,7 @@ class Builder:
             for var in jaxpr.invars:  # of regions and calls: the partitioner is not told otherwise
                 if sums_of(var.aval)[0]:
                     (env[var],) = self.split(env[var], var.aval.explicit)
-        for eqn in jaxpr.eqns:
+        for eqn in live_equations(jaxpr):
             operands = [
                 self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in eqn.invars
             ]
@@ -584,7 +617,7 @@ def write_function(
     else:
         end = "return"
     visibility = "public" if public else "private"
-    head = f"func.func {visibility} @{name}({signature}) -> ({types}) {{"
+    head = f"func.func {visibility} {symbol(name)}({signature}) -> ({types}) {{"
     return "\n".join([head, *builder.prologue, *builder.lines, end, "}"])
 
 
@@ -593,11 +626,28 @@ Module.builder = Builder
 _by_traced: dict[tuple, ClosedJaxpr] = {}
 
 
+def _say_place(error: NotImplementedError, eqn: JaxprEqn) -> None:
+    """Have the error of a rule name the innermost operation, and the innermost line of the user's."""
+    said = error.__dict__
+    name = said.setdefault("operation", eqn.primitive.name)
+    if "place" not in said and eqn.source is not None:
+        said["place"] = summarize(eqn.source)
+        error.args = (f"{error} This is for the operation {name!r} at {said['place']}.",)
+
+
+def _forget_places(jaxpr: Jaxpr) -> None:
+    """Equations that stand for another one are in its place."""
+    for eqn in jaxpr.eqns:
+        eqn.source = None
+        for inner in jaxprs_in_params(eqn.params):
+            _forget_places(inner)
+
+
 def lower_by(fun: Callable) -> Callable:
     """A lowering rule from a function written with other primitives: traced, then lowered."""
 
     def rule(builder: Builder, *operands: Value, **params):
-        avals = tuple([x.aval for x in operands])
+        avals = without_varying([x.aval for x in operands])
         key = (fun, avals, tuple(params.items()))
         closed = _by_traced.get(key)
         if closed is None:
@@ -607,6 +657,7 @@ def lower_by(fun: Callable) -> Callable:
                 return list(out) if isinstance(out, (list, tuple)) else [out]
 
             closed = _by_traced[key] = trace_to_jaxpr(flat, avals)
+            _forget_places(closed.jaxpr)
         return builder.closed_jaxpr(closed, *operands)
 
     return rule

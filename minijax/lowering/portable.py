@@ -19,5 +19,5 @@ __all__ = [
 
 def refined(text: str) -> str:
     """A module in which all sizes are written, as they follow from the arguments of `main`."""
-    made = refine_polymorphic_shapes(text.encode(), True, True, "sdy.mesh" in text)
+    made = refine_polymorphic_shapes(text.encode(), True, True, "\nsdy.mesh @" in text)
     return parse(made).operation.get_asm(large_elements_limit=None)

@@ -7,12 +7,16 @@ programs go to the compiler as text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from minijax.runtime.versions import _jax
 
-__all__ = ["as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context", "types"]
+__all__ = [
+    "as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context", "types",
+    "with_result_names",
+]  # fmt: skip
 
 
 @cache
@@ -65,6 +69,36 @@ def types(texts: list[str]) -> list[Any]:
 def pretty(text: str, debug_info: bool = False) -> str:
     """The same module in MLIR's own layout."""
     return parse(text).operation.get_asm(enable_debug_info=debug_info)
+
+
+def with_result_names(text: str, names: Sequence[str]) -> Any:
+    """The MLIR module that a text stands for, whose `main` says what its results are called."""
+    from jaxlib.mlir import ir
+
+    module = parse(text)
+    with module.context:
+        for function in module.body.operations:
+            attributes = function.attributes
+            if attributes["sym_name"].value != "main":
+                continue
+            count = len(attributes["function_type"].value.results)
+            if count != len(names):  # of types that libraries define, results are several
+                continue
+            known = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * count
+            attributes["res_attrs"] = ir.ArrayAttr.get(
+                [
+                    ir.DictAttr.get(
+                        {
+                            **{each.name: each.attr for each in old},
+                            "jax.result_info": ir.StringAttr.get(
+                                name.encode(errors="backslashreplace")
+                            ),
+                        }
+                    )
+                    for old, name in zip(known, names, strict=True)
+                ]
+            )
+    return module
 
 
 def as_hlo(text: str) -> Any:

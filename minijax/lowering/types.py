@@ -1,4 +1,4 @@
-"""How avals and constants are written in StableHLO. May import the ground floor and `core`."""
+"""How avals and constants are written in StableHLO."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import AbstractToken, ShapedArray
-from minijax.core.dims import is_dim
+from minijax.core.hooks import hooks
 
 __all__ = ["dense", "element_type", "physical", "tensor_type"]
 
@@ -58,7 +58,7 @@ def tensor_type(aval: Any) -> str:
     if isinstance(aval, AbstractToken):
         return "!stablehlo.token"
     stored = physical(aval)
-    dims = "".join(["?x" if is_dim(size) else f"{size}x" for size in stored.shape])
+    dims = "".join(["?x" if hooks.is_expression(size) else f"{size}x" for size in stored.shape])
     text = aval.__dict__["tensor_type"] = f"tensor<{dims}{element_type(stored.dtype)}>"
     return text
 

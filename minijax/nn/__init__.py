@@ -3,6 +3,7 @@
 `minijax.nn.initializers` makes initial weights.
 """
 
+from minijax.namespace import shown
 from minijax.nn import initializers
 from minijax.nn.activations import (
     celu,
@@ -50,3 +51,5 @@ __all__ = [
     "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
     "standardize", "swish", "tanh",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

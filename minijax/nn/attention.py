@@ -1,7 +1,6 @@
-"""Attention by scaled dot products. May import the floors below, `numpy` and `nn.normalizing`.
-
-Letters for sizes: B batch, T queries, S keys, N heads of queries, K heads of keys (a divisor of N),
-G = N / K heads of queries for one of keys, H features of a head.
+"""Attention by scaled dot products. Letters for sizes: B batch, T queries, S keys, N heads of
+queries, K heads of keys (a divisor of N), G = N / K heads of queries for one of keys, H features
+of a head.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from minijax import numpy as jnp
 from minijax.nn.normalizing import logsumexp, softmax
 from minijax.runtime.platforms import default_backend
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]
 
@@ -24,36 +24,37 @@ _PRECISIONS = {
 }
 
 
-@library(static=("scale", "is_causal", "local_window_size", "implementation", "return_residual"))
+@library(static=("is_causal", "local_window_size", "implementation", "return_residual"))
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
-    scale: float | None = None,
+    scale: ArrayLike | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(scale * query @ key.T + bias) @ value for each head (arXiv:1706.03762).
+    """Compute `softmax(scale * query @ key.T + bias) @ value` for each head.
 
-    - `query`: (B, T, N, H) or (T, N, H); `key`, `value`: (B, S, K, H) or (S, K, H), where K divides N:
-      each head of keys serves N / K heads of queries (arXiv:2305.13245)
-    - `bias`, added, and boolean `mask`, true where a query sees a key: broadcastable to (B, N, T, S)
-    - `scale`: 1 / sqrt(H) unless given
-    - `is_causal`: a query sees the keys up to its own place
-    - `query_seq_lengths`, `key_value_seq_lengths`: int32 of shape (B,); what lies behind does not count
-    - `local_window_size`: (left, right), or one number for both: how far a query sees
-    - `return_residual`: also the logsumexp of the logits, (B, T, N)
-    - `implementation`: None or "xla"; "cudnn" raises RuntimeError, for there is none here
+    - `query`: floats of shape (B, T, N, H) or (T, N, H); `key`, `value`: (B, S, K, H) or (S, K, H)
+    - `bias`, boolean `mask` (True where a query sees a key): broadcastable to shape (B, N, T, S)
+    - `scale`: 1 / sqrt(H) by default; `is_causal`: whether queries see no later keys
+    - `query_seq_lengths`, `key_value_seq_lengths`: int32 arrays of shape (B,): numbers of valid
+      rows
+    - `local_window_size`: how far a query sees, a number or a pair (left, right)
+    - `return_residual`: whether to return the logsumexp of the logits too
 
-    Logits are computed in float32 at least, the softmax in float32. ValueError for shapes and dtypes that do not
-    fit.
+    K divides N. The result is like `query`. ValueError for misfits, RuntimeError for "cudnn".
+    Source: Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245 (grouped heads).
+
+    >>> nn.dot_product_attention(*[jnp.ones((4, 2, 8))] * 3).shape
+    (4, 2, 8)
     """
     out_shape = np.shape(query)
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
@@ -75,7 +76,7 @@ def dot_product_attention(
         local_window_size = (local_window_size, local_window_size)
     scale = 1.0 / np.sqrt(query.shape[-1]) if scale is None else scale
     seen = _seen(query, key, mask, is_causal, local_window_size, lengths)
-    out, residual = _attend(query, key, value, bias, seen, float(scale), return_residual)
+    out, residual = _attend(query, key, value, bias, seen, scale, return_residual)
     if lengths[0] is not None:
         inside = jnp.arange(query.shape[1])[None, :] < lengths[0][:, None]
         out = out * jnp.reshape(inside, inside.shape + (1,) * (out.ndim - 2)).astype(out.dtype)
@@ -171,7 +172,7 @@ def _attend(query, key, value, bias, seen, scale, with_residual) -> tuple[Any, A
         query, key, (((last,), (3,)), ((0, 2), (0, 2))),
         precision=_precision(query.dtype.name), preferred_element_type=wide,
     )  # (B, K, T, S), with G before S if there are groups  # fmt: skip
-    logits = logits * np.asarray(scale, wide)
+    logits = logits * jnp.asarray(scale, wide)
     if bias is not None:
         logits = (logits + _grouped(bias, kv_heads, is_grouped)).astype(logits.dtype)
     if seen is not None:

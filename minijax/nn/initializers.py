@@ -1,10 +1,10 @@
-"""Initial weights: functions `(key, shape, dtype) -> Array`. May import the floors below, `numpy`
-and `random`. The numbers are upstream's, bit for bit.
+"""Initial weights: functions `(key, shape, dtype) -> Array`. The numbers are upstream's, bit for
+bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Protocol
 
@@ -13,6 +13,9 @@ import numpy as np
 from minijax import dtypes, lax, random
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.lax.shapes import items_of
+from minijax.namespace import shown
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -23,7 +26,14 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """What the functions here give: `(key, shape, dtype=float32, out_sharding=None) -> Array`."""
+    """Protocol of initializers: functions `(key, shape, dtype=None, out_sharding=None) -> Array`.
+
+    Source: `typing.Protocol`.
+
+    >>> init: nn.initializers.Initializer = nn.initializers.zeros
+    >>> init(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
 
     def __call__(
         self, key: Array, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
@@ -36,18 +46,50 @@ def _dtype(given: Any, default: Any) -> np.dtype:
     )
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
-    """Zeros; the key is not looked at."""
+def zeros(
+    key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
+    """Return zeros.
+
+    - `key`: ignored
+    - `shape`, `dtype`: shape and dtype of the result, by default the default floating dtype
+
+    Source: NumPy's `zeros`.
+
+    >>> nn.initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
     return jnp.zeros(shape, _dtype(dtype, None))
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
-    """Ones; the key is not looked at."""
+def ones(
+    key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
+    """Return ones.
+
+    - `key`: ignored
+    - `shape`, `dtype`: shape and dtype of the result, by default the default floating dtype
+
+    Source: NumPy's `ones`.
+
+    >>> nn.initializers.ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
     return jnp.ones(shape, _dtype(dtype, None))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
-    """Arrays filled with `value`, a number or an array that broadcasts to the shape."""
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """Make an initializer that fills arrays with a constant.
+
+    - `value`: number, or array that broadcasts to the shape
+    - `dtype`: dtype unless the initializer is given one
+
+    The initializer raises ValueError if `value` does not broadcast.
+    Source: NumPy's `full`.
+
+    >>> nn.initializers.constant(2.0)(random.key(0), (2,))
+    Array([2., 2.], dtype=float32)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         return jnp.full(shape, value, dtype=_dtype(dtype, None))
@@ -55,8 +97,18 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Uniform on [0, scale)."""
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Make an initializer that draws from the uniform distribution on [0, scale).
+
+    - `scale`: upper bound, by default 0.01
+    - `dtype`: floating-point dtype unless the initializer is given one
+
+    The initializer raises ValueError for another dtype.
+    Source: `random.uniform`.
+
+    >>> nn.initializers.uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
@@ -65,8 +117,18 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Normal with mean zero and this standard deviation."""
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Make an initializer that draws from the normal distribution of mean 0.
+
+    - `stddev`: standard deviation, by default 0.01
+    - `dtype`: floating-point or complex dtype unless the initializer is given one
+
+    The initializer raises ValueError for another dtype.
+    Source: `random.normal`.
+
+    >>> nn.initializers.normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
@@ -76,9 +138,23 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
-    """A standard normal distribution cut to [lower, upper], then multiplied by `stddev`."""
+    """Make an initializer that draws from the normal distribution cut to [lower, upper].
+
+    - `stddev`: factor by which standard samples are multiplied, by default 0.01
+    - `dtype`: floating-point or complex dtype unless the initializer is given one
+    - `lower`, `upper`: bounds before the multiplication, by default -2 and 2
+
+    The initializer raises ValueError for another dtype.
+    Source: `random.truncated_normal`.
+
+    >>> nn.initializers.truncated_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
@@ -106,6 +182,10 @@ def _fans(
                 )
     size = lambda axes: shape[axes] if isinstance(axes, int) else prod(shape[i] for i in axes)
     into, out, batch = size(in_axis), size(out_axis), size(batch_axis)
+    if not into * out * batch:
+        raise ValueError(
+            f"Can't compute input and output sizes of weights of shape {tuple(shape)}."
+        )
     field = prod(shape) / into / out / batch
     return into * field, out * field
 
@@ -158,27 +238,33 @@ def _draw(key: Any, shape: Sequence[int], dtype: np.dtype, distribution: str, va
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: str,
     distribution: str,
     in_axis: _Axes = -2,
     out_axis: _Axes = -1,
     batch_axis: _Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Weights of variance scale / n, where n counts the inputs or outputs of a unit.
+    """Make an initializer of variance `scale / n`, where `n` counts inputs or outputs of a unit.
 
-    - `mode`: n is "fan_in", "fan_out", or their mean "fan_avg" or geometric mean "fan_geo_avg"
-    - `distribution`: "normal", "truncated_normal" (cut at two standard deviations) or "uniform"
-    - `in_axis`, `out_axis`, `batch_axis`: which axes of the shape are inputs, outputs and neither;
-      the remaining ones are a receptive field
+    - `mode`: whether `n` is "fan_in", "fan_out", or their mean "fan_avg" or geometric mean
+      "fan_geo_avg"
+    - `distribution`: "normal", "truncated_normal" (at two standard deviations) or "uniform"
+    - `in_axis`, `out_axis`, `batch_axis`: axes of the shape that are inputs, outputs and neither;
+      the others are a receptive field
+    - `dtype`: inexact dtype unless the initializer is given one
 
-    ValueError for another mode or distribution, or a shape of fewer than two axes.
+    The initializer raises ValueError for another mode or distribution, or fewer than two axes.
+    Source: He et al., arXiv:1502.01852 (2015).
+
+    >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
+    (2, 3)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        shape = tuple(shape)
+        shape = tuple(items_of(shape))
         fans = _fans(shape, in_axis, out_axis, batch_axis)
         if mode not in _MODES:
             raise ValueError(
@@ -189,26 +275,43 @@ def variance_scaling(
                 f"invalid distribution for variance scaling initializer: {distribution}; give "
                 "'normal', 'truncated_normal' or 'uniform'."
             )
-        variance = jnp.asarray(scale / _MODES[mode](*fans), dtype=dtype)
+        fan = _MODES[mode](*fans)
+        if not fan:
+            raise ValueError(
+                f"weights of shape {shape} have no inputs or outputs, by which to scale."
+            )
+        variance = jnp.asarray(scale / fan, dtype=dtype)
         return _draw(key, shape, dtype, distribution, variance)
 
     return init
 
 
-def _named(name: str, scale: float, mode: str, distribution: str, about: str) -> Any:
+def _named(
+    name: str, scale: float, mode: str, distribution: str, about: str
+) -> Callable[..., Initializer]:
     def make(
         in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"{about}: `variance_scaling({scale}, {mode!r}, {distribution!r})`."
+    make.__doc__ = f"""Make the initializer `variance_scaling({scale}, {mode!r}, {distribution!r})`.
+
+    - `in_axis`, `out_axis`, `batch_axis`: axes of the shape that are inputs, outputs and neither
+    - `dtype`: inexact dtype unless the initializer is given one
+
+    The initializer raises ValueError for shapes of fewer than two axes.
+    Source: {about}.
+
+    >>> nn.initializers.{name}()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return make
 
 
-_GLOROT = "Glorot and Bengio 2010"
-_LECUN = "LeCun et al. 1998, Klambauer et al. 2017"
-_HE = "He et al. 2015"
+_GLOROT = "Glorot and Bengio, Understanding the Difficulty of Training Deep Networks (2010)"
+_LECUN = "LeCun et al., Efficient BackProp (1998); Klambauer et al., arXiv:1706.02515 (2017)"
+_HE = "He et al., arXiv:1502.01852 (2015)"
 glorot_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
 glorot_normal = _named("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
 lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
@@ -222,16 +325,26 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 # -- orthogonal ------------------------------------------------------------------------------------
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Uniformly distributed orthogonal matrices, times `scale` (Saxe et al. 2013, arXiv:1312.6120).
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Make an initializer that draws uniformly distributed orthogonal matrices.
 
-    The columns lie along `column_axis`, and the rows along the other axes together; if there are more
-    columns than rows, the rows are orthonormal. ValueError for fewer than two axes.
+    - `scale`: factor
+    - `column_axis`: axis of the columns; the other axes together are the rows. If there are more
+      columns than rows, the rows are orthonormal
+    - `dtype`: floating-point or complex dtype unless the initializer is given one
+
+    The initializer raises ValueError for shapes of fewer than two axes.
+    Source: Saxe et al., arXiv:1312.6120 (2013).
+
+    >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
+    (2, 3)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        shape = tuple(shape)
+        shape = tuple(items_of(shape))
         if len(shape) < 2:
             raise ValueError(
                 f"orthogonal initializer requires at least a 2D shape; got shape={shape}."
@@ -254,16 +367,26 @@ def _orthogonal(key: Any, rows: int, columns: int, dtype: np.dtype) -> Any:
     return q if rows >= columns else jnp.transpose(q)
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Kernels of convolutions that are orthogonal at their centre and zero elsewhere.
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Make an initializer of convolution filters, orthogonal at the centre and zero elsewhere.
 
-    For shapes (*window, inputs, outputs) of three to five axes, with no more inputs than outputs;
-    ValueError for others. Source: Xiao et al. 2018, arXiv:1806.05393.
+    - `scale`: factor
+    - `column_axis`: axis of the columns of the orthogonal matrix, by default the outputs
+    - `dtype`: floating-point or complex dtype unless the initializer is given one
+
+    Shapes are (*window, inputs, outputs) with three to five axes and no more inputs than outputs;
+    the initializer raises ValueError for others.
+    Source: Xiao et al., arXiv:1806.05393 (2018).
+
+    >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 4)).shape
+    (3, 2, 4)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        shape = tuple(shape)
+        shape = tuple(items_of(shape))
         if len(shape) not in (3, 4, 5):
             raise ValueError(
                 f"Delta orthogonal initializer requires a 3D, 4D or 5D shape; got shape={shape}."
@@ -275,3 +398,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
 
     return init
+
+
+__dir__ = shown(__name__)

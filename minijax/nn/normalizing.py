@@ -1,7 +1,7 @@
 """Sums of exponentials, normalizations along axes and one-hot rows.
 
-May import the floors below and `numpy`. Maxima are subtracted before exponentials are taken, so that
-none overflows; they are constants to differentiation, since the result does not depend on them.
+Maxima are subtracted before exponentials are taken, so that none overflows; they are constants to
+differentiation, since the result does not depend on them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.dims import is_dim
 from minijax.errors import ConcretizationTypeError
+from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.symbolic.dims import is_dim
 from minijax.numpy.promotion import (
     axes_of,
     axis_of,
     check_arraylike,
+    check_ranks,
     known_index,
     promote_dtypes_inexact,
 )
 from minijax.numpy.reductions import names_of
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
@@ -36,23 +38,33 @@ _AXIS = ("axis",)
 
 @library(static=("axis", "keepdims", "return_sign"))
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: int | Sequence[int] | None = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
-) -> Any:
-    """log(sum(b * exp(a))) along axes, without overflow. Source: scipy.special.logsumexp.
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
+    """Compute `log(sum(b * exp(a)))` along axes, without overflow.
 
-    With `return_sign`, a pair of the logarithm of the absolute value and the sign of the sum; without
-    it a real sum that is negative gives nan. Elements where `where` is false do not count.
+    - `a`, `b`: arrays that broadcast together; `b` is 1 by default
+    - `axis`: axis or axes, by default all; `keepdims`: whether they stay, with size 1
+    - `return_sign`: whether to return the logarithm of the absolute value, and the sign of the sum;
+      without it a negative sum gives NaN
+    - `where`: boolean array; elements where it is False do not count
+
+    The result has a floating-point or complex dtype and the shape without the axes. ValueError for
+    an axis out of range. Source: SciPy's `special.logsumexp`.
+
+    >>> nn.logsumexp(jnp.array([0.0, -jnp.inf]))
+    Array(0., dtype=float32)
     """
     if b is None:
         check_arraylike("logsumexp", a)
         (a,) = promote_dtypes_inexact(a)
     else:
         check_arraylike("logsumexp", a, b)
+        check_ranks("logsumexp", a, b)
         a, b = promote_dtypes_inexact(a, b)
     a = jnp.asarray(a)
     if where is not None:
@@ -84,12 +96,23 @@ def logsumexp(
 
 @library(static=("axis", "keepdims"))
 def logmeanexp(
-    x: Any,
+    x: ArrayLike,
     axis: int | Sequence[int] | None = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """log(mean(exp(x))) along axes, without overflow; only where `where` is true, if given."""
+    """Compute `log(mean(exp(x)))` along axes, without overflow.
+
+    - `x`: numeric array
+    - `axis`: axis or axes, by default all; `keepdims`: whether they stay, with size 1
+    - `where`: boolean array that broadcasts to `x`; elements where it is False do not count
+
+    The result has a floating-point or complex dtype and the shape without the axes. ValueError for
+    an axis out of range. Source: SciPy's `special.logsumexp`.
+
+    >>> nn.logmeanexp(jnp.array([0.0, 0.0]))
+    Array(0., dtype=float32)
+    """
     check_arraylike("logmeanexp", x)
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = np.shape(x)
@@ -114,8 +137,22 @@ def _exponentials(x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
 
 
 @library(static=_AXIS)
-def log_softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None) -> Array:
-    """log(softmax(x)) along axes; -inf where `where` is false."""
+def log_softmax(
+    x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None
+) -> Array:
+    """Compute `log(softmax(x))` along axes, accurately.
+
+    - `x`: array of real numbers
+    - `axis`: axis or axes, None for all
+    - `where`: boolean array that broadcasts to `x`; elements where it is False do not count and
+      give -inf
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for an axis out of range.
+    Source: SciPy's `special.log_softmax`.
+
+    >>> nn.log_softmax(jnp.array([0.0, -jnp.inf]))
+    Array([  0., -inf], dtype=float32)
+    """
     check_arraylike("log_softmax", x)
     (x,) = promote_dtypes_inexact(x)
     shifted, _, total = _exponentials(x, axis, where)
@@ -124,8 +161,22 @@ def log_softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None
 
 
 @library(static=_AXIS)
-def softmax(x: Any, axis: int | Sequence[int] | None = -1, where: Any = None) -> Array:
-    """exp(x) / sum(exp(x)) along axes: positive numbers whose sum is 1; 0 where `where` is false."""
+def softmax(
+    x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None
+) -> Array:
+    """Compute `exp(x) / sum(exp(x))` along axes: positive numbers whose sum is 1.
+
+    - `x`: array of real numbers
+    - `axis`: axis or axes, None for all
+    - `where`: boolean array that broadcasts to `x`; elements where it is False do not count and
+      give 0
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for an axis out of range.
+    Source: SciPy's `special.softmax`.
+
+    >>> nn.softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
     check_arraylike("softmax", x)
     (x,) = promote_dtypes_inexact(x)
     return _softmax(x, where, axis)
@@ -147,19 +198,28 @@ def _(axis, primals, tangents):
 
 @library(static=("axis", "algorithm"))
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: int | Sequence[int] | None = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon), with mean and variance along axes unless given.
+    """Compute `(x - mean) / sqrt(variance + epsilon)` along axes.
 
-    `algorithm` says how the variance is computed: "fast" in one pass as mean(x**2) - mean(x)**2,
-    "stable" in two, as mean((x - mean)**2). ValueError for another.
+    - `x`: numeric array
+    - `axis`: axis or axes, by default the last
+    - `mean`, `variance`: arrays that broadcast with `x`, by default computed along the axes
+    - `where`: boolean array; elements where it is False do not count
+    - `algorithm`: "fast" for a variance in one pass, mean(x**2) - mean(x)**2, or "stable" for two
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for another algorithm.
+    Source: Ba, Kiros and Hinton, arXiv:1607.06450 (2016).
+
+    >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(
@@ -179,14 +239,24 @@ def standardize(
     return jnp.subtract(x, mean) * lax.rsqrt(jnp.asarray(variance + epsilon))
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
-    """Rows of zeros with a one at the places `x`; all zeros for one out of range.
+def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: Any = -1) -> Array:
+    """Return vectors of zeros with a one at given indices; all zeros for an index out of range.
 
-    `axis` is where the new axis of size `num_classes` stands, or the name of a mapped axis, over
-    which the classes are spread.
+    - `x`: array of indices
+    - `num_classes`: size of the new axis
+    - `dtype`: dtype of the result, by default the default floating one
+    - `axis`: position of the new axis, by default the last, or the name of a mapped axis, over
+      which the classes are spread
+
+    TypeError for a `num_classes` that is not an integer, ValueError for an axis out of range.
+    Source: rows of NumPy's `eye`.
+
+    >>> nn.one_hot(jnp.array([0, 2]), 3, dtype=jnp.int32)
+    Array([[1, 0, 0],
+           [0, 0, 1]], dtype=int32)
     """
     size = _class_count(num_classes)
-    dtype = dtypes.canonicalize_dtype(np.float64 if dtype is None else dtype)
+    dtype = dtypes.check_user_dtype_supported(dtype, "astype")
     return _one_hot(jnp.asarray(x), size, dtype=dtype, axis=axis)
 
 

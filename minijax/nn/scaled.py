@@ -1,8 +1,8 @@
 """Products of matrices in block-scaled low precision.
 
-May import the floors below and `numpy`. A block of numbers along the contracted axis shares one
-scale; the formats are mxfp8 and mxfp4's kin of the OCP "Microscaling Formats" specification 1.0, and
-NVIDIA's nvfp4. Computed by scaling and multiplying in float32, on every platform.
+A block of numbers along the contracted axis shares one scale; the formats are mxfp8 and mxfp4's kin
+of the OCP "Microscaling Formats" specification 1.0, and NVIDIA's nvfp4. NVIDIA's GPUs compute with
+them; elsewhere they are scaled and multiplied in float32.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.transforms.custom_vjp import custom_vjp
+from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.lax.block_scaled import scaled_matmul_p
 from minijax.transforms.grad import vjp
 from minijax.transforms.library import library
+from minijax.typing import DTypeLike
 
 __all__ = [
     "BlockScaleConfig", "get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul",
@@ -37,10 +39,18 @@ class BlockScaleConfig:
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """How `scaled_dot_general` quantizes an operand: "mxfp8", or "nvfp4" with its global scale.
+def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) -> BlockScaleConfig:
+    """Return how `scaled_dot_general` quantizes an operand.
 
+    - `mode`: "mxfp8" or "nvfp4"
+    - `global_scale`: scalar array, for "nvfp4" only
+
+    The result is a configuration with the block's size and the dtypes of data and scales.
     ValueError for another mode.
+    Source: Open Compute Project, Microscaling Formats (2023).
+
+    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
+    32
     """
     if mode == "nvfp4":
         one = jnp.ones((1,), np.float32) if global_scale is None else global_scale
@@ -56,16 +66,25 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
 @library(static=("preferred_element_type",))
 def scaled_matmul(
-    lhs: Any,
-    rhs: Any,
-    lhs_scales: Any,
-    rhs_scales: Any,
-    preferred_element_type: Any = np.float32,
+    lhs: Array,
+    rhs: Array,
+    lhs_scales: Array,
+    rhs_scales: Array,
+    preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
-    """The product of (B, M, K) and (B, N, K), of which blocks along K have scales, as (B, M, N).
+    """Multiply stacks of matrices whose blocks along the contracting dimension have scales.
 
-    The scales are (B, M, K / block) and (B, N, K / block). Runs on every platform (upstream only
-    where cuDNN has it). ValueError for ranks or sizes that do not fit.
+    - `lhs`, `rhs`: arrays of shapes (B, M, K) and (B, N, K)
+    - `lhs_scales`, `rhs_scales`: arrays of shapes (B, M, K / block) and (B, N, K / block)
+    - `preferred_element_type`: dtype of the result
+
+    The result has shape (B, M, N). ValueError for other ranks or sizes.
+    Source: Open Compute Project, Microscaling Formats (2023).
+
+    >>> x, scales = jnp.ones((1, 2, 4)), jnp.ones((1, 2, 2))
+    >>> nn.scaled_matmul(x, x, scales, scales)
+    Array([[[4., 4.],
+            [4., 4.]]], dtype=float32)
     """
     operands = [jnp.asarray(x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
     lhs, rhs, lhs_scales, rhs_scales = operands
@@ -83,11 +102,7 @@ def scaled_matmul(
                 "scaled_matmul requires scales of shape (B, M, K / block) for operands of shape "
                 f"(B, M, K), but got {scales.shape} for {x.shape}"
             )
-    wide = [_scaled(lhs, lhs_scales), _scaled(rhs, rhs_scales)]
-    out = lax.dot_general(
-        *wide, (((2,), (2,)), ((0,), (0,))), preferred_element_type=np.dtype(np.float32)
-    )
-    return out.astype(preferred_element_type)
+    return scaled_matmul_p.bind(*operands, preferred_element_type=np.dtype(preferred_element_type))
 
 
 def _scaled(x: Any, scales: Any) -> Any:
@@ -104,11 +119,20 @@ def scaled_dot_general(
     configs: list[BlockScaleConfig] | None = None,
     implementation: str | None = None,
 ) -> Array:
-    """`lax.dot_general` whose operands are quantized in blocks first, as `configs` say.
+    """Multiply two arrays that are first quantized in blocks.
 
-    `configs` are those of lhs, rhs and of the cotangent in the backward pass; without them, it is
-    `lax.dot_general`. The derivative is that of the product of what is not quantized, computed in
-    the same way. `implementation` is ignored.
+    - `lhs`, `rhs`, `dimension_numbers`: as in `lax.dot_general`
+    - `preferred_element_type`: dtype of the result
+    - `configs`: configurations of lhs, rhs and the cotangent; without them this is
+      `lax.dot_general`
+    - `implementation`: ignored
+
+    The derivative is the derivative of the product without quantization. TypeError for misfits.
+    Source: Open Compute Project, Microscaling Formats (2023).
+
+    >>> dims = (((1,), (1,)), ((), ()))
+    >>> nn.scaled_dot_general(jnp.ones((2, 32)), jnp.ones((3, 32)), dims).shape
+    (2, 3)
     """
     lhs, rhs = jnp.asarray(lhs), jnp.asarray(rhs)
     if configs is None:
@@ -120,6 +144,15 @@ def scaled_dot_general(
         raise ValueError(
             "scaled_dot_general: preferred_element_type must be float32, bfloat16 or float16; got "
             f"{dtype.name}."
+        )
+    if (
+        not isinstance(configs, (list, tuple))
+        or len(configs) < 2
+        or not all(isinstance(config, BlockScaleConfig) for config in configs)
+    ):
+        raise TypeError(
+            "scaled_dot_general: configs is a list of configurations of lhs, rhs and the cotangent, "
+            f"made by get_scaled_dot_general_config; got {configs!r}."
         )
     numbers = tuple(tuple(tuple(axes) for axes in pair) for pair in dimension_numbers)
 

@@ -1,21 +1,49 @@
 """`minijax.numpy`: NumPy's functions on the arrays of minijax.
 
-It may import the floors below. Importing it gives `Array` its operators and methods. What few
-programs use (`linalg`, `fft`, fits of polynomials) is imported when it is first asked for.
+It Importing it gives `Array` its operators and methods. What few programs use (`linalg`, `fft`,
+fits of polynomials) is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
 from minijax.core.array import Array as ndarray
 from minijax.deprecated import moved as _moved
 from minijax.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from minijax.namespace import own_names, shown
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
+from minijax.numpy.arange_grids import (
+    arange,
+    c_,
+    diag_indices,
+    diag_indices_from,
+    eye,
+    geomspace,
+    identity,
+    index_exp,
+    indices,
+    ix_,
+    linspace,
+    logspace,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+    vander,
+)
 from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
 from minijax.numpy.creation import (
     array,
@@ -61,7 +89,7 @@ from minijax.numpy.division import (
     true_divide,
 )
 from minijax.numpy.einsum import einsum, einsum_path
-from minijax.numpy.floats import (
+from minijax.numpy.float_parts import (
     copysign,
     fmax,
     fmin,
@@ -81,6 +109,7 @@ from minijax.numpy.histograms import (
     histogram_bin_edges,
     histogramdd,
 )
+from minijax.numpy.insert_delete import delete, fill_diagonal, insert, place
 from minijax.numpy.joining import (
     append,
     array_split,
@@ -157,7 +186,6 @@ from minijax.numpy.nan_reductions import (
     nanvar,
 )
 from minijax.numpy.padding import pad
-from minijax.numpy.placing import delete, fill_diagonal, insert, place
 from minijax.numpy.polynomials import (
     polyadd,
     polyder,
@@ -179,33 +207,6 @@ from minijax.numpy.printing import (
     save,
     savez,
     set_printoptions,
-)
-from minijax.numpy.ranges import (
-    arange,
-    c_,
-    diag_indices,
-    diag_indices_from,
-    eye,
-    geomspace,
-    identity,
-    index_exp,
-    indices,
-    ix_,
-    linspace,
-    logspace,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-    s_,
-    tri,
-    tril,
-    tril_indices,
-    tril_indices_from,
-    triu,
-    triu_indices,
-    triu_indices_from,
-    vander,
 )
 from minijax.numpy.reductions import (
     all,
@@ -521,15 +522,20 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    place = _LAZY.get(name)
-    if place is None:
-        return _moved(__name__, name)
-    module = importlib.import_module(place)
-    found = module if place.endswith("." + name) else getattr(module, name)
-    globals()[name] = found
-    return found
+if TYPE_CHECKING:
+    from minijax.numpy import fft, linalg
+    from minijax.numpy.polynomial_fits import poly, polyfit, roots
+else:
+
+    def __getattr__(name: str) -> Any:
+        place = _LAZY.get(name)
+        if place is None:
+            return _moved(__name__, name)
+        module = importlib.import_module(place)
+        found = module if place.endswith("." + name) else getattr(module, name)
+        globals()[name] = found
+        return found
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+own_names(__name__)
+__dir__ = shown(__name__)

@@ -1,6 +1,6 @@
 """What `minijax.numpy` says of itself by the array API standard: its version, dtypes and devices.
 
-May import the floors below. Source: https://data-apis.org/array-api/2024.12/, "Inspection".
+Source: https://data-apis.org/array-api/2024.12/, "Inspection".
 """
 
 from __future__ import annotations
@@ -34,22 +34,50 @@ _KINDS = {
 
 
 class ArrayNamespaceInfo:
-    """What the array API standard wants to know of a namespace of arrays."""
+    """Information about `minijax.numpy` as a namespace of the array API standard.
+
+    Its methods return dtypes, devices and capabilities. Source: the standard, "Inspection".
+
+    >>> jnp.__array_namespace_info__().default_device() is None
+    True
+    """
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional behaviours there are: none whose shapes depend on values."""
+        """Return a dict of optional behaviours; none has shapes that depend on values.
+
+        Source: the array API standard.
+
+        >>> jnp.__array_namespace_info__().capabilities()["data-dependent shapes"]
+        False
+        """
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """The device of new arrays: None, which stands for the first one."""
+        """Return the device of new arrays: None, which stands for the first one.
+
+        Source: the array API standard.
+
+        >>> jnp.__array_namespace_info__().default_device() is None
+        True
+        """
         return None
 
     def devices(self) -> list[Any]:
-        """What may be given as `device`."""
+        """Return the list of devices that functions take. Source: the array API standard.
+
+        >>> jax.devices()[0] in jnp.__array_namespace_info__().devices()
+        True
+        """
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of results where none is asked for; they follow 64-bit mode."""
+        """Return the default dtype of each kind, of 64 bits if these are enabled.
+
+        Source: the array API standard.
+
+        >>> jnp.__array_namespace_info__().default_dtypes()["integral"]
+        dtype('int32')
+        """
         return {
             "real floating": dtypes.float_(),
             "complex floating": dtypes.complex_(),
@@ -58,9 +86,14 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of the standard that there are in this mode, of a kind or of several.
+        """Return the dtypes of a kind, or of several kinds, by name.
 
-        KeyError for a kind that the standard does not name.
+        - `kind`: None for all, a name as `isdtype` takes, or a tuple of these.
+
+        KeyError for an unknown kind. Source: the array API standard.
+
+        >>> sorted(jnp.__array_namespace_info__().dtypes(kind="bool"))
+        ['bool']
         """
         if kind is None:
             kind = ("bool", "numeric")
@@ -71,14 +104,25 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What the array API standard wants to know of `minijax.numpy`."""
+    """Return information about the namespace: its dtypes, devices and capabilities.
+
+    Source: the array API standard, "Inspection".
+
+    >>> jnp.__array_namespace_info__().default_device() is None
+    True
+    """
     return ArrayNamespaceInfo()
 
 
 def array_namespace(self: Array, *, api_version: str | None = None) -> Any:
-    """The namespace of the functions for this array: `minijax.numpy`.
+    """Return the namespace of the array's functions, `minijax.numpy`.
 
-    ValueError for a version of the array API standard that it does not follow.
+    - `api_version`: None, or the version of the array API standard that is supported.
+
+    ValueError for another version. Source: the array API standard.
+
+    >>> jnp.ones(3).__array_namespace__() is jnp
+    True
     """
     if api_version is not None and api_version != VERSION:
         raise ValueError(f"api_version={api_version!r} is not available; available: {[VERSION]}.")

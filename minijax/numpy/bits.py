@@ -1,19 +1,17 @@
-"""Packed bits and flat indices: packbits, unpackbits, ravel_multi_index, unravel_index.
-
-May import the floors below and the basics of `numpy`.
-"""
+"""Packed bits and flat indices: packbits, unpackbits, ravel_multi_index, unravel_index."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.lax import arithmetic, compare, filling, slicing
+from minijax.core.trace import Tracer
+from minijax.lax import arithmetic, compare, creation, slicing
 from minijax.numpy import reductions
 from minijax.numpy.division import divmod as divmod_
 from minijax.numpy.division import remainder
@@ -22,13 +20,15 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
     check_arraylike,
+    check_ranks,
     converted,
     to_array,
 )
-from minijax.numpy.searching import known
+from minijax.numpy.searching import known, where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
-from minijax.numpy.ufuncs import add, clip, multiply
+from minijax.numpy.ufuncs import add, clip, multiply, negative, subtract
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = ["packbits", "ravel_multi_index", "unpackbits", "unravel_index"]
 
@@ -37,13 +37,26 @@ def _bit_places(bitorder: str) -> Array:
     """The places of eight bits; counted, since XLA goes through a table element by element."""
     if bitorder not in ("big", "little"):
         raise ValueError(f"'order' must be either 'little' or 'big'; got bitorder={bitorder!r}")
-    places = filling.iota(np.uint8, 8)
+    places = creation.iota(np.uint8, 8)
     return arithmetic.sub_p.bind(np.uint8(7), places) if bitorder == "big" else places
 
 
 @library(static=("axis", "bitorder"))
-def packbits(a, axis=None, bitorder="big"):
-    """Eight truth values to a byte, along an axis. Source: numpy.packbits."""
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Pack truth values into the bits of bytes.
+
+    - `a`: boolean or integer array; nonzero elements are set bits.
+    - `axis`: an int, or None to flatten `a` first.
+    - `bitorder`: "big" (the default) puts the first element into the highest bit, "little" into the
+      lowest.
+
+    Returns a uint8 array whose size along the axis is ceil(n / 8), filled up with zero bits.
+    TypeError if `a` is neither boolean nor integer, ValueError for another `bitorder`. Source:
+    NumPy's `packbits`.
+
+    >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
+    Array([131], dtype=uint8)
+    """
     a = to_array("packbits", a)
     if not dtypes.issubdtype(a.aval.dtype, np.integer) and a.aval.dtype != dtypes.bool_:
         raise TypeError(
@@ -66,8 +79,22 @@ def packbits(a, axis=None, bitorder="big"):
 
 
 @library(static=("axis", "count", "bitorder"))
-def unpackbits(a, axis=None, count=None, bitorder="big"):
-    """The bits of bytes along an axis, `count` of them. Source: numpy.unpackbits."""
+def unpackbits(
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Unpack the bits of bytes.
+
+    - `a`: uint8 array.
+    - `axis`: an int, or None to flatten `a` first.
+    - `count`: number of bits to return along the axis; negative ones leave out bits at the end.
+    - `bitorder`: "big" (the default) begins with the highest bit, "little" with the lowest.
+
+    Returns a uint8 array of zeros and ones whose size along the axis is 8 n, or `count`. TypeError
+    if `a` is not uint8, ValueError for another `bitorder`. Source: NumPy's `unpackbits`.
+
+    >>> jnp.unpackbits(jnp.array([131], dtype=jnp.uint8))
+    Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
+    """
     a = to_array("unpackbits", a)
     if a.aval.dtype != dtypes.uint8:
         raise TypeError(f"Expected an input array of unsigned byte data type; got {a.aval.dtype}.")
@@ -93,16 +120,27 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Any],
+    multi_index: Sequence[ArrayLike],
     dims: Sequence[int],
     mode: str = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
-    """Flat indices of places given by an index for each axis. Source: numpy.ravel_multi_index.
+    """Convert indices for each axis to indices into the flattened array.
 
-    `mode`: "raise" (the indices must be known), "wrap" or "clip" for places beyond the array.
+    - `multi_index`: sequence of integer arrays that broadcast, one for each axis.
+    - `dims`: sequence of ints, the shape of the array.
+    - `mode`: for indices out of range: "raise" (the default; they must not be traced), "wrap",
+      "clip".
+    - `order`: "C" for row-major order, "F" for column-major order; `dtype`: integer dtype of the
+      result.
+
+    Returns an integer array of the broadcast shape. ValueError for indices out of range, or another
+    number of them, or if they are not integer. Source: NumPy's `ravel_multi_index`.
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 1])), (2, 3))
+    Array([2, 4], dtype=int32)
     """
     dims = tuple([operator.index(n) for n in dims])
     parts = [to_array("ravel_multi_index", x, i) for i, x in enumerate(multi_index)]
@@ -112,7 +150,11 @@ def ravel_multi_index(
             "index for each axis."
         )
     if any(not dtypes.issubdtype(x.dtype, np.integer) for x in parts):
-        raise TypeError("only int indices permitted in ravel_multi_index.")
+        raise ValueError(
+            "only int indices permitted in ravel_multi_index; got dtypes "
+            f"{[x.dtype.name for x in parts]}."
+        )
+    check_ranks("ravel_multi_index", *parts)
     if mode == "raise":
         for x, size in zip(parts, dims, strict=True):
             value = known(x, "ravel_multi_index", "Use mode='wrap' or mode='clip' instead.")
@@ -145,16 +187,42 @@ def _ravel_multi_index(parts, dims, mode, order, dtype):
     return converted(to_array("ravel_multi_index", out), dtype)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
-    """The index along each axis of flat indices. Source: numpy.unravel_index.
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
+    """Convert indices into a flattened array to indices for each axis.
 
-    Indices below zero count from the end; those beyond the array give its last place.
+    - `indices`: integer array; negative ones count from the end, and those beyond it mean the last
+      element.
+    - `shape`: sequence of n ints, the shape of the array.
+
+    Returns a tuple of n arrays of the shape of `indices`, integer if they are. ValueError if `shape`
+    has two dimensions. Source: NumPy's `unravel_index`.
+
+    >>> jnp.unravel_index(jnp.array([2, 4]), (2, 3))
+    (Array([0, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
     check_arraylike("unravel_index", indices)
     if not dtypes.issubdtype(dtypes.dtype(indices), np.integer):
         raise TypeError("Only int indices permitted in unravel_index.")
-    sizes = tuple(map(operator.index, shape)) if np.ndim(shape) else (operator.index(shape),)
-    return _unravel_index(indices, sizes)
+    if np.ndim(shape) > 1:
+        raise ValueError(f"unravel_index: shape should be a scalar or 1D sequence; got {shape}.")
+    whole = isinstance(shape, (Tracer, np.ndarray)) or not isinstance(shape, Sequence)
+    sizes = (shape,) if whole and not np.ndim(shape) else tuple(shape)
+    if any(isinstance(size, Tracer) for size in sizes):
+        return _of_traced(indices, [to_array("unravel_index", size) for size in sizes])
+    return _unravel_index(indices, tuple(map(operator.index, sizes)))
+
+
+@library
+def _of_traced(indices, sizes):
+    """`unravel_index` into an array whose sizes are known at run time alone."""
+    total = functools.reduce(multiply, sizes)
+    rest = clip(to_array("unravel_index", indices), negative(total), subtract(total, 1))
+    rest = where(rest < 0, add(rest, total), rest)
+    out = []
+    for size in reversed(sizes):
+        rest, index = divmod_(rest, size)
+        out.append(index)
+    return tuple(reversed(out))
 
 
 @library(static=("sizes",))

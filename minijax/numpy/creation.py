@@ -1,27 +1,28 @@
 """Arrays from values: array, asarray, zeros, full, copy, and what reads buffers and files.
 
-May import the floors below, `promotion` and `shapes`. Ranges and grids stand in `ranges`.
+Ranges and grids stand in `arange_grids`.
 """
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import ArrayImpl, as_value
+from minijax.arrays.array import ArrayImpl, as_typed, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.trace import eval_trace
-from minijax.lax import filling
+from minijax.lax import creation
 from minijax.lax.compare import ne_p
 from minijax.lax.convert import copy_p
 from minijax.lax.joining import stack_p
+from minijax.lax.shapes import MOST_AXES
 from minijax.numpy.promotion import (
     as_dtype,
     broadcast_to_shape,
@@ -33,11 +34,15 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.shapes import broadcast_to, expanded
 from minijax.runtime.mesh import PartitionSpec, get_mesh
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.platforms import Device
+from minijax.runtime.sharding import Sharding
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.explicit import split_as
 from minijax.transforms.library import library
 from minijax.transforms.transfer import device_put
 from minijax.transforms.vmap import vmap
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer",
@@ -66,18 +71,28 @@ def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """An array of numbers, arrays, or nested sequences of these. Source: numpy.array.
+    """Create an array.
 
-    Python numbers alone give a weakly typed scalar. TypeError for what holds no numbers, ValueError
-    for ragged sequences and None.
+    - `object`: array, scalar, or nested sequences of these of equal lengths.
+    - `dtype`: dtype of the result; by default that of `object`, with Python numbers in the default
+      widths. A Python number alone gives a weakly typed scalar.
+    - `copy`: copy `object` even if it is an array, True by default.
+    - `ndmin`: least number of dimensions; new axes come first.
+
+    Returns an array of the shape of `object`, placed as `device` or `out_sharding` say. TypeError
+    for objects without numbers, ValueError for None and ragged sequences. Source: NumPy's `array`.
+
+    >>> jnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
     """
     if args:
         raise TypeError("array() takes two positional arguments: give copy, order, ndmin by name.")
@@ -87,20 +102,34 @@ def array(
         object = np.asarray(object)
     out = _to_array(object, as_dtype(dtype, "array"), copy)
     if ndmin > out.ndim:
+        check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
     return (placed if isinstance(object, Array) else spread)(out, device, out_sharding)
 
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """As `array`, without a copy of what is an array already. Source: numpy.asarray."""
+    """Convert an object to an array, without a copy where possible.
+
+    - `a`: array, scalar, or nested sequences of these of equal lengths.
+    - `dtype`: dtype of the result, as in `array`.
+    - `copy`: True copies always; False raises an error where a copy is needed; None copies if
+      needed.
+    - `device` or `out_sharding`: placement of the result.
+
+    Returns an array of the shape of `a`. ValueError for None, for ragged sequences, or if `copy` is
+    False and impossible; TypeError for objects that hold no numbers. Source: NumPy's `asarray`.
+
+    >>> jnp.asarray([1.0, 2.5])
+    Array([1. , 2.5], dtype=float32)
+    """
     if order not in (None, "K"):
         raise NotImplementedError(f"Only implemented for order='K'; got order={order!r}.")
     dtype = as_dtype(dtype, "asarray")
@@ -142,12 +171,18 @@ def _plain(x: Any) -> Any:
 
 def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
     """What NumPy makes of an object: by `__array__`, the buffer protocol, or as a sequence."""
-    out = np.asarray(x)
+    try:
+        out = np.asarray(x)
+    except MemoryError as error:
+        if str(error):
+            raise
+        said = f"a sequence of {len(x)} items" if isinstance(x, Sized) else f"{type(x)}"
+        raise MemoryError(f"No memory for the elements of {said}: give a NumPy array.") from None
     if out.dtype.kind == "U" and dtype is not None:
         out = np.asarray(x, dtype)  # numbers written as strings; ValueError for other strings
     if out.dtype.kind in "OSUMm":
         raise TypeError(
-            f"Value {x!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
+            f"Value {str(x)!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
             "numeric types are supported by JAX: give numbers, or sequences of them."
         )
     return out
@@ -158,10 +193,14 @@ def _from_numpy(x: Any, dtype: Any) -> Array:
         _through_numpy(x)
     if dtype is not None and dtype != x.dtype:
         x = x.astype(dtype)  # NumPy warns of what is lost
-    return as_value(x)
+    return as_value(x if dtype is None else as_typed(x))
 
 
 def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
+    if any(isinstance(item, (list, tuple)) for item in x):
+        tree_util.tree_leaves(
+            x
+        )  # RecursionError; jaxlib gives with `is_leaf` no depth back after it
     leaves = tree_util.tree_leaves(x, is_leaf=lambda leaf: leaf is None)
     kinds = set(map(type, leaves))
     if type(None) in kinds:
@@ -179,7 +218,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
     )
     if plain and dtype is not None and local.context.trace is eval_trace:
         values = tree_util.tree_structure(x).unflatten([np.asarray(leaf) for leaf in leaves])
-        return as_value(np.array(values, dtype=dtype))
+        return as_value(as_typed(np.array(values, dtype=dtype)))
     return _stacked(x, dtype)
 
 
@@ -199,10 +238,10 @@ def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
         return as_value(np.array(x, dtype=default))
     to_real = widest is complex and not dtypes.issubdtype(dtype, np.complexfloating)
     if widest is int or to_real or dtype.kind in "iub":  # NumPy says which numbers do not fit
-        return as_value(np.array(x, dtype=dtype))
+        return as_value(as_typed(np.array(x, dtype=dtype)))
     value = np.array(x, dtype=default)
     with np.errstate(all="ignore"):
-        return as_value(value.astype(dtype))
+        return as_value(as_typed(value.astype(dtype)))
 
 
 def _stacked(x: Any, dtype: Any) -> Array:
@@ -222,16 +261,39 @@ def _stacked(x: Any, dtype: Any) -> Array:
     return stack_p.bind(*parts, axis=0)
 
 
-def copy(a: Any, order: str | None = None) -> Array:
-    """A copy. Source: numpy.copy."""
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """Return a copy of an array.
+
+    - `a`: array of any shape and dtype, or what `array` takes.
+
+    Returns an array of the shape and dtype of `a`. Source: NumPy's `copy`.
+
+    >>> jnp.copy(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     check_arraylike("copy", a)
     return array(a, copy=True, order=order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
-    """The elements converted to another dtype; the default float if that is None.
+def astype(
+    x: ArrayLike,
+    dtype: DTypeLike | None,
+    /,
+    *,
+    copy: bool = False,
+    device: Device | Sharding | None = None,
+) -> Array:
+    """Convert an array to another dtype.
 
-    Source: `astype` of the array API standard.
+    - `x`: array of any shape; complex numbers lose their imaginary parts in real dtypes.
+    - `dtype`: the dtype, or None for the default float.
+    - `copy`: copy even where the dtype is right already, False by default.
+    - `device`: placement of the result.
+
+    Returns an array of the shape of `x`. Source: NumPy's `astype`, of the array API standard.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
+    Array([ 1, -1], dtype=int32)
     """
     if not hasattr(x, "aval"):
         x = to_array("astype", x)
@@ -252,7 +314,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 @library(static=("dtype",))
 def _astype(x, dtype):
     if dtype == dtypes.bool_ and x.aval.dtype.kind == "c":
-        return ne_p.bind(x, filling.full_like(x, 0))  # converted, only the real part would count
+        return ne_p.bind(x, creation.full_like(x, 0))  # converted, only the real part would count
     return converted(x, dtype)
 
 
@@ -261,14 +323,14 @@ def _astype(x, dtype):
 
 @library(static=("shape", "value", "dtype"))
 def _filled(shape, value, dtype):
-    return broadcast_to_shape(np.asarray(value, dtype)[()], shape)
+    return broadcast_to_shape(as_typed(np.asarray(value, dtype)[()]), shape)
 
 
 def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: Any) -> Array:
     sizes = canonical_shape(shape)
     _check_sizes(name, sizes)
     if isinstance(dtype, dtypes.ExtendedDType):
-        return filling.full_like(ShapedArray(sizes, dtype), value)
+        return creation.full_like(ShapedArray(sizes, dtype), value)
     found = dtypes.check_user_dtype_supported(dtype, name)
     if found == dtypes.float0:  # a matter of NumPy: no device holds it
         return np.zeros(sizes, found)
@@ -278,35 +340,97 @@ def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: A
 def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
     if any(size < 0 for size in sizes):
         raise TypeError(
-            f"{name}: shape must have every element be nonnegative, got {sizes}: "
-            "give the size itself; -1 has a meaning for reshape only."
+            f"broadcast_in_dim shape must have every element be nonnegative, got {sizes}. {name} "
+            "takes the size itself; -1 has a meaning for reshape only."
         )
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros. Source: numpy.zeros."""
+def zeros(
+    shape: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Return an array filled with zeros.
+
+    - `shape`: an int or a sequence of ints.
+    - `dtype`: dtype of the result, the default float unless given.
+    - `device` or `out_sharding`: its placement.
+
+    TypeError for negative sizes. Source: NumPy's `zeros`.
+
+    >>> jnp.zeros((2, 2), dtype=jnp.int32)
+    Array([[0, 0],
+           [0, 0]], dtype=int32)
+    """
     return _constant("zeros", shape, dtype, 0, device, out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array of ones. Source: numpy.ones."""
+def ones(
+    shape: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Return an array filled with ones.
+
+    - `shape`: an int or a sequence of ints.
+    - `dtype`: dtype of the result, the default float unless given.
+    - `device` or `out_sharding`: its placement.
+
+    TypeError for negative sizes. Source: NumPy's `ones`.
+
+    >>> jnp.ones(3)
+    Array([1., 1., 1.], dtype=float32)
+    """
     return _constant("ones", shape, dtype, 1, device, out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
-    """An array whose values do not matter. They are zeros. Source: numpy.empty."""
+def empty(
+    shape: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Return an array whose values the caller will not use; they are zeros.
+
+    - `shape`: an int or a sequence of ints.
+    - `dtype`: dtype of the result, the default float unless given.
+    - `device` or `out_sharding`: its placement.
+
+    TypeError for negative sizes. Source: NumPy's `empty`.
+
+    >>> jnp.empty((2, 3)).shape
+    (2, 3)
+    """
     return _constant("empty", shape, dtype, 0, device, out_sharding)
 
 
 def full(
     shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """An array of one value, or of an array broadcast to `shape`. Source: numpy.full."""
+    """Return an array filled with a value.
+
+    - `shape`: an int or a sequence of ints.
+    - `fill_value`: scalar, or array that broadcasts to `shape`.
+    - `dtype`: dtype of the result, by default that of `fill_value`.
+    - `device` or `out_sharding`: its placement.
+
+    ValueError if `fill_value` does not broadcast, TypeError for negative sizes. Source: NumPy's
+    `full`.
+
+    >>> jnp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int32, weak_type=True)
+    """
     check_arraylike("full", fill_value)
     sizes = canonical_shape(shape)
     _check_sizes("full", sizes)
@@ -334,26 +458,34 @@ def _fitted(x: Any, dtype: Any) -> Any:
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     shape: Any = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """An array of one value with the shape, dtype and weak type of `a`. Source: numpy.full_like.
+    """Return an array filled with a value, of the shape and dtype of another one.
 
-    `a` is an array or has `shape` and `dtype`.
+    - `a`: array, scalar, or object with `shape` and `dtype`.
+    - `fill_value`: scalar, or array that broadcasts to the shape.
+    - `dtype`, `shape`: replace those of `a`; `device` or `out_sharding`: placement of the result.
+
+    The result is weakly typed if `a` is and no `dtype` is given. ValueError if `fill_value` does
+    not broadcast, TypeError for negative sizes. Source: NumPy's `full_like`.
+
+    >>> jnp.full_like(jnp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
     """
     aval = _type_of("full_like", a)
     check_arraylike("full_like", fill_value)
     sizes = _like_shape("full_like", aval, shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
-        return filling.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
+        return creation.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
     if shape is None and device is None and out_sharding is None:
         out_sharding = getattr(aval, "explicit", None)
-        device = None if np.ndim(fill_value) else filling.beside(a)
+        device = None if np.ndim(fill_value) else creation.beside(a)
     weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
@@ -387,9 +519,9 @@ def _like_shape(name: str, aval: Any, shape: Any) -> tuple[int, ...]:
 def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     aval = _type_of(name, a)
     if shape is None and device is None and out_sharding is None:
-        out_sharding, device = getattr(aval, "explicit", None), filling.beside(a)
+        out_sharding, device = getattr(aval, "explicit", None), creation.beside(a)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
-        return filling.full_like(a, value, dtype, shape)
+        return creation.full_like(a, value, dtype, shape)
     sizes = _like_shape(name, aval, shape)
     if dtype is None and getattr(aval, "weak_type", False):
         return placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
@@ -404,31 +536,87 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
 
 
 def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Zeros with the shape and dtype of `a`. Source: numpy.zeros_like."""
+    """Return zeros of the shape and dtype of another array.
+
+    - `a`: array, scalar, or object with `shape` and `dtype`.
+    - `dtype`, `shape`: replace those of `a`; `device` or `out_sharding`: placement of the result.
+
+    The result is weakly typed if `a` is and no `dtype` is given. Source: NumPy's `zeros_like`.
+
+    >>> jnp.zeros_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
     return _constant_like("zeros_like", a, dtype, shape, 0, device, out_sharding)
 
 
 def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Ones with the shape and dtype of `a`. Source: numpy.ones_like."""
+    """Return ones of the shape and dtype of another array.
+
+    - `a`: array, scalar, or object with `shape` and `dtype`.
+    - `dtype`, `shape`: replace those of `a`; `device` or `out_sharding`: placement of the result.
+
+    The result is weakly typed if `a` is and no `dtype` is given. Source: NumPy's `ones_like`.
+
+    >>> jnp.ones_like(jnp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
     return _constant_like("ones_like", a, dtype, shape, 1, device, out_sharding)
 
 
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Device | Sharding | None = None,
 ) -> Array:
-    """Zeros with the shape and dtype of `prototype`. Source: numpy.empty_like."""
+    """Return an array of the shape and dtype of another one whose values the caller will not use.
+
+    - `prototype`: array, scalar, or object with `shape` and `dtype`.
+    - `dtype`, `shape`: replace those of `prototype`; `device`: placement of the result.
+
+    The values are zeros. Source: NumPy's `empty_like`.
+
+    >>> jnp.empty_like(jnp.array([1, 2])).shape
+    (2,)
+    """
     return _constant_like("empty_like", prototype, dtype, shape, 0, device, None)
 
 
 # -- from elsewhere ---------------------------------------------------------------------------
 
 
-def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """A function of the indices, mapped over all of them. Source: numpy.fromfunction."""
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
+    """Build an array by calling a function with the indices of each element.
+
+    - `function`: function of len(shape) scalars; it is mapped by `vmap`.
+    - `shape`: an int or a sequence of ints.
+    - `dtype`: dtype of the indices, the default float unless given; None for the default integer.
+    - `**kwargs`: further arguments of `function`.
+
+    Returns an array of shape `shape`, followed by the shape of the function's result. TypeError for
+    booleans as indices. Source: NumPy's `fromfunction`.
+
+    >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
+    Array([[ 0,  1],
+           [10, 11]], dtype=int32)
+    """
     sizes = canonical_shape(shape)
     found = dtypes.int_() if dtype is None else as_dtype(dtype, "fromfunction")
     if found == dtypes.bool_:
@@ -440,13 +628,34 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     return function(*[asarray(np.arange(size), dtype=found) for size in sizes])
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
-    """The numbers in a buffer of bytes. Source: numpy.frombuffer."""
+def frombuffer(
+    buffer: bytes | Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
+) -> Array:
+    """Interpret a buffer of bytes as a one-dimensional array.
+
+    - `buffer`: bytes, or object with the buffer protocol; `dtype`: dtype of its elements.
+    - `count`: number of elements to read, -1 for all; `offset`: where to begin, in bytes.
+
+    Returns an array of shape (count,). ValueError if the buffer is too short or no multiple of the
+    element size. Source: NumPy's `frombuffer`.
+
+    >>> jnp.frombuffer(bytes([1, 0, 2]), dtype=jnp.uint8)
+    Array([1, 0, 2], dtype=uint8)
+    """
     return asarray(np.frombuffer(buffer, dtype=_np_dtype(dtype), count=count, offset=offset))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
-    """The numbers in a text. Source: numpy.fromstring."""
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """Read a one-dimensional array from a text.
+
+    - `string`: the text; `dtype`: dtype of the elements.
+    - `count`: number of elements to read, -1 for all; `sep`: text between them.
+
+    Returns an array of shape (count,). Source: NumPy's `fromstring`.
+
+    >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
+    Array([1, 2, 3], dtype=int32)
+    """
     return asarray(np.fromstring(string, dtype=_np_dtype(dtype), count=count, sep=sep))
 
 
@@ -455,7 +664,16 @@ def _np_dtype(dtype: Any) -> np.dtype:
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Not for arrays that are not in memory: read with NumPy, and convert."""
+    """Raise NotImplementedError: reading files is not pure. Use `jnp.asarray(np.fromfile(...))`.
+
+    An array of the shape and dtype that NumPy finds results. Source: NumPy's `fromfile`.
+
+    >>> try:
+    ...     jnp.fromfile("data.bin")
+    ... except NotImplementedError:
+    ...     print("use NumPy")
+    use NumPy
+    """
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
         "with JIT and other JAX transformations. Consider using "
@@ -464,7 +682,13 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Not for iterators: read with NumPy, and convert."""
+    """Raise NotImplementedError: iterators are not pure. Use `jnp.asarray(np.fromiter(...))`.
+
+    An array of the given dtype and of shape (count,) results. Source: NumPy's `fromiter`.
+
+    >>> jnp.asarray(np.fromiter((x * x for x in range(3)), dtype=np.int32))
+    Array([0, 1, 4], dtype=int32)
+    """
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
         "with JIT and other JAX transformations. Consider using "
@@ -472,8 +696,22 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
     )
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Arrays from a file of `numpy.save`; what `numpy.savez` wrote is read by NumPy."""
+def load(file: Any, *args: Any, **kwargs: Any) -> Array:
+    """Load an array from a file written by `save`.
+
+    - `file`: path or binary file; `*args`, `**kwargs`: further arguments of NumPy's `load`.
+
+    Returns an array of the stored shape and dtype, bfloat16 included; an archive written by `savez`
+    is returned as NumPy's `NpzFile`. FileNotFoundError if there is no such file. Source: NumPy's
+    `load`.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.array([1, 2]))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([1, 2], dtype=int32)
+    """
     out = np.load(file, *args, **kwargs)
     if not isinstance(out, np.ndarray):
         return out
@@ -482,8 +720,20 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(out)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """The array of another library, by the DLPack protocol; TypeError if it has none."""
+def from_dlpack(
+    x: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None
+) -> Array:
+    """Convert an array of another library by the DLPack protocol, without a copy where possible.
+
+    - `x`: object with `__dlpack__` and `__dlpack_device__`.
+    - `device`: placement of the result; `copy`: copy in any case.
+
+    Returns an array of the shape and dtype of `x`. TypeError if `x` lacks these methods. Source:
+    NumPy's `from_dlpack`, of the array API standard.
+
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
+    Array([0, 1, 2], dtype=int32)
+    """
     if isinstance(x, Array):
         x = converted(x, x.dtype)
         return placed(copy_p.bind(x) if copy else x, device)

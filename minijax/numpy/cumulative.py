@@ -1,4 +1,4 @@
-"""Running sums and products. May import the floors below, `promotion`, `ufuncs` and `shapes`."""
+"""Running sums and products."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum",
@@ -36,8 +37,8 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
     def body(a, axis, dtype, out):
         check_no_out(name, out)
         a = to_array(name, a)
-        if axis is None:
-            a, axis = ravel(a), 0
+        if axis is None or not a.aval.ndim:
+            a, axis = ravel(a), axis or 0
         axis = axis_of(axis, a.aval.ndim)
         dtype = as_dtype(dtype, name)
         if skipped is not None and dtypes.issubdtype(a.aval.dtype, np.inexact):
@@ -46,7 +47,7 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
             dtype = dtypes.int_() if a.aval.dtype == dtypes.bool_ else a.aval.dtype
         wanted = dtype
         if dtype == dtypes.bool_:
-            dtype = dtypes.int_()
+            a, dtype = cast(a, dtype), dtypes.int_()
         return converted(p.bind(cast(a, dtype), axis=axis, reverse=False), wanted)
 
     return body
@@ -59,26 +60,74 @@ _nancumprod = _cumulative("nancumprod", cumprod_p, 1)
 
 
 @library(static=("axis", "dtype", "out"))
-def cumsum(a, axis=None, dtype=None, out=None):
-    """Sums of all elements up to each, along an axis or of all. Source: numpy.cumsum."""
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Compute the cumulative sum along an axis.
+
+    - `a`: numeric or boolean array of any shape.
+    - `axis`: an int, or None to flatten `a` first.
+    - `dtype`: dtype of the result; by default that of `a`, or the default integer for booleans.
+
+    Returns an array of the shape of `a`, or (a.size,) if `axis` is None. ValueError if `axis` is
+    out of range. Source: NumPy's `cumsum`.
+
+    >>> jnp.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
     return _cumsum(a, axis, dtype, out)
 
 
 @library(static=("axis", "dtype", "out"))
-def cumprod(a, axis=None, dtype=None, out=None):
-    """Products of all elements up to each, along an axis or of all. Source: numpy.cumprod."""
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Compute the cumulative product along an axis.
+
+    - `a`: numeric or boolean array of any shape.
+    - `axis`: an int, or None to flatten `a` first.
+    - `dtype`: dtype of the result; by default that of `a`, or the default integer for booleans.
+
+    Returns an array of the shape of `a`, or (a.size,) if `axis` is None. ValueError if `axis` is
+    out of range. Source: NumPy's `cumprod`.
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     return _cumprod(a, axis, dtype, out)
 
 
 @library(static=("axis", "dtype", "out"))
-def nancumsum(a, axis=None, dtype=None, out=None):
-    """`cumsum` with NaN counted as zero. Source: numpy.nancumsum."""
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Compute the cumulative sum along an axis, with NaN counted as zero.
+
+    - `a`, `axis`, `dtype`: as in `cumsum`.
+
+    Returns an array of the shape of `a`, or (a.size,) if `axis` is None. Source: NumPy's
+    `nancumsum`.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
     return _nancumsum(a, axis, dtype, out)
 
 
 @library(static=("axis", "dtype", "out"))
-def nancumprod(a, axis=None, dtype=None, out=None):
-    """`cumprod` with NaN counted as one. Source: numpy.nancumprod."""
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Compute the cumulative product along an axis, with NaN counted as one.
+
+    - `a`, `axis`, `dtype`: as in `cumprod`.
+
+    Returns an array of the shape of `a`, or (a.size,) if `axis` is None. Source: NumPy's
+    `nancumprod`.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
     return _nancumprod(a, axis, dtype, out)
 
 
@@ -112,18 +161,51 @@ def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
 
 
 @library(static=("axis", "dtype", "include_initial"))
-def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Sums up to each element; with a zero in front if `include_initial`.
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Compute the cumulative sum along an axis.
 
-    Source: numpy.cumulative_sum.
+    - `x`: numeric array of at least one dimension.
+    - `axis`: an int; needed unless `x` is one-dimensional.
+    - `dtype`: dtype of the result; by default that of `x`, but narrow integers and booleans are
+      widened to the default width.
+    - `include_initial`: begin with a zero, so that the axis grows by one.
+
+    Returns an array of the shape of `x`, up to that one. ValueError for scalars, or if `axis` is
+    missing. Source: NumPy's `cumulative_sum`, of the array API standard.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
     """
     return _standard("cumulative_sum", _cumsum, 0, x, axis, dtype, include_initial)
 
 
 @library(static=("axis", "dtype", "include_initial"))
-def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Products up to each element; with a one in front if `include_initial`.
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Compute the cumulative product along an axis.
 
-    Source: numpy.cumulative_prod.
+    - `x`: numeric array of at least one dimension.
+    - `axis`: an int; needed unless `x` is one-dimensional.
+    - `dtype`: dtype of the result; by default that of `x`.
+    - `include_initial`: begin with a one, so that the axis grows by one.
+
+    Returns an array of the shape of `x`, up to that one. ValueError for scalars, or if `axis` is
+    missing. Source: NumPy's `cumulative_prod`, of the array API standard.
+
+    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
     """
     return _standard("cumulative_prod", _cumprod, 1, x, axis, dtype, include_initial)

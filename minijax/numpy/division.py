@@ -1,4 +1,4 @@
-"""Division, remainders and powers. May import the floors below and `numpy.ufuncs`."""
+"""Division, remainders and powers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_ranks,
     converted,
     filled_like,
     number_like,
@@ -35,6 +36,7 @@ from minijax.numpy.promotion import (
     typed_as,
 )
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "divide", "divmod", "float_power", "floor_divide", "fmod", "gcd", "lcm", "mod", "pow",
@@ -43,8 +45,17 @@ __all__ = [
 
 
 @library
-def divide(x1, x2, /):
-    """x1 / x2 in a floating or complex dtype. Source: numpy.true_divide."""
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Divide elements.
+
+    - `x1`, `x2`: arrays that broadcast; integers become floats.
+
+    Returns an array of the broadcast shape, of the promoted inexact dtype. Source: NumPy's
+    `divide`.
+
+    >>> jnp.divide(jnp.array([1, 6]), jnp.array([2, 4]))
+    Array([0.5, 1.5], dtype=float32)
+    """
     x1, x2 = promote_pair_inexact("true_divide", x1, x2)
     return div_p.bind(x1, x2)
 
@@ -78,8 +89,17 @@ def _same_shape(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @library
-def floor_divide(x1, x2, /):
-    """The largest integer not above x1 / x2. TypeError for complex. Source: numpy.floor_divide."""
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Divide elements and round down to an integer.
+
+    - `x1`, `x2`: real arrays that broadcast.
+
+    Returns an array of the broadcast shape and of the promoted dtype. TypeError for complex dtypes.
+    Source: NumPy's `floor_divide`.
+
+    >>> jnp.floor_divide(jnp.array([7, -7]), jnp.array([2, 2]))
+    Array([ 3, -4], dtype=int32)
+    """
     x1, x2 = _numeric_pair("floor_divide", x1, x2)
     kind = _category(x1)
     if kind == "unsigned":
@@ -120,8 +140,17 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 @library
-def remainder(x1, x2, /):
-    """x1 - floor(x1 / x2) * x2: it has the sign of x2. Source: numpy.remainder."""
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute the remainder of floor division, which has the sign of the divisor.
+
+    - `x1`, `x2`: real arrays that broadcast.
+
+    Returns x1 - floor(x1 / x2) * x2, of the broadcast shape and of the promoted dtype. TypeError
+    for complex dtypes. Source: NumPy's `remainder`.
+
+    >>> jnp.remainder(jnp.array([7, -7]), jnp.array([3, 3]))
+    Array([1, 2], dtype=int32)
+    """
     x1, x2 = _numeric_pair("remainder", x1, x2)
     rest = _rest(x1, x2)
     nonzero = compare.ne_p.bind(rest, number_like(rest, 0))
@@ -135,8 +164,17 @@ mod = remainder
 
 
 @library
-def fmod(x1, x2, /):
-    """The remainder of x1 / x2 with the sign of x1. Source: numpy.fmod."""
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute the remainder of division towards zero, which has the sign of the dividend.
+
+    - `x1`, `x2`: real arrays that broadcast.
+
+    Returns an array of the broadcast shape and of the promoted dtype. TypeError for complex dtypes.
+    Source: NumPy's `fmod`.
+
+    >>> jnp.fmod(jnp.array([7, -7]), jnp.array([3, 3]))
+    Array([ 1, -1], dtype=int32)
+    """
     check_arraylike("fmod", x1, x2)
     truths = all(get_aval(x).dtype == dtypes.bool_ for x in (x1, x2))
     x1, x2 = _numeric_pair("fmod", x1, x2)
@@ -158,8 +196,17 @@ def _spread(x: Any) -> Any:
 
 
 @library
-def divmod(x1, x2, /):
-    """floor_divide and remainder together. Source: numpy.divmod."""
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """Compute quotient and remainder of floor division.
+
+    - `x1`, `x2`: real arrays that broadcast.
+
+    Returns a pair of arrays of the broadcast shape and of the promoted dtype, as of `floor_divide`
+    and `remainder`. TypeError for complex dtypes. Source: NumPy's `divmod`.
+
+    >>> jnp.divmod(jnp.array([7, -7]), jnp.array([3, 3]))
+    (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
+    """
     x1, x2 = _numeric_pair("divmod", x1, x2)
     if _category(x1) == "float":
         return _float_divmod(x1, x2)
@@ -169,11 +216,18 @@ def divmod(x1, x2, /):
 # -- powers -----------------------------------------------------------------------------------
 
 
-def power(x1, x2, /):
-    """x1 to the power x2. Source: numpy.power.
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Raise elements to powers.
 
-    An exponent known as an integer becomes repeated multiplication. TypeError for integers with a
-    known negative exponent; where the exponent is traced, the result is then undefined.
+    - `x1`, `x2`: arrays that broadcast, bases and exponents. A known integer scalar as exponent
+      becomes repeated multiplication.
+
+    Returns an array of the broadcast shape and of the promoted dtype. TypeError for integers with a
+    known negative scalar exponent; with other negative exponents the result of integers is
+    undefined. Source: NumPy's `power`.
+
+    >>> jnp.power(jnp.array([2, 3]), jnp.array([3, 2]))
+    Array([8, 9], dtype=int32)
     """
     kind = type(x2)
     if kind is int or kind is bool:
@@ -185,7 +239,10 @@ def power(x1, x2, /):
     if kind is ArrayImpl and not x2.shape and local.context.trace is eval_trace:
         if dtypes.issubdtype(x2.dtype, np.integer) and _is_integer(x1) and int(x2) < 0:
             return _integer_power(x1, int(x2))
-    return _power(x1, x2)
+        return _power(x1, x2)
+    out = _power(x1, x2)
+    # By repeated multiplication, of which weakly typed operands do not come back weakly typed.
+    return converted(out, out.dtype) if out.dtype.kind in "iu" else out
 
 
 pow = power
@@ -266,8 +323,17 @@ def _any_nonzero(x: Any) -> Any:
 
 
 @library
-def float_power(x, y, /):
-    """x to the power y, in a floating or complex dtype. Source: numpy.float_power."""
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Raise elements to powers in an inexact dtype.
+
+    - `x`, `y`: arrays that broadcast, bases and exponents; integers become floats.
+
+    Returns an array of the broadcast shape, of floating-point or complex dtype. Source: NumPy's
+    `float_power`.
+
+    >>> jnp.float_power(jnp.array([2, 4]), jnp.array([-1, 0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
     check_arraylike("float_power", x, y)
     args = x, y
     x, y = promote_dtypes_inexact(x, y)
@@ -294,8 +360,17 @@ def _absolute(x: Any) -> Any:
 
 
 @library
-def gcd(x1, x2):
-    """The greatest common divisor of integers. ValueError for others. Source: numpy.gcd."""
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the greatest common divisor of integers.
+
+    - `x1`, `x2`: integer arrays that broadcast.
+
+    Returns a nonnegative array of the broadcast shape and of the promoted dtype. ValueError for
+    other dtypes. Source: NumPy's `gcd`.
+
+    >>> jnp.gcd(jnp.array([12, 7]), jnp.array([18, 0]))
+    Array([6, 7], dtype=int32)
+    """
     args = x1, x2
     x1, x2 = _integer_pair("gcd", x1, x2)
 
@@ -310,9 +385,19 @@ def gcd(x1, x2):
 
 
 @library
-def lcm(x1, x2):
-    """The least common multiple of integers. ValueError for others. Source: numpy.lcm."""
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the least common multiple of integers.
+
+    - `x1`, `x2`: integer arrays that broadcast.
+
+    Returns a nonnegative array of the broadcast shape and of the promoted dtype. ValueError for
+    other dtypes. Source: NumPy's `lcm`.
+
+    >>> jnp.lcm(jnp.array([4, 7]), jnp.array([6, 0]))
+    Array([12,  0], dtype=int32)
+    """
     args = x1, x2
+    check_ranks("lcm", x1, x2)
     x1, x2 = _integer_pair("lcm", x1, x2)
     x1, x2 = _absolute(x1), _absolute(x2)
     divisor = gcd(x1, x2)

@@ -3,6 +3,6 @@
 `index_terms` knows what a `Slice` stands for.
 """
 
-from minijax.core.slices import Slice, dslice
+from minijax.features.references.slices import Slice, dslice
 
 __all__ = ["Slice", "dslice"]

@@ -1,21 +1,21 @@
-"""`einsum`: sums of products, written as subscripts. May import the floors below and most of `numpy`.
-
-The subscripts are read once for given shapes and become a list of steps, each of which multiplies
-two operands by one `dot_general`; the order of the steps comes from NumPy's planner.
+"""`einsum`: sums of products, written as subscripts. The subscripts are read once for given shapes
+and become a list of steps, each of which multiplies two operands by one `dot_general`; the order
+of the steps comes from NumPy's planner.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.lax import compare, filling
+from minijax.lax import compare, creation
+from minijax.lax.precision import PrecisionLike
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy.linear_algebra import contract
 from minijax.numpy.promotion import (
@@ -27,9 +27,10 @@ from minijax.numpy.promotion import (
     weakened,
 )
 from minijax.numpy.selecting import choose_where
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
+from minijax.typing import DTypeLike
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -41,16 +42,26 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    _dot_general: Any = None,
+    optimize: str | bool | list[tuple[int, ...]] = "auto",
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Array] | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The sum of products that `subscripts` say, as in "ij,jk->ik". Source: numpy.einsum.
+    """Evaluate Einstein's summation convention on arrays.
 
-    Also takes operands and lists of integer labels in turn. ValueError if subscripts and shapes do
-    not fit.
+    - `subscripts`: text such as "ij,jk->ik": a label for each axis of each operand, and those to
+      keep; without "->", labels that occur once are kept. "..." stands for axes that broadcast. Or
+      operands and lists of labels in turn.
+    - `operands`: numeric arrays.
+    - `optimize`: order of contraction; "auto" (the default), "optimal", "greedy", False, or a path.
+    - `precision`, `preferred_element_type`, `out_sharding`: as in `dot`.
+
+    Returns an array of the promoted dtype. ValueError if subscripts and shapes do not fit. Source:
+    NumPy's `einsum`.
+
+    >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
     """
     del _dot_general
     if out is not None:
@@ -65,8 +76,21 @@ def _frozen(step: Any) -> Any:
     return tuple(step) if isinstance(step, (tuple, list)) else step
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """In which order `einsum` multiplies, and a description. Source: numpy.einsum_path."""
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
+    """Find the order in which `einsum` contracts its operands.
+
+    - `subscripts`, `operands`: as in `einsum`; only the shapes of the arrays matter.
+    - `optimize`: as in `einsum`.
+
+    Returns a list of tuples of positions, one for each contraction, and a description. ValueError
+    if subscripts and shapes do not fit. Source: NumPy's `einsum_path`.
+
+    >>> a, b = jnp.ones((2, 3)), jnp.ones((3, 4))
+    >>> jnp.einsum_path("ij,jk->ik", a, b, optimize="greedy")[0]
+    [(0, 1)]
+    """
     if optimize == "auto":
         optimize = "optimal" if len(operands) <= 4 else "greedy"
     elif optimize is True:
@@ -92,6 +116,9 @@ def _as_text(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[An
     output = None
     if len(arrays) > len(labels):
         *arrays, output = arrays
+    for label in [label for group in [*labels, output or []] for label in group]:
+        if label is not Ellipsis and not hasattr(label, "__index__"):
+            raise TypeError(f"einsum: subscripts must be integers or Ellipsis; got {label!r}.")
     numbers = sorted(
         {label for group in [*labels, output or []] for label in group if label is not Ellipsis}
     )
@@ -111,8 +138,8 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     inputs = left.split(",")
     if len(inputs) != len(ranks):
         raise ValueError(
-            f"Number of einsum subscripts must be equal to the number of operands: {text!r} has "
-            f"{len(inputs)} and there are {len(ranks)} operands."
+            f"Number of einsum subscripts, {len(inputs)}, must be equal to the number of operands, "
+            f"{len(ranks)}. The subscripts are {text!r}."
         )
     if text.count("->") > 1:
         raise ValueError(f"Subscripts can only contain one '->': got {text!r}.")
@@ -257,8 +284,8 @@ def _reduce(labels: str, x: Any, needed: set[str]) -> tuple[str, Any]:
 def _on_diagonal(x: Any, first: int, second: int) -> Any:
     """One of two axes summed away, where elements off their diagonal count as zero."""
     sizes = x.aval.shape
-    rows = filling.broadcasted_iota(np.uint32, sizes, first)
-    columns = filling.broadcasted_iota(np.uint32, sizes, second)
+    rows = creation.broadcasted_iota(np.uint32, sizes, first)
+    columns = creation.broadcasted_iota(np.uint32, sizes, second)
     masked = choose_where(compare.eq_p.bind(rows, columns), x, number_like(x, 0))
     if x.aval.dtype == dtypes.bool_:
         masked = converted(masked, dtypes.int_())

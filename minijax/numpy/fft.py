@@ -1,7 +1,6 @@
-"""`minijax.numpy.fft`: discrete Fourier transforms. May import the floors below and `numpy`.
-
-The names and arguments are NumPy's; the work is `lax.fft`'s, which takes up to three axes at once.
-Results are complex64 or float32, or their 64-bit counterparts.
+"""`minijax.numpy.fft`: discrete Fourier transforms. The names and arguments are NumPy's; the work
+is `lax.fft`'s, which takes up to three axes at once. Results are complex64 or float32, or their
+64-bit counterparts.
 """
 
 from __future__ import annotations
@@ -18,11 +17,15 @@ from minijax.core.array import Array
 from minijax.lax import fft as lax_fft
 from minijax.lax.fft import FftType
 from minijax.lax.slicing import pad_p, slice_p
+from minijax.namespace import shown
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import axis_of, check_arraylike, converted, to_array
 from minijax.numpy.shapes import moveaxis, roll
+from minijax.runtime.platforms import Device
+from minijax.runtime.sharding import Sharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -146,32 +149,69 @@ _MANY = ("s", "axes", "norm")
 
 
 @library(static=_ONE)
-def fft(a, n=None, axis=-1, norm=None):
-    """The transform along one axis, cut or padded to `n` elements. Source: numpy.fft.fft.
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the discrete Fourier transform along one axis.
 
-    `norm`: where to divide by the number of elements: "backward" (the default) in the inverse,
-    "forward" in the transform, "ortho" by its root in both.
+    - `a`: numeric array of shape (..., n, ...), in which integers become floats.
+    - `n`: length to which the axis is cut or zero-padded; its size by default.
+    - `axis`: an int, -1 by default.
+    - `norm`: "backward" (the default) divides the inverse by n, "forward" the transform, "ortho"
+      both by the root of n.
+
+    Returns a complex array of the shape of `a` with size `n` along the axis. ValueError for an
+    unknown `norm`, an axis out of range or several axes. Source: NumPy's `fft.fft`.
+
+    >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
 
 
 @library(static=_ONE)
-def ifft(a, n=None, axis=-1, norm=None):
-    """The inverse of `fft`. Source: numpy.fft.ifft."""
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the inverse of `fft` along one axis.
+
+    - `a`: numeric array of shape (..., n, ...).
+    - `n`, `axis`, `norm`: as in `fft`.
+
+    Returns a complex array of the shape of `a` with size `n` along the axis. Errors are those of
+    `fft`. Source: NumPy's `fft.ifft`.
+
+    >>> jnp.fft.ifft(jnp.array([1.0, 1.0, 1.0, 1.0]))
+    Array([1.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 @library(static=_ONE)
-def rfft(a, n=None, axis=-1, norm=None):
-    """`fft` of real input: the first n // 2 + 1 terms. Source: numpy.fft.rfft."""
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the Fourier transform of real input along one axis, without the redundant half.
+
+    - `a`: real array of shape (..., n, ...).
+    - `n`, `axis`, `norm`: as in `fft`.
+
+    Returns a complex array with size n // 2 + 1 along the axis. ValueError for complex input, or as
+    in `fft`. Source: NumPy's `fft.rfft`.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 @library(static=_ONE)
-def irfft(a, n=None, axis=-1, norm=None):
-    """The inverse of `rfft`; `n` is the size of the result, even by default.
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the inverse of `rfft` along one axis.
 
-    Source: numpy.fft.irfft.
+    - `a`: complex array of shape (..., m, ...), the nonnegative frequencies.
+    - `n`: size of the axis in the result, 2 (m - 1) by default; give it for odd sizes.
+    - `axis`, `norm`: as in `fft`.
+
+    Returns a real array with size `n` along the axis. Errors are those of `fft`. Source: NumPy's
+    `fft.irfft`.
+
+    >>> jnp.fft.irfft(jnp.array([1.0, 1.0, 1.0]))
+    Array([1., 0., 0., 0.], dtype=float32)
     """
     return _over_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
@@ -184,51 +224,121 @@ def _swapped(norm: Any) -> Any:
 
 
 @library(static=_ONE)
-def hfft(a, n=None, axis=-1, norm=None):
-    """The transform of a signal with Hermitian symmetry, of which one half is given.
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the Fourier transform of a signal with Hermitian symmetry, given its first half.
 
-    Source: numpy.fft.hfft.
+    - `a`: complex array of shape (..., m, ...).
+    - `n`: size of the axis in the result, 2 (m - 1) by default; give it for odd sizes.
+    - `axis`, `norm`: as in `fft`.
+
+    Returns a real array with size `n` along the axis. Errors are those of `fft`. Source: NumPy's
+    `fft.hfft`.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0]))
+    Array([1., 1., 1., 1.], dtype=float32)
     """
     if isinstance(axis, (tuple, list)):
         return _over_one("hfft", FftType.IRFFT, a, n, axis, norm)
     a = ufuncs.conjugate(a)
-    size = (a.shape[axis] - 1) * 2 if n is None and a.shape[axis] > 1 else n
+    length = a.shape[axis_of(axis, a.ndim)]
+    size = (length - 1) * 2 if n is None and length > 1 else n
     return _over_one("hfft", FftType.IRFFT, a, size, axis, _swapped(norm))
 
 
 @library(static=_ONE)
-def ihfft(a, n=None, axis=-1, norm=None):
-    """The inverse of `hfft`: the first half of the transform. Source: numpy.fft.ihfft."""
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Compute the inverse of `hfft`: the first half of a signal with Hermitian symmetry.
+
+    - `a`: real array of shape (..., n, ...).
+    - `n`, `axis`, `norm`: as in `fft`.
+
+    Returns a complex array with size n // 2 + 1 along the axis. ValueError for complex input, or as
+    in `fft`. Source: NumPy's `fft.ihfft`.
+
+    >>> jnp.fft.ihfft(jnp.array([1.0, 1.0, 1.0, 1.0])).shape
+    (3,)
+    """
     if not isinstance(axis, (tuple, list)):
         a = asarray(a)
-        n = a.shape[axis] or None if n is None else n
+        n = a.shape[axis_of(axis, a.ndim)] or None if n is None else n
     return ufuncs.conjugate(_over_one("ihfft", FftType.RFFT, a, n, axis, _swapped(norm)))
 
 
 @library(static=_MANY)
-def fftn(a, s=None, axes=None, norm=None):
-    """The transform over several axes, all by default, cut or padded to sizes `s`.
+def fftn(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Compute the discrete Fourier transform over several axes.
 
-    Source: numpy.fft.fftn.
+    - `a`: numeric array of any shape, in which integers become floats.
+    - `s`: sizes to which the axes are cut or zero-padded.
+    - `axes`: sequence of ints; by default all axes, or the last len(s).
+    - `norm`: as in `fft`.
+
+    Returns a complex array with sizes `s` along the axes. ValueError for an unknown `norm`,
+    repeated axes, or if `s` and `axes` differ in length. Source: NumPy's `fft.fftn`.
+
+    >>> jnp.fft.fftn(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def ifftn(a, s=None, axes=None, norm=None):
-    """The inverse of `fftn`. Source: numpy.fft.ifftn."""
+def ifftn(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Compute the inverse of `fftn` over several axes.
+
+    - `a`: numeric array of any shape.
+    - `s`, `axes`, `norm`: as in `fftn`.
+
+    Returns a complex array with sizes `s` along the axes. Errors are those of `fftn`. Source:
+    NumPy's `fft.ifftn`.
+
+    >>> jnp.fft.ifftn(jnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def rfftn(a, s=None, axes=None, norm=None):
-    """`fftn` of real input: one half of the last of the axes. Source: numpy.fft.rfftn."""
+def rfftn(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Compute the Fourier transform of real input over several axes, without the redundant half.
+
+    - `a`: real array of any shape.
+    - `s`, `axes`, `norm`: as in `fftn`; the last of the axes is halved.
+
+    Returns a complex array with size s[-1] // 2 + 1 along the last of the axes. ValueError for
+    complex input, or as in `fftn`. Source: NumPy's `fft.rfftn`.
+
+    >>> jnp.fft.rfftn(jnp.ones((2, 4))).shape
+    (2, 3)
+    """
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def irfftn(a, s=None, axes=None, norm=None):
-    """The inverse of `rfftn`. Source: numpy.fft.irfftn."""
+def irfftn(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """Compute the inverse of `rfftn` over several axes.
+
+    - `a`: complex array of any shape, the nonnegative frequencies along the last of the axes.
+    - `s`: sizes of the result along the axes, by default those of `a` and, for the last one, 2 (m -
+      1).
+    - `axes`, `norm`: as in `fftn`.
+
+    Returns a real array with sizes `s` along the axes. Errors are those of `fftn`. Source: NumPy's
+    `fft.irfftn`.
+
+    >>> jnp.fft.irfftn(jnp.ones((2, 3))).shape
+    (2, 4)
+    """
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -241,26 +351,76 @@ def _over_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
 
 
 @library(static=_MANY)
-def fft2(a, s=None, axes=(-2, -1), norm=None):
-    """The transform over two axes. Source: numpy.fft.fft2."""
+def fft2(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Compute the discrete Fourier transform over two axes.
+
+    - `a`: numeric array of at least two dimensions.
+    - `s`, `norm`: as in `fftn`; `axes`: two ints, the last two axes by default.
+
+    Returns a complex array with sizes `s` along the axes. ValueError for another number of axes, or
+    as in `fftn`. Source: NumPy's `fft.fft2`.
+
+    >>> jnp.fft.fft2(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     return _over_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def ifft2(a, s=None, axes=(-2, -1), norm=None):
-    """The inverse of `fft2`. Source: numpy.fft.ifft2."""
+def ifft2(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Compute the inverse of `fft2` over two axes.
+
+    - `a`: numeric array of at least two dimensions.
+    - `s`, `norm`: as in `fftn`; `axes`: two ints, the last two axes by default.
+
+    Returns a complex array with sizes `s` along the axes. ValueError for another number of axes, or
+    as in `fftn`. Source: NumPy's `fft.ifft2`.
+
+    >>> jnp.fft.ifft2(jnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def rfft2(a, s=None, axes=(-2, -1), norm=None):
-    """`fft2` of real input: one half of the last axis. Source: numpy.fft.rfft2."""
+def rfft2(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Compute the Fourier transform of real input over two axes, without the redundant half.
+
+    - `a`: real array of at least two dimensions.
+    - `s`, `norm`: as in `fftn`; `axes`: two ints, the last two axes by default; the last is halved.
+
+    Returns a complex array with size s[-1] // 2 + 1 along the last of the axes. ValueError for
+    complex input, another number of axes, or as in `fftn`. Source: NumPy's `fft.rfft2`.
+
+    >>> jnp.fft.rfft2(jnp.ones((2, 4))).shape
+    (2, 3)
+    """
     return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 @library(static=_MANY)
-def irfft2(a, s=None, axes=(-2, -1), norm=None):
-    """The inverse of `rfft2`. Source: numpy.fft.irfft2."""
+def irfft2(
+    a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """Compute the inverse of `rfft2` over two axes.
+
+    - `a`: complex array of at least two dimensions.
+    - `s`, `norm`: as in `irfftn`; `axes`: two ints, the last two axes by default.
+
+    Returns a real array with sizes `s` along the axes. ValueError for another number of axes, or as
+    in `fftn`. Source: NumPy's `fft.irfft2`.
+
+    >>> jnp.fft.irfft2(jnp.ones((2, 3))).shape
+    (2, 4)
+    """
     return _over_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -282,10 +442,23 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, places: Any
     return found / asarray(d * n, dtype=dtype, device=device)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of the terms of `fft`, for `n` samples at intervals `d`.
+def fftfreq(
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | Sharding | None = None,
+) -> Array:
+    """Return the frequencies of the elements that `fft` returns.
 
-    Source: numpy.fft.fftfreq.
+    - `n`: an int, the number of samples; `d`: scalar, the distance of samples.
+    - `dtype`: dtype of the result, the default float unless given; `device`: its placement.
+
+    Returns an array of shape (n,): [0, 1, ..., -2, -1] / (n d). ValueError if `n` or `d` is a
+    sequence. Source: NumPy's `fft.fftfreq`.
+
+    >>> jnp.fft.fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
 
     def places(n):
@@ -295,8 +468,24 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", n, d, dtype, device, places)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of the terms of `rfft`. Source: numpy.fft.rfftfreq."""
+def rfftfreq(
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | Sharding | None = None,
+) -> Array:
+    """Return the frequencies of the elements that `rfft` returns.
+
+    - `n`: an int, the number of samples; `d`: scalar, the distance of samples.
+    - `dtype`: dtype of the result, the default float unless given; `device`: its placement.
+
+    Returns an array of shape (n // 2 + 1,): [0, 1, ...] / (n d). ValueError if `n` or `d` is a
+    sequence. Source: NumPy's `fft.rfftfreq`.
+
+    >>> jnp.fft.rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
     return _frequencies("rfftfreq", n, d, dtype, device, lambda n: np.arange(max(n // 2 + 1, 0)))
 
 
@@ -305,18 +494,38 @@ def _shift(name: str, x: Any, axes: Any, amount: Any) -> Any:
     x = to_array(name, x)
     if axes is None:
         axes = tuple(range(x.ndim))
-    elif not isinstance(axes, (tuple, list)):
-        return roll(x, amount(x.shape[axes]), axes)
+    axes = [axis_of(axis, x.ndim) for axis in (axes if np.iterable(axes) else (axes,))]
     return roll(x, tuple([amount(x.shape[axis]) for axis in axes]), tuple(axes))
 
 
 @library(static=("axes",))
-def fftshift(x, axes=None):
-    """The zero frequency moved to the middle of axes, all by default. Source: numpy.fft.fftshift."""
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """Move the zero frequency to the middle of axes.
+
+    - `x`: array of any shape.
+    - `axes`: an int, a sequence of ints, or None for all axes.
+
+    Returns an array of the shape and dtype of `x`. Source: NumPy's `fft.fftshift`.
+
+    >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
+    Array([-2, -1,  0,  1,  2], dtype=int32)
+    """
     return _shift("fftshift", x, axes, lambda size: size // 2)
 
 
 @library(static=("axes",))
-def ifftshift(x, axes=None):
-    """The inverse of `fftshift`. Source: numpy.fft.ifftshift."""
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """Move the zero frequency back to the beginning of axes, the inverse of `fftshift`.
+
+    - `x`: array of any shape.
+    - `axes`: an int, a sequence of ints, or None for all axes.
+
+    Returns an array of the shape and dtype of `x`. Source: NumPy's `fft.ifftshift`.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
+    Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
     return _shift("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+__dir__ = shown(__name__)

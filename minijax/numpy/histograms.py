@@ -1,17 +1,19 @@
-"""Histograms and counts. May import the floors below and most of `numpy`."""
+"""Histograms and counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.core.dims import is_dim
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.symbolic.dims import is_dim
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.arange_grids import linspace
 from minijax.numpy.creation import zeros
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
@@ -20,16 +22,19 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
+    known_index,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import linspace
 from minijax.numpy.searching import known
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.signal import diff
 from minijax.numpy.sorting import searchsorted
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
@@ -37,18 +42,29 @@ __all__ = [
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """How often each number from 0 on occurs, or the sum of its weights. Source: numpy.bincount.
+    """Count how often each nonnegative integer occurs in a vector.
 
-    `length`: how many numbers are counted; without it the values must be known.
+    - `x`: integer array of shape (n,); negative numbers count as 0.
+    - `weights`: array of shape (n,), summed in place of counting.
+    - `minlength`: an int, the least length of the result.
+    - `length`: length of the result, needed if `x` is traced; larger numbers are left out.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of shape (length,), by default max(x) + 1 long; integers, or of the dtype of
+    the weights. TypeError if `x` is not integer, ValueError if it is not one-dimensional,
+    ConcretizationTypeError if it is traced and `length` is None. Source: NumPy's `bincount`.
+
+    >>> jnp.bincount(jnp.array([1, 1, 3]))
+    Array([0, 2, 0, 1], dtype=int32)
     """
-    del out_sharding
+    out_sharding_of(out_sharding, "jnp.bincount")
     x = to_array("bincount", x)
     if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
@@ -91,21 +107,37 @@ def _edges_from(name: str, bins: Any) -> None:
         )
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
-    """The edges of the bins of a histogram. Source: numpy.histogram_bin_edges."""
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Array | Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute the edges of the bins of a histogram.
+
+    - `a`: numeric array of any shape.
+    - `bins`: an int, the number of bins of equal width (10 by default), or a vector of edges.
+    - `range`: pair (low, high) for bins of equal width; by default that of `a`.
+
+    Returns a floating-point array of shape (bins + 1,). ValueError if `range` is no pair,
+    NotImplementedError if `bins` is a string. Source: NumPy's `histogram_bin_edges`.
+
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), bins=2)
+    Array([0., 2., 4.], dtype=float32)
+    """
     del weights
     _edges_from("histogram_bin_edges", bins)
     check_arraylike("histogram_bin_edges", a)
     (a,) = promote_dtypes_inexact(to_array("histogram_bin_edges", a))
     if np.ndim(bins) == 1:
         return converted(to_array("histogram_bin_edges", bins), a.dtype)
-    count = int(bins)
+    count = known_index(bins, "bins")
     if range is None:
         limits = None
     else:
-        limits = [to_array("histogram_bin_edges", edge) for edge in range]
-        if len(limits) != 2:
+        if isinstance(range, str) or np.ndim(range) != 1 or len(range) != 2:
             raise ValueError(f"`range` must be either None or a sequence of scalars, got {range}")
+        limits = [to_array("histogram_bin_edges", edge) for edge in range]
     return _bin_edges(a, limits, count)
 
 
@@ -133,15 +165,25 @@ def _bin_of(x: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements lie in each bin, and the edges of the bins. Source: numpy.histogram.
+    """Count the elements of an array in bins.
 
-    `density`: scaled so that the integral is one.
+    - `a`: numeric array of any shape.
+    - `bins`, `range`: as in `histogram_bin_edges`; the last bin includes its right edge.
+    - `weights`: array of the shape of `a`, summed in place of counting.
+    - `density`: scale the counts so that their integral is one.
+
+    Returns a pair of floating-point arrays, the counts of shape (bins,) and the edges of shape
+    (bins + 1,). ValueError if the weights do not have the shape of `a`, TypeError if `bins` is a
+    string. Source: NumPy's `histogram`.
+
+    >>> jnp.histogram(jnp.array([0.0, 1.0, 1.0, 4.0]), bins=2)
+    (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     if isinstance(bins, str):
         raise TypeError(f"histogram takes a number of bins, or their edges; got bins={bins!r}.")
@@ -176,14 +218,28 @@ def _histogram(a, weights, edges, density):
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | list[ArrayLike] = 10,
+    range: Sequence[Array | Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """A histogram of pairs, and the edges along both axes. Source: numpy.histogram2d."""
+    """Count pairs of numbers in two-dimensional bins.
+
+    - `x`, `y`: arrays of shape (n,).
+    - `bins`: an int, a vector of edges, or a list of one of these for `x` and one for `y`.
+    - `range`: sequence of two pairs (low, high) or None.
+    - `weights`: array of shape (n,); `density`: scale the counts so that their integral is one.
+
+    Returns the counts, an array of shape (nx, ny), and two vectors of edges of floating-point
+    dtype. TypeError if the lengths differ, ValueError if these are no vectors. Source: NumPy's
+    `histogram2d`.
+
+    >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     check_arraylike("histogram2d", x, y)
     try:
         count = len(bins)
@@ -192,19 +248,38 @@ def histogram2d(
     if count not in (1, 2):
         edges = to_array("histogram2d", np.asarray(bins))
         bins = [edges, edges]
-    sample = stack([ravel(x), ravel(y)], axis=1)
+    if np.shape(x) != np.shape(y):
+        raise TypeError(
+            f"histogram2d takes two vectors of one length; got shapes {np.shape(x)}, {np.shape(y)}."
+        )
+    if np.ndim(x) != 1:
+        raise ValueError(f"histogram2d takes two vectors; got arrays of shape {np.shape(x)}.")
+    sample = stack([x, y], axis=1)
     found, edges = histogramdd(sample, bins, range, weights, density)
     return found, edges[0], edges[1]
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    sample: ArrayLike,
+    bins: ArrayLike | list[ArrayLike] = 10,
+    range: Sequence[Array | Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """A histogram of rows, and the edges along each axis. Source: numpy.histogramdd."""
+    """Count points in multidimensional bins.
+
+    - `sample`: array of shape (n, d), of n points.
+    - `bins`: an int, or a list of d ints or vectors of edges.
+    - `range`: sequence of d pairs (low, high) or None.
+    - `weights`: array of shape (n,); `density`: scale the counts so that their integral is one.
+
+    Returns the counts, an array of d dimensions, and a list of d vectors of edges. ValueError if
+    the shapes or the lengths of the lists do not fit. Source: NumPy's `histogramdd`.
+
+    >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     sample = to_array("histogramdd", sample)
     if sample.ndim != 2:
         raise ValueError(f"sample must be a 2D array of rows; histogramdd got {sample.shape}.")
@@ -214,6 +289,8 @@ def histogramdd(
     ):
         raise ValueError(f"For sample.shape={(count, dims)}, range must be a sequence of {dims} "
                          f"pairs or Nones; got range={range}")  # fmt: skip
+    if isinstance(bins, str) and len(bins) != dims:
+        raise ValueError(f"should be a bin for each dimension. histogramdd got bins={bins!r}.")
     if np.ndim(bins) == 0:
         bins = [bins] * dims
     if len(bins) != dims:

@@ -1,7 +1,7 @@
 """Reading and writing at an index, as programs: slices where they will do, else gather and scatter.
 
-May import the floors below and `numpy.index_terms`. The functions here run in any trace; running
-one as a single compiled program is the business of `numpy.indexing`.
+The functions here run in any trace; running one as a single compiled program is the business of
+`numpy.indexing`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from minijax import dtypes
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.dims import dim_max, dim_min, is_dim
 from minijax.core.staging import JaxprTrace
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.symbolic.dims import dim_max, dim_min, is_dim
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
+from minijax.lax.creation import iota_p
 from minijax.lax.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
-from minijax.lax.filling import iota_p
 from minijax.lax.index_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -1,6 +1,6 @@
 """What stands between the brackets of `x[...]`, taken apart: one term for each axis.
 
-May import the floors below. A term is a tuple that begins with its kind:
+A term is a tuple that begins with its kind:
 
 - `(NEW,)`: a new axis
 - `(INT, value, known, given)`: one place on an axis. `known`: it counts from the front; `given`: as
@@ -26,12 +26,12 @@ import numpy as np
 from minijax import dtypes, errors
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
-from minijax.core.dims import dim_max, dim_min, is_dim
 from minijax.core.trace import Tracer
+from minijax.features.symbolic.dims import dim_max, dim_min, is_dim
 from minijax.lax.joining import stack
 from minijax.numpy.dynamic_slices import Slice
 
-__all__ = ["ARRAY", "INT", "NEW", "OPEN", "SLICE", "Terms", "check_reach", "parse"]
+__all__ = ["ARRAY", "INT", "NEW", "OPEN", "SLICE", "Terms", "check_reach", "check_static", "parse"]
 
 NEW, INT, SLICE, ARRAY = "new", "int", "slice", "array"
 OPEN = "open"
@@ -300,6 +300,17 @@ def check_reach(terms: Sequence[tuple]) -> None:
             )
 
 
+def check_static(terms: Sequence[tuple], shape: tuple[int, ...]) -> None:
+    """IndexError for a known integer that names no element."""
+    places = [term for term in terms if term[0] is not NEW]
+    for axis, (term, size) in enumerate(zip(places, shape, strict=False)):
+        if term[0] is INT and type(term[1]) is int and not 0 <= term[1] < size:
+            raise IndexError(
+                f"index {term[-1]} out of bounds for axis {axis} with size {size} "
+                "(normalize_indices=True)"
+            )
+
+
 def _array(item: Any, size: int, wrap: bool) -> tuple[Any, bool]:
     """An array of places; one of NumPy is known, so it is wrapped at once."""
     if type(item) is not np.ndarray:
@@ -325,8 +336,8 @@ def _where(mask: Any, sizes: Sequence[int], axis: int, position: int) -> tuple[n
         known = mask.concrete()
         if known is None:
             raise errors.NonConcreteBooleanIndexError(
-                f"Array boolean indices must be concrete; got {mask.aval.str_short(True)} at "
-                f"position {position}: the shape of the result would depend on its values. "
+                f"Array boolean indices must be concrete; got {mask.aval.str_short(True)}\n"
+                f"It is at position {position}: the shape of the result would depend on its values. "
                 f"{mask.origin()} Use minijax.numpy.where(mask, x, y), with three arguments, or "
                 "compute the mask outside of the traced function."
             )

@@ -1,6 +1,5 @@
 """`x[...]`, `x.at[...]` and `take`.
 
-May import the floors below, and of `numpy` the files on indices, division, promotion and programs.
 Within a trace these are sequences of primitives. Eagerly each is ONE compiled program, found by one
 dict lookup: its key holds what is static (how many places, of what kind), and the places themselves
 are operands, so that a loop over `x[i]` or over `x[i : i + 8]` compiles once.
@@ -21,6 +20,7 @@ from minijax.core.array import Array
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
+from minijax.core.tracebacks import hide_frames
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.index_numbers import GatherScatterMode
@@ -34,9 +34,20 @@ from minijax.numpy.index_plans import (
     write,
     write_window,
 )
-from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, check_reach, parse
+from minijax.numpy.index_terms import (
+    ARRAY,
+    INT,
+    NEW,
+    OPEN,
+    SLICE,
+    Terms,
+    check_reach,
+    check_static,
+    parse,
+)
 from minijax.numpy.promotion import filled_like
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
+from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
 from minijax.transforms.explicit import left_to_xla
 from minijax.transforms.library import program_table
@@ -130,6 +141,7 @@ def _run(key: tuple, name: str, arrays: list[ArrayImpl], fun: Callable) -> Array
         closed = trace_to_jaxpr(lambda *xs: [fun(*xs)], avals, DebugInfo("library", name))
         program = _programs[key] = program_for(closed, name, arrays, keep_unused=True)
     if program.simple:
+        next(released)
         buffer = program.execute([a._buffer for a in arrays]).consume_with_handlers(
             program.handlers
         )[0]
@@ -150,17 +162,23 @@ def getitem(x: Array, idx: Any) -> Array:
     """
     context = local.context
     if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
-        return read(x, parse(idx, x.shape), _PLAIN)
+        index = parse(idx, x.shape)
+        if context.settings.check_static_indices:
+            check_static(index.terms, x.shape)
+        return read(x, index, _PLAIN)
     if type(idx) is int:
         shape = x.aval.shape
         size = shape[0] if shape else 0
         if size:
             if not 0 <= idx < size:
                 check_reach([(INT, idx, True, idx)])
+                if context.settings.check_static_indices:
+                    check_static([(INT, idx % size if -size <= idx < 0 else idx)], shape)
                 idx = max(idx + size, 0) if idx < 0 else size - 1
             place = scalar_array(idx)
             program = _programs.get((x.signature, place.signature, context.key))
             if program is not None and program.simple:
+                next(released)
                 buffer = program.execute([x._buffer, place._buffer]).consume_with_handlers(
                     program.handlers
                 )[0]
@@ -182,6 +200,8 @@ def getitem(x: Array, idx: Any) -> Array:
 def _read_eagerly(x: ArrayImpl, idx: Any, options: Options) -> Array:
     index = parse(idx, x.aval.shape, options.wrap)
     check_reach(index.terms)
+    if options is _PLAIN and local.context.settings.check_static_indices:
+        check_static(index.terms, x.aval.shape)
     fill = options.mode is not None and GatherScatterMode.from_any(options.mode) is _FILL
     described, operands, window = _split(index, not fill)
     if window and not operands and all(term[2:4] == (n, 1) for term, n in _pairs(index)):
@@ -266,7 +286,7 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
     context = local.context
     index = parse(idx, x.aval.shape, options.wrap)
     if not isinstance(y, Array):
-        y = _as_update(y)
+        y = _as_update(y, x.aval.dtype)
     if context.trace is not eval_trace or type(x) is not ArrayImpl or context.settings.disable_jit:
         warn_of_loss(x, y)
         return _update_traced(kind, x, index, y, options)
@@ -296,8 +316,10 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
     return _run(key, f"scatter_{kind}", [x, y, *operands], fun)
 
 
-def _as_update(y: Any) -> Any:
+def _as_update(y: Any, dtype: Any) -> Any:
     """What is written as an array or a number; TypeError for anything else."""
+    if type(y) is int and y > _LARGEST and dtype.kind == "u" and dtype.itemsize >= 4:
+        return np.asarray(y).astype(dtype) if y <= int(dtypes.iinfo(dtype).max) else y
     if isinstance(y, (bool, int, float, complex, np.ndarray, np.generic)):
         return y
     return asarray(y)
@@ -306,8 +328,20 @@ def _as_update(y: Any) -> Any:
 # -- x.at ------------------------------------------------------------------------------------------
 
 
+_LARGEST = (1 << 31) - 1  # what int32 holds, as which an integer without a dtype is taken
+
+
 class IndexHelper:
-    """What `x.at` gives: `x.at[index]` names places of `x`, to be read or updated out of place."""
+    """Property `x.at`: `x.at[index]` names elements of `x` to read or to update out of place.
+
+    - `index`: what `x[index]` takes: ints, slices, None, Ellipsis, integer or boolean arrays.
+
+    Returns an `IndexRef`, whose methods return arrays of the dtype of `x`. Source: NumPy's
+    indexing.
+
+    >>> jnp.array([1, 2, 3]).at[1].set(9)
+    Array([1, 9, 3], dtype=int32)
+    """
 
     __slots__ = ("array",)
 
@@ -319,6 +353,12 @@ class IndexHelper:
 
     def __repr__(self) -> str:
         return f"_IndexUpdateHelper({self.array!r})"
+
+
+_RESULTS = {  # of the example in each docstring, where 2 is updated with 4
+    "set": "[8., 4.]", "add": "[8., 6.]", "subtract": "[ 8., -2.]", "multiply": "[8., 8.]",
+    "divide": "[8. , 0.5]", "power": "[ 8., 16.]", "min": "[8., 2.]", "max": "[8., 4.]",
+}  # fmt: skip
 
 
 def _updating(kind: str, doc: str) -> Callable:
@@ -336,26 +376,40 @@ def _updating(kind: str, doc: str) -> Callable:
         if out_sharding is not None:
             made = lambda x, values: _update(kind, x, self.index, values, options)
             return left_to_xla(made, out_sharding, kind, self.array, values)
-        return _update(kind, self.array, self.index, values, options)
+        try:
+            return _update(kind, self.array, self.index, values, options)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     update.__name__ = kind
     update.__qualname__ = f"IndexRef.{kind}"
-    update.__doc__ = f"""A copy of the array `x` with {doc}, as `numpy` would in place.
+    update.__doc__ = f"""Return a copy of the array `x` with {doc}, as in-place NumPy code does.
 
-        - `values`: broadcast to the shape of `x[index]`, and converted to the dtype of `x`
-        - `indices_are_sorted`, `unique_indices`: promises that may make it faster
-        - `mode`: what becomes of places beyond the array: "drop" (the default), "clip", or
-          "promise_in_bounds"
-        - `wrap_negative_indices`: places below zero count from the end
+        - `values`: array that broadcasts to the shape of x[index]; converted to the dtype of `x`.
+        - `mode`: for indices out of range: "drop" (the default), "clip", "promise_in_bounds".
+        - `indices_are_sorted`, `unique_indices`: promises that may make it faster.
+        - `wrap_negative_indices`: negative indices count from the end, True by default.
+        - `out_sharding`: sharding of the result.
 
-        Where a place is named twice, the updates of "set" come in no defined order. ValueError if
-        the values do not broadcast; errors of the index are those of `x[index]`.
+        Returns an array of the shape and dtype of `x`. Indices that repeat apply each update; "set"
+        does so in no defined order. ValueError if `values` does not broadcast; IndexError or
+        TypeError as of x[index]. Source: NumPy's `ufunc.at`.
+
+        >>> jnp.array([8.0, 2.0]).at[1].{kind}(4.0)
+        Array({_RESULTS[kind]}, dtype=float32)
         """
     return update
 
 
 class IndexRef:
-    """Places of an array: what `x.at[index]` gives."""
+    """Indexed elements of an array, `x.at[index]`: methods read them or return updated copies.
+
+    Arrays of the shape and dtype of `x` result, except from `get`. Source: NumPy's indexing.
+
+    >>> jnp.array([1, 2, 3]).at[1:].add(10)
+    Array([ 1, 12, 13], dtype=int32)
+    """
 
     __slots__ = ("array", "index")
 
@@ -376,13 +430,19 @@ class IndexRef:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """`x[index]`, told more.
+        """Return x[index], with options.
 
-        - `mode`: what is given for places beyond the array: "clip", the nearest element (this is
-          also what comes of the default, which promises that there are none); "fill", `fill_value`
-        - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True
-        - `indices_are_sorted`, `unique_indices`: promises that may make it faster
-        - `wrap_negative_indices`: places below zero count from the end
+        - `mode`: for indices out of range: "clip" reads the nearest element, "fill" returns
+          `fill_value`; the default promises that there are none.
+        - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True.
+        - `indices_are_sorted`, `unique_indices`: promises that may make it faster.
+        - `wrap_negative_indices`: negative indices count from the end, True by default.
+        - `out_sharding`: sharding of the result.
+
+        Returns an array of the shape of x[index] and of the dtype of `x`. Source: NumPy's indexing.
+
+        >>> jnp.array([1, 2, 3]).at[jnp.array([0, 7])].get(mode="fill", fill_value=-1)
+        Array([ 1, -1], dtype=int32)
         """
         if fill_value is not None and fill_value != fill_value:
             fill_value = np.nan  # one object for all: they are no equal keys
@@ -419,10 +479,17 @@ class IndexRef:
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """A copy of the array with `func`, of a scalar to a scalar, applied to its elements there.
+        """Return a copy of an array with a function applied to the indexed elements.
 
-        A place that is named twice is given to `func` twice. It has no derivative. The options are
-        those of `set`.
+        - `func`: function of a scalar that returns a scalar; elements that are indexed twice pass
+          it twice.
+        - other arguments: as in `set`.
+
+        Returns an array of the shape and dtype of `x`, without derivatives. Source: NumPy's
+        `ufunc.at`.
+
+        >>> jnp.array([1.0, 4.0, 9.0]).at[1:].apply(jnp.sqrt)
+        Array([1., 2., 3.], dtype=float32)
         """
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
         return _apply(func, self.array, self.index, options)

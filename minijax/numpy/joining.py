@@ -1,7 +1,8 @@
-"""Joining and splitting arrays. May import the floors below, `promotion` and `shapes`."""
+"""Joining and splitting arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from minijax.numpy.shapes import (
     ravel,
     reshaped,
 )
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
@@ -36,12 +39,16 @@ __all__ = [
 ]  # fmt: skip
 
 
+class _NoSequence(TypeError, ValueError):
+    """A scalar in place of a sequence: upstream raises either, by the type of the scalar."""
+
+
 def _parts(name: str, arrays: Any) -> list[Any]:
     """The arrays to join: given in a sequence, or as the rows of one array."""
     if isinstance(arrays, Array) or isinstance(arrays, np.ndarray):
         arrays = to_array(name, arrays)
         if not arrays.aval.ndim:
-            raise ValueError(f"{name}: zero-dimensional array cannot be taken as a sequence.")
+            raise _NoSequence(f"{name}: zero-dimensional array cannot be taken as a sequence.")
         return list(unstack_p.bind(arrays, axis=0)) if arrays.aval.shape[0] else []
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(
@@ -81,7 +88,10 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
         raise ValueError(f"Need at least one array to concatenate: {name} got none.")
     rank = parts[0].aval.ndim
     if not rank:
-        raise ValueError("Zero-dimensional arrays cannot be concatenated: use stack.")
+        raise ValueError(
+            f"Zero-dimensional arrays cannot be concatenated: {name} takes one list of arrays, as in "
+            f"{name}([a, b]), or, to make a vector of numbers, use stack([a, b])."
+        )
     axis = axis_of(axis, rank)
     if any(x.aval.ndim != rank for x in parts):
         raise TypeError(
@@ -93,8 +103,25 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
 
 
 @library(static=("axis", "dtype"))
-def concatenate(arrays, axis=0, dtype=None):
-    """Arrays one after the other along an axis; flattened if it is None. Source: numpy.concatenate."""
+def concatenate(
+    arrays: np.ndarray | Array | Sequence[ArrayLike],
+    axis: int | None = 0,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Join arrays along an existing axis.
+
+    - `arrays`: sequence of at least one array; shapes agree except along `axis`, and dtypes
+      promote.
+    - `axis`: an int, 0 by default; None flattens all arrays first.
+    - `dtype`: dtype of the result, the promoted one by default.
+
+    Returns an array whose size along `axis` is the sum of the sizes. ValueError if there are no
+    arrays or a scalar among them, TypeError if the shapes do not fit. Source: NumPy's
+    `concatenate`.
+
+    >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     whole = _whole(arrays)
     if whole is not None:
         (whole,) = _one_dtype("concatenate", [whole], dtype)
@@ -107,14 +134,42 @@ def concatenate(arrays, axis=0, dtype=None):
 
 
 @library(static=("axis",))
-def concat(arrays, /, *, axis=0):
-    """Arrays one after the other along an axis. Source: `concat` of the array API standard."""
-    return concatenate(arrays, axis)
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an existing axis.
+
+    - `arrays`: sequence of at least one array; shapes agree except along `axis`, and dtypes
+      promote.
+    - `axis`: an int, 0 by default; None flattens all arrays first.
+
+    Returns an array whose size along `axis` is the sum of the sizes. ValueError if there are no
+    arrays, TypeError if the shapes do not fit. Source: NumPy's `concat`, of the array API standard.
+
+    >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate.__wrapped__(arrays, axis)
 
 
 @library(static=("axis", "out", "dtype"))
-def stack(arrays, axis=0, out=None, dtype=None):
-    """Arrays of one shape along a new axis. Source: numpy.stack."""
+def stack(
+    arrays: np.ndarray | Array | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Join arrays along a new axis.
+
+    - `arrays`: sequence of at least one array; all have the same shape, and dtypes promote.
+    - `axis`: position of the new axis in the result, 0 by default.
+    - `dtype`: dtype of the result, the promoted one by default.
+
+    Returns an array with one dimension more than each of `arrays`. ValueError if there are no
+    arrays or their shapes differ. Source: NumPy's `stack`.
+
+    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     check_no_out("stack", out)
     whole = _whole(arrays)
     if whole is not None:
@@ -136,8 +191,19 @@ def _at_least(function: Any, parts: list[Any]) -> list[Any]:
 
 
 @library(static=("dtype",))
-def vstack(tup, dtype=None):
-    """Arrays one below the other, as rows. Source: numpy.vstack."""
+def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays vertically, that is, along axis 0 after `atleast_2d`.
+
+    - `tup`: sequence of arrays; vectors of shape (n,) are rows of shape (1, n).
+    - `dtype`: dtype of the result, the promoted one by default.
+
+    Returns an array of at least two dimensions. ValueError if there are no arrays, TypeError if the
+    shapes do not fit. Source: NumPy's `vstack`.
+
+    >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     whole = _whole(tup)
     if whole is not None:
         (whole,) = _one_dtype("vstack", [whole], dtype)
@@ -146,8 +212,18 @@ def vstack(tup, dtype=None):
 
 
 @library(static=("dtype",))
-def hstack(tup, dtype=None):
-    """Arrays side by side: along axis 1, or 0 for vectors. Source: numpy.hstack."""
+def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays horizontally: along axis 1, or along axis 0 for vectors.
+
+    - `tup`: sequence of arrays; scalars count as vectors of one element.
+    - `dtype`: dtype of the result, the promoted one by default.
+
+    Returns an array of at least one dimension. ValueError if there are no arrays, TypeError if the
+    shapes do not fit. Source: NumPy's `hstack`.
+
+    >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     whole = _whole(tup)
     if whole is not None:
         return concatenate(whole, 0 if whole.aval.ndim == 2 else 1, dtype)
@@ -156,14 +232,35 @@ def hstack(tup, dtype=None):
 
 
 @library(static=("dtype",))
-def dstack(tup, dtype=None):
-    """Arrays along the third axis. Source: numpy.dstack."""
+def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays in depth, that is, along axis 2 after `atleast_3d`.
+
+    - `tup`: sequence of arrays; shapes (n,) and (m, n) count as (1, n, 1) and (m, n, 1).
+    - `dtype`: dtype of the result, the promoted one by default.
+
+    Returns an array of at least three dimensions. ValueError if there are no arrays, TypeError if
+    the shapes do not fit. Source: NumPy's `dstack`.
+
+    >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return joined("dstack", _at_least(atleast_3d, _parts("dstack", tup)), 2, dtype)
 
 
 @library
-def column_stack(tup):
-    """Vectors as columns, and matrices, side by side. Source: numpy.column_stack."""
+def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
+    """Join vectors as the columns of a matrix.
+
+    - `tup`: sequence of arrays of shape (m,) or (m, n); the latter contribute n columns.
+
+    Returns an array of shape (m, columns). ValueError if there are no arrays, TypeError if the
+    shapes do not fit. Source: NumPy's `column_stack`.
+
+    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     parts = [
         x if x.aval.ndim > 1 else expanded(ravel(x), (1,)) for x in _parts("column_stack", tup)
     ]
@@ -171,8 +268,18 @@ def column_stack(tup):
 
 
 @library(static=("axis",))
-def append(arr, values, axis=None):
-    """`values` put behind `arr`; both flattened if `axis` is None. Source: numpy.append."""
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """Append values to the end of an array.
+
+    - `arr`, `values`: arrays; with an `axis`, their shapes agree except along it.
+    - `axis`: an int, or None to flatten both first.
+
+    Returns a new array of the promoted dtype. TypeError if the shapes do not fit. Source: NumPy's
+    `append`.
+
+    >>> jnp.append(jnp.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
     arr, values = to_array("append", arr), to_array("append", values, 1)
     if axis is None:
         return joined("append", [ravel(arr), ravel(values)], 0)
@@ -180,8 +287,18 @@ def append(arr, values, axis=None):
 
 
 @library
-def block(arrays):
-    """An array of nested lists of blocks. Source: numpy.block."""
+def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
+    """Assemble an array from nested lists of blocks.
+
+    - `arrays`: array, or lists of arrays nested to equal depth; the innermost lists are joined
+      along the last axis, the next ones along the axis before it.
+
+    Returns an array of the promoted dtype, of at least as many dimensions as the lists are deep.
+    ValueError for tuples, empty lists and unequal depths. Source: NumPy's `block`.
+
+    >>> jnp.block([[jnp.ones((1, 2)), jnp.zeros((1, 1))]])
+    Array([[1., 1., 0.]], dtype=float32)
+    """
     depth, rank = _depth(arrays)
     return _joined_blocks(arrays, 0, depth, max(depth, rank))
 
@@ -216,10 +333,21 @@ def _joined_blocks(arrays: Any, level: int, depth: int, rank: int) -> Any:
 
 
 @library(static=("axis",))
-def unstack(x, /, *, axis=0):
-    """The slices along an axis, as a tuple. Source: numpy.unstack."""
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Split an array into its slices along an axis.
+
+    - `x`: array of at least one dimension.
+    - `axis`: an int, 0 by default.
+
+    Returns a tuple of x.shape[axis] arrays without that axis. ValueError for scalars. Source:
+    NumPy's `unstack`, of the array API standard.
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     x = to_array("unstack", x)
     axis = axis_of(axis, x.aval.ndim)
+    check_at_most("unstack: the number of results", x.aval.shape[axis], 1 << 20)
     return tuple(unstack_p.bind(x, axis=axis)) if x.aval.shape[axis] else ()
 
 
@@ -233,6 +361,7 @@ def _pieces(name: str, ary: Any, sections: Any, axis: Any, equal: bool) -> list[
     count = known_count(sections, "indices_or_sections")
     if count <= 0:
         raise ValueError(f"number sections must be larger than 0; {name} got {count}.")
+    check_at_most(f"{name}: the number of sections", count, 1 << 20)
     each, rest = divmod(length, count)
     if rest and equal:
         raise ValueError(
@@ -262,27 +391,82 @@ def _cut(x, cuts, axis):
     return tuple(split_p.bind(x, sizes=sizes, axis=axis))
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Equal parts of an array, or the parts between cuts. Source: numpy.split."""
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
+    """Split an array into parts along an axis.
+
+    - `ary`: array of shape (..., n, ...).
+    - `indices_or_sections`: an int that divides n, the number of equal parts; or a sorted sequence
+      of ints, the positions at which to cut.
+    - `axis`: an int, 0 by default.
+
+    Returns a list of arrays of the dtype of `ary`. ValueError if there is no equal division.
+    Source: NumPy's `split`.
+
+    >>> jnp.split(jnp.arange(4), [1])
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
+    """
     return _pieces("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Parts of an array, as equal as can be, or those between cuts. Source: numpy.array_split."""
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
+    """Split an array into parts of nearly equal size along an axis.
+
+    - `ary`: array of shape (..., n, ...).
+    - `indices_or_sections`: an int, the number of parts, whose sizes differ by at most one; or a
+      sorted sequence of ints, the positions at which to cut.
+    - `axis`: an int, 0 by default.
+
+    Returns a list of arrays of the dtype of `ary`. ValueError if the number of parts is not
+    positive. Source: NumPy's `array_split`.
+
+    >>> jnp.array_split(jnp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     return _pieces("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """`split` along axis 0. Source: numpy.vsplit."""
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array vertically, along axis 0.
+
+    - `ary`: array of at least one dimension; `indices_or_sections`: as in `split`.
+
+    Returns a list of arrays of the dtype of `ary`. ValueError if there is no equal division.
+    Source: NumPy's `vsplit`.
+
+    >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
+    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
+    """
     return _pieces("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """`split` along axis 1, or 0 for vectors. Source: numpy.hsplit."""
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array horizontally: along axis 1, or along axis 0 for vectors.
+
+    - `ary`: array of at least one dimension; `indices_or_sections`: as in `split`.
+
+    Returns a list of arrays of the dtype of `ary`. ValueError if there is no equal division.
+    Source: NumPy's `hsplit`.
+
+    >>> jnp.hsplit(jnp.array([1, 2, 3, 4]), 2)
+    [Array([1, 2], dtype=int32), Array([3, 4], dtype=int32)]
+    """
     axis = 0 if np.ndim(ary) == 1 else 1
     return _pieces("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
-    """`split` along axis 2. Source: numpy.dsplit."""
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array in depth, along axis 2.
+
+    - `ary`: array of at least three dimensions; `indices_or_sections`: as in `split`.
+
+    Returns a list of arrays of the dtype of `ary`. ValueError if there is no equal division.
+    Source: NumPy's `dsplit`.
+
+    >>> [x.shape for x in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
     return _pieces("dsplit", ary, indices_or_sections, 2, True)

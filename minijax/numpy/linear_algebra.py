@@ -1,45 +1,53 @@
 """Products of arrays: dot, matmul, tensordot, outer, kron, cross, trace, and their kin.
 
-May import the floors below, `promotion`, `shapes` and `reductions`. `einsum` stands in `einsum`.
-`precision` is as for `lax.dot_general`; `preferred_element_type` is the dtype of the result.
+`einsum` stands in `einsum`. `precision` is as for `lax.dot_general`; `preferred_element_type` is
+the dtype of the result.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.lax import arithmetic, filling, indexing, slicing
+from minijax.core.trace import Tracer
+from minijax.lax import arithmetic, creation, indexing, slicing
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, eq_p
 from minijax.lax.dot import dot_general
 from minijax.lax.index_numbers import GatherDimensionNumbers
 from minijax.lax.joining import concatenate_p, stack_p
+from minijax.lax.precision import PrecisionLike
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy import reductions
+from minijax.numpy.arange_grids import band
 from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
     check_no_out,
+    check_ranks,
     converted,
+    number_like,
     promote_dtypes,
     promote_pair,
     promote_shapes,
     to_array,
     weakened,
 )
-from minijax.numpy.ranges import band
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cross", "diag", "diagflat", "diagonal", "dot", "inner", "kron", "matmul", "matvec", "outer",
@@ -71,10 +79,27 @@ _NO_BATCH = ((), ())
 
 
 @library(static=("precision", "preferred_element_type", "out_sharding"))
-def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """The product of vectors or matrices: the last axis of `a` with the last but one of `b`.
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Compute the dot product of vectors, or the product of matrices.
 
-    A scalar scales the other. Source: numpy.dot.
+    - `a`: array of shape (..., n); `b`: array of shape (n,) or (..., n, k), or one of them a
+      scalar.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of the promoted dtype and of shape a.shape[:-1] + b.shape without its last but
+    one axis; leading axes do not broadcast. TypeError if the shapes do not fit. Source: NumPy's
+    `dot`.
+
+    >>> jnp.dot(jnp.array([1, 2]), jnp.array([[1, 0], [1, 1]]))
+    Array([3, 2], dtype=int32)
     """
     a, b = to_array("dot", a), to_array("dot", b, 1)
     rank_a, rank_b = a.aval.ndim, b.aval.ndim
@@ -86,8 +111,27 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 
 
 @library(static=("precision", "preferred_element_type", "out_sharding"))
-def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """The matrix product over the last two axes; leading axes broadcast. Source: numpy.matmul."""
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Multiply matrices; leading axes broadcast.
+
+    - `a`: array of shape (..., m, n) or (n,); `b`: array of shape (..., n, k) or (n,).
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of the promoted dtype and of shape (..., m, k), without the axis of a vector.
+    ValueError for scalars or leading axes that do not broadcast, TypeError if the inner sizes
+    differ. Source: NumPy's `matmul`, by the StableHLO operation `dot_general`.
+
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     a, b = to_array("matmul", a), to_array("matmul", b, 1)
     for position, x in enumerate((a, b)):
         if not x.aval.ndim:
@@ -171,9 +215,26 @@ def _make_plan(a: Any, b: Any) -> tuple:
 
 
 @library(static=("precision", "preferred_element_type"))
-def vdot(a, b, *, precision=None, preferred_element_type=None):
-    """The sum of conj(a) * b over all elements. Source: numpy.vdot."""
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Compute the dot product of flattened arrays, with the first one conjugated.
+
+    - `a`, `b`: numeric arrays with equal numbers of elements.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns a scalar of the promoted dtype. TypeError if the numbers of elements differ. Source:
+    NumPy's `vdot`.
+
+    >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     a, b = to_array("vdot", a), to_array("vdot", b, 1)
+    check_dtypes(a, b)
     if a.aval.dtype.kind == "c":
         a = arithmetic.conj(a)
     return dot(
@@ -182,8 +243,24 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
 
 
 @library(static=("precision", "preferred_element_type"))
-def inner(a, b, *, precision=None, preferred_element_type=None):
-    """The sum of products over the last axes. Source: numpy.inner."""
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Compute the inner product over the last axes of two arrays.
+
+    - `a`: array of shape (..., n); `b`: array of shape (..., n); or one of them a scalar.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns an array of the promoted dtype and of shape a.shape[:-1] + b.shape[:-1]. TypeError if
+    the sizes differ. Source: NumPy's `inner`.
+
+    >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     a, b = to_array("inner", a), to_array("inner", b, 1)
     if not a.aval.ndim or not b.aval.ndim:
         product = mul_p.bind(*promote_pair("inner", a, b))
@@ -194,8 +271,17 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 
 @library(static=("out",))
-def outer(a, b, out=None):
-    """All products of an element of `a` and one of `b`, as a matrix. Source: numpy.outer."""
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """Compute the outer product of flattened arrays.
+
+    - `a`, `b`: numeric arrays of any shape.
+
+    Returns an array of shape (a.size, b.size) and of the promoted dtype. Source: NumPy's `outer`.
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     check_no_out("outer", out)
     check_arraylike("outer", a, b)
     a, b = promote_dtypes(to_array("outer", a), to_array("outer", b))
@@ -205,9 +291,28 @@ def outer(a, b, out=None):
 
 @library(static=("axes", "precision", "preferred_element_type", "out_sharding"))
 def tensordot(
-    a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None
-):  # fmt: skip
-    """The sum of products over several axes: a number of them, or lists. Source: numpy.tensordot."""
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Sum products over several axes of two arrays.
+
+    - `a`, `b`: numeric arrays.
+    - `axes`: an int, the number of last axes of `a` and first axes of `b` to sum over (2 by
+      default), or a pair of axes or sequences of axes, of `a` and of `b`.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array with the remaining axes of `a`, then those of `b`. TypeError if the axes or
+    their sizes do not fit. Source: NumPy's `tensordot`.
+
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     a, b = to_array("tensordot", a), to_array("tensordot", b, 1)
     contracted = _tensordot_axes(a.aval, b.aval, axes)
     dims = (contracted, _NO_BATCH)
@@ -242,18 +347,40 @@ def _tensordot_axes(a: Any, b: Any, axes: Any) -> tuple[tuple[int, ...], tuple[i
 
 
 @library(static=("axis", "precision", "preferred_element_type"))
-def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """The sum of conj(x1) * x2 along an axis; the others broadcast. Source: numpy.vecdot."""
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Compute dot products of vectors along an axis, with the first ones conjugated.
+
+    - `x1`, `x2`: arrays of shape (..., n); other axes broadcast.
+    - `axis`: an int, the axis of the vectors, -1 by default.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns an array of the broadcast shape without the axis. ValueError for scalars or different
+    lengths. Source: NumPy's `vecdot`.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     x1, x2 = to_array("vecdot", x1), to_array("vecdot", x2, 1)
     if x1.aval.ndim < 1 or x2.aval.ndim < 1:
         raise ValueError(
             f"vecdot takes arrays of at least one dimension: got shapes {x1.shape}, {x2.shape}."
         )
+    check_dtypes(x1, x2)
+    check_ranks("vecdot", x1, x2)
+    axis = operator.index(axis)
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     if x1.aval.shape[-1] != x2.aval.shape[-1]:
         raise ValueError(
-            f"vecdot requires vectors of one length: got shapes {x1.aval.shape} and "
-            f"{x2.aval.shape}, and axis={axis}."
+            f"axes must match; got shapes {x1.aval.shape} and {x2.aval.shape} with axis={axis}: vecdot "
+            "takes vectors of one length."
         )
     if x1.aval.dtype.kind == "c":
         x1 = arithmetic.conj(x1)
@@ -279,11 +406,22 @@ def _same_core(name: str, dim: str, found: int, wanted: int, signature: str) -> 
 
 
 @library
-def matvec(x1, x2, /):
-    """Matrices times vectors; leading axes broadcast. Source: numpy.matvec."""
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply matrices by vectors; leading axes broadcast.
+
+    - `x1`: array of shape (..., m, n); `x2`: array of shape (..., n).
+
+    Returns an array of shape (..., m) and of the promoted dtype. ValueError if the shapes do not
+    fit. Source: NumPy's `matvec`.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     x1, x2 = to_array("matvec", x1), to_array("matvec", x2, 1)
     _rank_at_least("matvec", x1, 2)
     _rank_at_least("matvec", x2, 1)
+    check_dtypes(x1, x2)
+    check_ranks("matvec", x1, x2, core=(2, 1))
     _same_core("matvec", "m", x2.aval.shape[-1], x1.aval.shape[-1], "(n,m),(m)->(n)")
     if x2.aval.ndim == 1:
         return matmul(x1, x2)
@@ -294,11 +432,22 @@ def matvec(x1, x2, /):
 
 
 @library
-def vecmat(x1, x2, /):
-    """Conjugated vectors times matrices; leading axes broadcast. Source: numpy.vecmat."""
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply conjugated vectors by matrices; leading axes broadcast.
+
+    - `x1`: array of shape (..., n); `x2`: array of shape (..., n, m).
+
+    Returns an array of shape (..., m) and of the promoted dtype. ValueError if the shapes do not
+    fit. Source: NumPy's `vecmat`.
+
+    >>> jnp.vecmat(jnp.array([1, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
     x1, x2 = to_array("vecmat", x1), to_array("vecmat", x2, 1)
     _rank_at_least("vecmat", x1, 1)
     _rank_at_least("vecmat", x2, 2)
+    check_dtypes(x1, x2)
+    check_ranks("vecmat", x1, x2, core=(1, 2))
     _same_core("vecmat", "n", x2.aval.shape[-2], x1.aval.shape[-1], "(n),(n,m)->(m)")
     if x1.aval.dtype.kind == "c":
         x1 = arithmetic.conj(x1)
@@ -309,8 +458,17 @@ def vecmat(x1, x2, /):
 
 
 @library
-def kron(a, b):
-    """The Kronecker product: each element of `a` times `b`. Source: numpy.kron."""
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute the Kronecker product: each element of one array times the other array.
+
+    - `a`, `b`: numeric arrays; the one with fewer dimensions gets axes of size one in front.
+
+    Returns an array of the promoted dtype whose sizes are the products of the sizes. Source:
+    NumPy's `kron`.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)
+    """
     check_arraylike("kron", a, b)
     a, b = promote_dtypes(to_array("kron", a), to_array("kron", b))
     rank = max(a.aval.ndim, b.aval.ndim)
@@ -323,8 +481,21 @@ def kron(a, b):
 
 
 @library(static=("axisa", "axisb", "axisc", "axis"))
-def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """The cross product of vectors of two or three components. Source: numpy.cross."""
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Compute cross products of vectors of two or three components.
+
+    - `a`, `b`: arrays of shape (..., 2) or (..., 3); other axes broadcast.
+    - `axisa`, `axisb`, `axisc`: axes of the vectors in `a`, `b` and the result, -1 by default;
+      `axis` sets all three.
+
+    Returns an array of vectors of three components, or of scalars if all vectors have two.
+    ValueError for other sizes. Source: NumPy's `cross`.
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("cross", a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -378,10 +549,18 @@ def diagonal_length(rows: int, columns: int, offset: int) -> int:
 
 
 @library(static=("offset", "axis1", "axis2"))
-def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The diagonal over two axes, as a new last axis. ValueError below two axes.
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Return the diagonals over two axes.
 
-    Source: numpy.diagonal.
+    - `a`: array of at least two dimensions.
+    - `offset`: an int, the diagonal: 0 is the main one, positive ones lie above it.
+    - `axis1`, `axis2`: ints, the axes of rows and of columns, 0 and 1 by default.
+
+    Returns an array of the dtype of `a` with the diagonal as its last axis in place of the two
+    axes. ValueError for fewer dimensions, TypeError for equal axes. Source: NumPy's `diagonal`.
+
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
     """
     a = to_array("diagonal", a)
     a = converted(a, a.aval.dtype)
@@ -392,14 +571,14 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     offset = operator.index(offset)
     axis1, axis2 = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
     if axis1 == axis2:
-        raise ValueError(f"axis1 and axis2 cannot be the same: both are {axis1}.")
+        raise TypeError(f"axis1 and axis2 cannot be the same: both are {axis1}.")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     *lead, rows, columns = a.aval.shape
     count, last = diagonal_length(rows, columns, offset), len(lead)
     if not count:
         return slicing.slice_in_dim(reshaped(a, (*lead, rows * columns)), 0, 0, axis=last)
     # As a slice of the rows in one it is as fast, but not its gradient: such a padding is slow.
-    row = filling.broadcasted_iota(dtypes.int32, (count, 1), 0)
+    row = creation.broadcasted_iota(dtypes.int32, (count, 1), 0)
     places = [_from(row, max(-offset, 0)), _from(row, max(offset, 0))]
     return indexing.gather(
         a,
@@ -411,13 +590,37 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     )
 
 
+def _with_diagonal(a: Any, offset: Any, axis1: int, axis2: int) -> Any:
+    """The two axes last, with zeros where the matrices have not their diagonal, a traced one."""
+    if offset.aval.shape or offset.aval.dtype.kind not in "iu":
+        raise ValueError(f"k must be a scalar integer; got {offset!r} as the offset of a trace.")
+    axis1, axis2 = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
+    if axis1 == axis2:
+        raise ValueError(f"axis1 and axis2 cannot be the same: both are {axis1}.")
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    zero = number_like(a, 0)
+    on_diagonal = band(*a.aval.shape[-2:], offset, eq_p)
+    return choose_where(on_diagonal, a, zero)
+
+
 def _from(x: Any, by: int) -> Any:
     return add_p.bind(x, np.asarray(by, x.aval.dtype)[()]) if by else x
 
 
 @library(static=("k",))
-def diag(v, k=0):
-    """A matrix with `v` on its diagonal, or the diagonal of a matrix. Source: numpy.diag."""
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal.
+
+    - `v`: array of shape (m, n) or (n,).
+    - `k`: an int, the diagonal: 0 is the main one, positive ones lie above it.
+
+    Returns an array of the dtype of `v`, of one or two dimensions; from a vector, of shape (n +
+    |k|, n + |k|). ValueError for other arrays. Source: NumPy's `diag`.
+
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     v = to_array("diag", v)
     if v.aval.ndim == 2:
         return diagonal(v, k)
@@ -436,21 +639,53 @@ def diag(v, k=0):
 
 
 @library(static=("k",))
-def diagflat(v, k=0):
-    """A matrix with the elements of `v` on its diagonal. Source: numpy.diagflat."""
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
+    """Return a matrix with the elements of a flattened array on its diagonal.
+
+    - `v`: array of any shape; `k`: an int, the diagonal.
+
+    Returns an array of shape (v.size + |k|, v.size + |k|) and of the dtype of `v`. Source: NumPy's
+    `diagflat`.
+
+    >>> jnp.diagflat(jnp.array([[1, 2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     v = to_array("diagflat", v)
     return diag(ravel(converted(v, v.aval.dtype)), k)
 
 
 @library(static=("axis1", "axis2", "dtype", "out", "offset"))
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """The sum over a diagonal. ValueError below two axes. Source: numpy.trace."""
+def trace(
+    a: ArrayLike,
+    offset: int | ArrayLike = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """Sum the elements of the diagonals over two axes.
+
+    - `a`: array of at least two dimensions.
+    - `offset`: an int, the diagonal; `axis1`, `axis2`: as in `diagonal`.
+    - `dtype`: dtype of the result; by default that of `a`, with narrow integers widened.
+
+    Returns an array of the shape of `a` without the two axes. ValueError for fewer dimensions.
+    Source: NumPy's `trace`.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     check_no_out("trace", out)
     a = to_array("trace", a)
     if a.aval.ndim < 2:
         raise ValueError(
             f"trace requires an array of at least two dimensions: got shape {a.aval.shape}."
         )
-    if isinstance(offset, bool):
+    if isinstance(offset, (bool, float, complex, np.inexact, np.bool_)):
         raise ValueError(f"trace: k must be a scalar integer; got offset={offset}.")
+    if axis_of(axis1, a.aval.ndim) == axis_of(axis2, a.aval.ndim):
+        raise ValueError(f"axis1 and axis2 can not be same. {axis1=} and {axis2=}")
+    if isinstance(offset, Tracer) and offset.concrete() is None:
+        return reductions.sum(_with_diagonal(a, offset, axis1, axis2), axis=(-2, -1), dtype=dtype)
     return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

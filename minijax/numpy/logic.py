@@ -1,4 +1,4 @@
-"""Comparisons, truth values and bits. May import the floors below, `promotion` and `ufuncs`."""
+"""Comparisons, truth values and bits."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from minijax.lax.reductions import reduce_and_p
 from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
+    check_ranks,
     converted,
     filled_like,
     is_arraylike,
@@ -41,8 +43,9 @@ from minijax.numpy.promotion import (
     promote_shapes,
     to_array,
 )
-from minijax.numpy.ufuncs import named
+from minijax.numpy.ufuncs import PAIR, named
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, BinaryFunction
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "bitwise_count", "bitwise_invert",
@@ -55,7 +58,7 @@ __all__ = [
 # -- comparisons ------------------------------------------------------------------------------
 
 
-def _comparison(name: str, p: Any, doc: str, is_order: bool = False) -> Callable:
+def _comparison(name: str, p: Any, doc: str, is_order: bool = False) -> BinaryFunction:
     bind = p.bind
 
     def fun(x, y, /):
@@ -68,7 +71,7 @@ def _comparison(name: str, p: Any, doc: str, is_order: bool = False) -> Callable
             return _complex_order(bind, x, y)
         return bind(x, y)
 
-    return named(ordered if is_order else fun, name, doc)
+    return named(ordered if is_order else fun, name, doc, PAIR + "dtype bool.", "bool")
 
 
 def _complex_order(bind: Callable, x: Any, y: Any) -> Any:
@@ -79,12 +82,36 @@ def _complex_order(bind: Callable, x: Any, y: Any) -> Any:
     return compare.select(eq_p.bind(xr, yr), by_imag, bind(xr, yr))
 
 
-equal = _comparison("equal", eq_p, "Whether x == y, element by element.")
-not_equal = _comparison("not_equal", ne_p, "Whether x != y, element by element.")
-less = _comparison("less", lt_p, "Whether x < y, element by element.", True)
-less_equal = _comparison("less_equal", le_p, "Whether x <= y, element by element.", True)
-greater = _comparison("greater", gt_p, "Whether x > y, element by element.", True)
-greater_equal = _comparison("greater_equal", ge_p, "Whether x >= y, element by element.", True)
+equal = _comparison(
+    "equal", eq_p, "Test whether x == y, element by element.\n[1, 2]; [1, 3] -> [ True, False]"
+)
+not_equal = _comparison(
+    "not_equal", ne_p, "Test whether x != y, element by element.\n[1, 2]; [1, 3] -> [False,  True]"
+)
+less = _comparison(
+    "less",
+    lt_p,
+    "Test whether x < y; complex numbers are ordered by real, then imaginary part.\n[1, 2]; [2, 2] -> [ True, False]",
+    True,
+)
+less_equal = _comparison(
+    "less_equal",
+    le_p,
+    "Test whether x <= y; complex numbers are ordered by real, then imaginary part.\n[1, 2]; [2, 2] -> [ True,  True]",
+    True,
+)
+greater = _comparison(
+    "greater",
+    gt_p,
+    "Test whether x > y; complex numbers are ordered by real, then imaginary part.\n[1, 2]; [2, 2] -> [False, False]",
+    True,
+)
+greater_equal = _comparison(
+    "greater_equal",
+    ge_p,
+    "Test whether x >= y; complex numbers are ordered by real, then imaginary part.\n[1, 2]; [2, 2] -> [False,  True]",
+    True,
+)
 
 # -- truth values -----------------------------------------------------------------------------
 
@@ -97,50 +124,92 @@ def truth(x: Any) -> Any:
     return ne_p.bind(x, number_like(x, 0))
 
 
-def _logical(name: str, p: Any, doc: str) -> Callable:
+def _logical(name: str, p: Any, doc: str) -> BinaryFunction:
     bind = p.bind
 
     def fun(x, y, /):
         check_arraylike(name, x, y)
         if get_aval(x).dtype == get_aval(y).dtype == dtypes.bool_:
             x, y = promote_dtypes(x, y)  # what two comparisons give is not weak
+        check_dtypes(x, y)
         return bind(*promote_shapes(name, truth(x), truth(y)))
 
-    return named(fun, name, doc)
+    return named(fun, name, doc, PAIR + "dtype bool.", "bool")
 
 
-logical_and = _logical("logical_and", and_p, "Whether both elements are true (not zero).")
-logical_or = _logical("logical_or", or_p, "Whether one element at least is true (not zero).")
-logical_xor = _logical("logical_xor", xor_p, "Whether exactly one element is true (not zero).")
+logical_and = _logical(
+    "logical_and",
+    and_p,
+    "Test whether both elements are true, that is, nonzero.\n[0, 1]; [2, 2] -> [False,  True]",
+)
+logical_or = _logical(
+    "logical_or",
+    or_p,
+    "Test whether at least one of two elements is true, that is, nonzero.\n[0, 1]; [0, 2] -> [False,  True]",
+)
+logical_xor = _logical(
+    "logical_xor",
+    xor_p,
+    "Test whether exactly one of two elements is true, that is, nonzero.\n[0, 1]; [2, 2] -> [ True, False]",
+)
 
 
 @library
-def logical_not(x, /):
-    """Whether the element is zero. Source: numpy.logical_not."""
+def logical_not(x: ArrayLike, /) -> Array:
+    """Test whether each element is false, that is, zero.
+
+    - `x`: array of any shape and dtype.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `logical_not`.
+
+    >>> jnp.logical_not(jnp.array([0, 2]))
+    Array([ True, False], dtype=bool)
+    """
     return not_p.bind(truth(promote_one("logical_not", x)))
 
 
 # -- bits -------------------------------------------------------------------------------------
 
 
-def _bitwise(name: str, p: Any, doc: str) -> Callable:
+def _bitwise(name: str, p: Any, doc: str) -> BinaryFunction:
     bind = p.bind
 
     def fun(x, y, /):
         x, y = promote_pair(name, x, y)
         return bind(x, y)
 
-    return named(fun, name, doc)
+    return named(fun, name, doc, PAIR + "the promoted dtype.", "int32")
 
 
-bitwise_and = _bitwise("bitwise_and", and_p, "Bits set in both; for booleans, logical and.")
-bitwise_or = _bitwise("bitwise_or", or_p, "Bits set in either; for booleans, logical or.")
-bitwise_xor = _bitwise("bitwise_xor", xor_p, "Bits set in one only; for booleans, exclusive or.")
+bitwise_and = _bitwise(
+    "bitwise_and",
+    and_p,
+    "Compute the bitwise and; the logical one for booleans.\nTypeError unless integer or boolean.\n[12, 5]; [10, 3] -> [8, 1]",
+)
+bitwise_or = _bitwise(
+    "bitwise_or",
+    or_p,
+    "Compute the bitwise or; the logical one for booleans.\nTypeError unless integer or boolean.\n[12, 5]; [10, 3] -> [14,  7]",
+)
+bitwise_xor = _bitwise(
+    "bitwise_xor",
+    xor_p,
+    "Compute the bitwise exclusive or; the logical one for booleans.\nTypeError unless integer or boolean.\n[12, 5]; [10, 3] -> [6, 6]",
+)
 
 
 @library
-def invert(x, /):
-    """Each bit flipped; for booleans, logical not. Source: numpy.invert."""
+def invert(x: ArrayLike, /) -> Array:
+    """Flip each bit; for booleans, compute logical not.
+
+    - `x`: integer or boolean array of any shape.
+
+    Returns an array of the shape and dtype of `x`. TypeError for other dtypes. Source: NumPy's
+    `invert`.
+
+    >>> jnp.invert(jnp.array([0, 5]))
+    Array([-1, -6], dtype=int32)
+    """
     return not_p.bind(promote_one("invert", x))
 
 
@@ -155,14 +224,32 @@ def _shift_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @library
-def left_shift(x, y, /):
-    """x * 2**y, in the bits that there are. TypeError for floats. Source: numpy.left_shift."""
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Shift the bits of each integer to the left, so that x becomes x * 2**y.
+
+    - `x`, `y`: integer arrays that broadcast; bits shifted out are lost.
+
+    Returns an array of the broadcast shape and of the promoted dtype. TypeError for other dtypes.
+    Source: NumPy's `left_shift`.
+
+    >>> jnp.left_shift(jnp.array([1, 3]), jnp.array([2, 1]))
+    Array([4, 6], dtype=int32)
+    """
     return shift_left_p.bind(*_shift_pair("left_shift", x, y))
 
 
 @library
-def right_shift(x1, x2, /):
-    """floor(x1 / 2**x2). TypeError for floats. Source: numpy.right_shift."""
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Shift the bits of each integer to the right, so that x1 becomes floor(x1 / 2**x2).
+
+    - `x1`, `x2`: integer arrays that broadcast; signed integers keep their signs.
+
+    Returns an array of the broadcast shape and of the promoted dtype. TypeError for other dtypes.
+    Source: NumPy's `right_shift`.
+
+    >>> jnp.right_shift(jnp.array([8, -8]), jnp.array([2, 1]))
+    Array([ 2, -4], dtype=int32)
+    """
     x1, x2 = _shift_pair("right_shift", x1, x2)
     unsigned = dtypes.issubdtype(get_aval(x1).dtype, np.unsignedinteger)
     return (shift_right_logical_p if unsigned else shift_right_arithmetic_p).bind(x1, x2)
@@ -172,8 +259,17 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 @library
-def bitwise_count(x, /):
-    """The number of bits set in |x|, as uint8. Source: numpy.bitwise_count."""
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """Count the bits that are set in the absolute value of each integer.
+
+    - `x`: integer array of any shape.
+
+    Returns a uint8 array of the shape of `x`. TypeError for inexact dtypes. Source: NumPy's
+    `bitwise_count`.
+
+    >>> jnp.bitwise_count(jnp.array([7, -8]))
+    Array([3, 1], dtype=uint8)
+    """
     (x,) = promote_dtypes_numeric(promote_one("bitwise_count", x))
     if dtypes.issubdtype(x.aval.dtype, np.signedinteger):
         x = arithmetic.abs(x)
@@ -184,8 +280,16 @@ def bitwise_count(x, /):
 
 
 @library
-def isnan(x, /):
-    """Whether the element is not a number. Source: numpy.isnan."""
+def isnan(x: ArrayLike, /) -> Array:
+    """Test whether each element is NaN.
+
+    - `x`: array of any shape.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `isnan`.
+
+    >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+    Array([False,  True], dtype=bool)
+    """
     x = promote_one("isnan", x)
     return ne_p.bind(x, x)
 
@@ -195,8 +299,16 @@ def _full_bool(x: Any, value: bool) -> Any:
 
 
 @library
-def isfinite(x, /):
-    """Whether the element is neither infinite nor NaN. Source: numpy.isfinite."""
+def isfinite(x: ArrayLike, /) -> Array:
+    """Test whether each element is neither infinite nor NaN.
+
+    - `x`: array of any shape.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `isfinite`.
+
+    >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     x = promote_one("isfinite", x)
     dtype = x.aval.dtype
     if dtypes.issubdtype(dtype, np.floating):
@@ -208,8 +320,16 @@ def isfinite(x, /):
 
 
 @library
-def isinf(x, /):
-    """Whether the element is infinite. Source: numpy.isinf."""
+def isinf(x: ArrayLike, /) -> Array:
+    """Test whether each element is infinite, for complex numbers in either part.
+
+    - `x`: array of any shape.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `isinf`.
+
+    >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
+    Array([False,  True, False], dtype=bool)
+    """
     x = promote_one("isinf", x)
     dtype = x.aval.dtype
     x = converted(x, dtype)
@@ -244,43 +364,98 @@ def _signed_infinity(name: str, value: float, x: Any, out: Any) -> Any:
 
 
 @library
-def isposinf(x, /, out=None):
-    """Whether the element is positive infinity. Source: numpy.isposinf."""
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Test whether each element is positive infinity.
+
+    - `x`: real array of any shape.
+
+    Returns a boolean array of the shape of `x`. ValueError for complex dtypes, NotImplementedError
+    if `out` is given. Source: NumPy's `isposinf`.
+
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     return _signed_infinity("isposinf", np.inf, x, out)
 
 
 @library
-def isneginf(x, /, out=None):
-    """Whether the element is negative infinity. Source: numpy.isneginf."""
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Test whether each element is negative infinity.
+
+    - `x`: real array of any shape.
+
+    Returns a boolean array of the shape of `x`. ValueError for complex dtypes, NotImplementedError
+    if `out` is given. Source: NumPy's `isneginf`.
+
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
     return _signed_infinity("isneginf", -np.inf, x, out)
 
 
 @library
-def iscomplex(x):
-    """Whether the imaginary part is not zero. Source: numpy.iscomplex."""
+def iscomplex(x: ArrayLike) -> Array:
+    """Test whether each element has a nonzero imaginary part.
+
+    - `x`: array of any shape.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `iscomplex`.
+
+    >>> jnp.iscomplex(jnp.array([1 + 0j, 2j]))
+    Array([False,  True], dtype=bool)
+    """
     x = promote_one("iscomplex", x)
     return truth(arithmetic.imag(x) if x.aval.dtype.kind == "c" else filled_like(x, 0))
 
 
 @library
-def isreal(x):
-    """Whether the imaginary part is zero. Source: numpy.isreal."""
+def isreal(x: ArrayLike) -> Array:
+    """Test whether each element has an imaginary part of zero.
+
+    - `x`: array of any shape.
+
+    Returns a boolean array of the shape of `x`. Source: NumPy's `isreal`.
+
+    >>> jnp.isreal(jnp.array([1 + 0j, 2j]))
+    Array([ True, False], dtype=bool)
+    """
     return not_p.bind(iscomplex(x))
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex. Source: numpy.iscomplexobj."""
+    """Test whether an object has a complex dtype, whatever its values.
+
+    - `x`: any object, such as an array.
+
+    Returns a bool. Source: NumPy's `iscomplexobj`.
+
+    >>> jnp.iscomplexobj(jnp.array([1 + 0j])), jnp.iscomplexobj(1.0)
+    (True, False)
+    """
     if isinstance(x, Array):
         return x.aval.dtype.kind == "c"
     if x is None:
         return False
+    if not is_arraylike(x) and (isinstance(x, type(...)) or np.asarray(x).dtype == object):
+        raise TypeError(
+            f"Value {x!r} with dtype object is not a valid JAX array type. Only arrays of numeric "
+            "types are supported by JAX."
+        )
     if not is_arraylike(x):
         return np.iscomplexobj(x)
     return dtypes.issubdtype(dtypes.dtype(x), np.complexfloating)
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex. Source: numpy.isrealobj."""
+    """Test whether an object has no complex dtype, whatever its values.
+
+    - `x`: any object, such as an array.
+
+    Returns a bool. Source: NumPy's `isrealobj`.
+
+    >>> jnp.isrealobj(jnp.array([1 + 0j])), jnp.isrealobj(1.0)
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
@@ -288,10 +463,24 @@ def isrealobj(x: Any) -> bool:
 
 
 @library(static=("equal_nan",))
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves.
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Test whether elements are equal within a tolerance: |a - b| <= atol + rtol * |b|.
 
-    NaN is close to NaN if `equal_nan`. Source: numpy.isclose.
+    - `a`, `b`: arrays that broadcast and promote; infinities are close to themselves.
+    - `rtol`, `atol`: relative and absolute tolerance, 1e-5 and 1e-8 by default.
+    - `equal_nan`: NaN are close to each other.
+
+    Returns a boolean array of the broadcast shape. TypeError if shapes do not broadcast. Source:
+    NumPy's `isclose`.
+
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0 + 1e-6, 2.1]))
+    Array([ True, False], dtype=bool)
     """
     a, b = promote_shapes("isclose", *_pair_for_isclose(a, b))
     aval = get_aval(a)
@@ -326,14 +515,41 @@ def _all(x: Any) -> Any:
 
 
 @library(static=("equal_nan",))
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close; see `isclose`. A boolean scalar. Source: numpy.allclose."""
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Test whether all elements of two arrays are equal within a tolerance.
+
+    - `a`, `b`: arrays that broadcast and promote.
+    - `rtol`, `atol`, `equal_nan`: as in `isclose`.
+
+    Returns a boolean scalar array. TypeError if shapes do not broadcast. Source: NumPy's
+    `allclose`.
+
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0 + 1e-6, 2.0]))
+    Array(True, dtype=bool)
+    """
     check_arraylike("allclose", a, b)
+    check_dtypes(a, b)
+    check_ranks("isclose", a, b)
     return _all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal. A boolean scalar. Source: numpy.array_equal."""
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Test whether two arrays have the same shape and equal elements.
+
+    - `a1`, `a2`: arrays of any shape, or nested sequences.
+    - `equal_nan`: NaN are equal to each other.
+
+    Returns a boolean scalar array. Source: NumPy's `array_equal`.
+
+    >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
+    Array(True, dtype=bool)
+    """
     from_any = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
     return _array_equal(*from_any, equal_nan)
 
@@ -342,14 +558,24 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 def _array_equal(a1, a2, equal_nan):
     if np.shape(a1) != np.shape(a2):
         return to_array("array_equal", np.zeros((), bool))
+    check_dtypes(a1, a2)
     out = equal(a1, a2)
     if equal_nan:
         out = or_p.bind(out, logical_and(isnan(a1), isnan(a2)))
     return _all(out)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether the arrays broadcast to each other and are then equal. Source: numpy.array_equiv."""
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Test whether two arrays broadcast to each other and are equal then.
+
+    - `a1`, `a2`: arrays of any shape, or nested sequences.
+
+    Returns a boolean scalar array, False if the shapes do not broadcast. Source: NumPy's
+    `array_equiv`.
+
+    >>> jnp.array_equiv(jnp.array([1, 1]), 1)
+    Array(True, dtype=bool)
+    """
     a1, a2 = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
     try:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out. May import the floors below and `reductions`."""
+"""Reductions that leave NaN out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
@@ -42,8 +43,25 @@ def _not_nan(a: Any, where: Any) -> Any:
 
 
 @library(static=("axis", "dtype", "out", "keepdims"))
-def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """The sum without NaN. Source: numpy.nansum."""
+def nansum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Sum the elements along axes, with NaN counted as zero.
+
+    - `a`, `axis`, `dtype`, `keepdims`, `initial`, `where`: as in `sum`.
+
+    Returns an array of the shape of `a` without the reduced axes. ValueError if `axis` is out of
+    range. Source: NumPy's `nansum`.
+
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(3., dtype=float32)
+    """
     a = to_array("nansum", a)
     if _inexact(a):
         a = choose_where(isnan(a), number_like(a, 0), a)
@@ -51,8 +69,25 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 
 @library(static=("axis", "dtype", "out", "keepdims"))
-def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """The product without NaN. Source: numpy.nanprod."""
+def nanprod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Multiply the elements along axes, with NaN counted as one.
+
+    - `a`, `axis`, `dtype`, `keepdims`, `initial`, `where`: as in `prod`.
+
+    Returns an array of the shape of `a` without the reduced axes. ValueError if `axis` is out of
+    range. Source: NumPy's `nanprod`.
+
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array(6., dtype=float32)
+    """
     a = to_array("nanprod", a)
     if _inexact(a):
         a = choose_where(isnan(a), number_like(a, 1), a)
@@ -76,15 +111,47 @@ def _nan_extreme(reduce, missing, a, axis, out, keepdims, initial, where) -> Any
 
 
 @library(static=("axis", "out", "keepdims"))
-def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The largest element without NaN; NaN if there is no other. Source: numpy.nanmax."""
+def nanmax(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the maximum along axes, ignoring NaN; NaN where all elements are.
+
+    - `a`, `axis`, `keepdims`, `initial`, `where`: as in `max`.
+
+    Returns an array of the dtype of `a`. ValueError if no element is reduced, or `where` is given,
+    and `initial` is not. Source: NumPy's `nanmax`.
+
+    >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2., dtype=float32)
+    """
     a = to_array("nanmax", a)
     return _nan_extreme(reductions.max, -np.inf, a, axis, out, keepdims, initial, where)
 
 
 @library(static=("axis", "out", "keepdims"))
-def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The smallest element without NaN; NaN if there is no other. Source: numpy.nanmin."""
+def nanmin(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the minimum along axes, ignoring NaN; NaN where all elements are.
+
+    - `a`, `axis`, `keepdims`, `initial`, `where`: as in `min`.
+
+    Returns an array of the dtype of `a`. ValueError if no element is reduced, or `where` is given,
+    and `initial` is not. Source: NumPy's `nanmin`.
+
+    >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1., dtype=float32)
+    """
     a = to_array("nanmin", a)
     return _nan_extreme(reductions.min, np.inf, a, axis, out, keepdims, initial, where)
 
@@ -102,20 +169,58 @@ def _nan_arg(name: str, p: Any, missing: float, a, axis, out, keepdims) -> Any:
 
 
 @library(static=("axis", "out", "keepdims"))
-def nanargmax(a, axis=None, out=None, keepdims=None):
-    """The index of the largest element that is not NaN; -1 if all are. Source: numpy.nanargmax."""
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the index of the maximum along an axis, ignoring NaN; -1 where all elements are.
+
+    - `a`, `axis`, `keepdims`: as in `argmax`.
+
+    Returns an array of integers of the default dtype. ValueError if the axis is empty. Source:
+    NumPy's `nanargmax`.
+
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2, dtype=int32)
+    """
     return _nan_arg("nanargmax", argmax_p, -np.inf, a, axis, out, keepdims)
 
 
 @library(static=("axis", "out", "keepdims"))
-def nanargmin(a, axis=None, out=None, keepdims=None):
-    """The index of the smallest element that is not NaN; -1 if all are. Source: numpy.nanargmin."""
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the index of the minimum along an axis, ignoring NaN; -1 where all elements are.
+
+    - `a`, `axis`, `keepdims`: as in `argmin`.
+
+    Returns an array of integers of the default dtype. ValueError if the axis is empty. Source:
+    NumPy's `nanargmin`.
+
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 2.0, 1.0]))
+    Array(2, dtype=int32)
+    """
     return _nan_arg("nanargmin", argmin_p, np.inf, a, axis, out, keepdims)
 
 
 @library(static=("axis", "dtype", "out", "keepdims"))
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
-    """The mean without NaN. Source: numpy.nanmean."""
+def nanmean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Compute the arithmetic mean along axes, ignoring NaN.
+
+    - `a`, `axis`, `dtype`, `keepdims`, `where`: as in `mean`.
+
+    Returns an array of the shape of `a` without the reduced axes; NaN where nothing is left.
+    ValueError if `axis` is out of range. Source: NumPy's `nanmean`.
+
+    >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(1.5, dtype=float32)
+    """
     check_no_out("nanmean", out)
     a = to_array("nanmean", a)
     where = reductions.mask_of("nanmean", where)
@@ -131,9 +236,25 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
 
 @library(static=("axis", "dtype", "out", "keepdims", "ddof"))
 def nanvar(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None
-):  # fmt: skip
-    """The variance without NaN. Source: numpy.nanvar."""
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
+    """Compute the variance along axes, ignoring NaN.
+
+    - `a`, `axis`, `dtype`, `ddof`, `keepdims`, `where`, `mean`: as in `var`.
+
+    Returns a real array of the shape of `a` without the reduced axes; NaN where the divisor is not
+    positive. Source: NumPy's `nanvar`.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     check_no_out("nanvar", out)
     a = to_array("nanvar", a)
     working, result = reductions._var_dtypes("nanvar", a, as_dtype(dtype, "nanvar"))
@@ -161,7 +282,23 @@ def nanvar(
 
 @library(static=("axis", "dtype", "out", "keepdims", "ddof"))
 def nanstd(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None
-):  # fmt: skip
-    """The standard deviation without NaN. Source: numpy.nanstd."""
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
+    """Compute the standard deviation along axes, ignoring NaN.
+
+    - `a`, `axis`, `dtype`, `ddof`, `keepdims`, `where`, `mean`: as in `var`.
+
+    Returns a real array of the shape of `a` without the reduced axes; NaN where the divisor is not
+    positive. Source: NumPy's `nanstd`.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     return arithmetic.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))

@@ -1,4 +1,4 @@
-"""`pad`, in all of NumPy's modes. May import the floors below, `reductions` and `shapes`."""
+"""`pad`, in all of NumPy's modes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.core.array import Array
-from minijax.core.dims import is_dim, is_negative
 from minijax.errors import TracerArrayConversionError
+from minijax.features.symbolic.dims import is_dim, is_negative
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.arange_grids import _linspace
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import (
     broadcast_to_shape,
@@ -23,11 +24,11 @@ from minijax.numpy.promotion import (
     to_array,
     weakened,
 )
-from minijax.numpy.ranges import _linspace
 from minijax.numpy.shapes import flip
 from minijax.numpy.statistics import median
 from minijax.numpy.vectorizing import apply_along_axis
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["pad"]
 
@@ -46,11 +47,22 @@ _KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
-    """An array with elements put before and after along each axis. Source: numpy.pad.
+def pad(
+    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+) -> Array:
+    """Pad an array along its axes.
 
-    `pad_width`: a number, a pair (before, after), or a pair for each axis. `mode` is one of NumPy's
-    names, with its keywords, or a function that fills a padded vector.
+    - `array`: array of any shape and dtype.
+    - `pad_width`: an int, a pair (before, after), or a pair for each axis.
+    - `mode`: "constant" (the default, with `constant_values`, 0), "edge", "linear_ramp"
+      (`end_values`), "maximum", "mean", "median", "minimum" (`stat_length`), "reflect", "symmetric"
+      (`reflect_type`), "wrap", "empty"; or a function that fills a vector.
+
+    Returns an array of the dtype of `array`. NotImplementedError for an unknown mode, ValueError
+    for negative widths, TypeError if they are no integers. Source: NumPy's `pad`.
+
+    >>> jnp.pad(jnp.array([1, 2]), (1, 2), constant_values=9)
+    Array([9, 1, 2, 9, 9], dtype=int32)
     """
     check_arraylike("pad", array)
     rank = np.ndim(array)

@@ -1,4 +1,4 @@
-"""Polynomials by linear algebra: roots, poly, polyfit. May import the rest of `numpy` and `linalg`."""
+"""Polynomials by linear algebra: roots, poly, polyfit."""
 
 from __future__ import annotations
 
@@ -9,26 +9,35 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.numpy import linalg, reductions, ufuncs
+from minijax.numpy.arange_grids import arange, vander
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.joining import joined
 from minijax.numpy.linear_algebra import diag, outer
 from minijax.numpy.promotion import check_arraylike, converted, promote_dtypes_inexact, to_array
-from minijax.numpy.ranges import arange, vander
 from minijax.numpy.searching import known
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, roll
 from minijax.numpy.signal import convolve
 from minijax.numpy.sorting import argsort
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["poly", "polyfit", "roots"]
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The complex roots of a polynomial. Source: numpy.roots.
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """Compute the roots of a polynomial as eigenvalues of its companion matrix.
 
-    `strip_zeros` leaves leading zeros out, whose number must be known; else they give NaN.
+    - `p`: array of shape (n,), coefficients from the highest power down.
+    - `strip_zeros`: leave out leading zeros, for which `p` must not be traced; otherwise they give
+      NaN.
+
+    Returns a complex array of shape (n - 1,), or fewer if zeros are left out. ValueError if `p` is
+    not one-dimensional. Source: NumPy's `roots`.
+
+    >>> jnp.sort(jnp.roots(jnp.array([1, -3, 2])).real).round()
+    Array([1., 2.], dtype=float32)
     """
     (p,) = promote_dtypes_inexact(atleast_1d(to_array("roots", p)))
     if p.ndim != 1:
@@ -80,8 +89,17 @@ def _all_roots(p):
 
 
 @library
-def poly(seq_of_zeros):
-    """The polynomial with these roots, or the characteristic one of a matrix. Source: numpy.poly."""
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """Return the polynomial with given roots, or the characteristic polynomial of a matrix.
+
+    - `seq_of_zeros`: array of shape (n,), the roots, or a matrix of shape (n, n).
+
+    Returns an array of shape (n + 1,) and of an inexact dtype, coefficients from the highest power
+    down. ValueError for other shapes. Source: NumPy's `poly`.
+
+    >>> jnp.poly(jnp.array([1, 2]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
     check_arraylike("poly", seq_of_zeros)
     (zeros_,) = promote_dtypes_inexact(atleast_1d(to_array("poly", seq_of_zeros)))
     shape = zeros_.aval.shape
@@ -100,17 +118,27 @@ def poly(seq_of_zeros):
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
-    cov: Any = False,
-) -> Any:
-    """The polynomial of a degree that fits points best, by least squares. Source: numpy.polyfit.
+    w: ArrayLike | None = None,
+    cov: bool = False,
+) -> Array | tuple[Array, ...]:
+    """Fit a polynomial to points by least squares.
 
-    `full` also gives residuals, rank, singular values and `rcond`; `cov`, the covariance.
+    - `x`: array of shape (n,); `y`: array of shape (n,) or (n, k).
+    - `deg`: an int, the degree; `w`: array of shape (n,), weights of the residuals.
+    - `rcond`: singular values below `rcond` times the largest one count as zero.
+    - `full`: also return residuals, rank, singular values and `rcond`; `cov`: also return the
+      covariance.
+
+    Returns an array of shape (deg + 1,) or (deg + 1, k), coefficients from the highest power down.
+    ValueError if `deg` is negative, TypeError if the shapes do not fit. Source: NumPy's `polyfit`.
+
+    >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round()
+    Array([2., 1.], dtype=float32)
     """
     deg = operator.index(deg)
     if deg < 0:

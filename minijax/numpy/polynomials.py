@@ -1,12 +1,12 @@
 """Polynomials as vectors of coefficients, highest power first.
 
-May import the floors below and most of `numpy`. Those that need linear algebra (roots, fits) stand
-in `polynomial_fits`.
+Those that need linear algebra (roots, fits) stand in `polynomial_fits`.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,23 +14,28 @@ import numpy as np
 from minijax import dtypes
 from minijax.lax.control_flow import scan
 from minijax.numpy import ufuncs
+from minijax.numpy.arange_grids import arange
 from minijax.numpy.creation import zeros
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.joining import joined
 from minijax.numpy.promotion import (
+    axes_of,
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_ranks,
     converted,
     promote_dtypes,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange
+from minijax.numpy.searching import known
 from minijax.numpy.shapes import atleast_1d, broadcast_to, flip
 from minijax.numpy.signal import convolve
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval", "trim_zeros",
@@ -38,11 +43,25 @@ __all__ = [
 
 
 @library(static=("unroll",))
-def polyval(p, x, *, unroll=16):
-    """The value of a polynomial at `x`, by Horner's rule. Source: numpy.polyval."""
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """Evaluate polynomials by Horner's rule.
+
+    - `p`: array of shape (n, ...), coefficients from the highest power down.
+    - `x`: array that broadcasts with p[0], where to evaluate.
+    - `unroll`: an int, the number of steps that are unrolled in the loop.
+
+    Returns an array of the promoted dtype and of the broadcast shape. Source: NumPy's `polyval`.
+
+    >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
+    Array([  3, 123], dtype=int32)
+    """
     check_arraylike("polyval", p, x)
     p, x = promote_dtypes_inexact(p, x) if _needs_float(p) else promote_dtypes(p, x)
     p, x = to_array("polyval", p), to_array("polyval", x)
+    if not p.aval.ndim:
+        raise TypeError("polyval takes coefficients of shape (n, ...); got a scalar.")
+    if p.aval.ndim > 1:
+        check_ranks("polyval", p, x, core=(1, 0))
     shape = broadcast_shapes(p.aval.shape[1:], x.aval.shape)
     x = converted(broadcast_to_shape(x, shape), x.aval.dtype)
     p = converted(p, p.aval.dtype)
@@ -78,26 +97,58 @@ def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @library
-def polyadd(a1, a2):
-    """The sum of two polynomials. Source: numpy.polyadd."""
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Add polynomials.
+
+    - `a1`, `a2`: arrays of coefficients, from the highest power down.
+
+    Returns an array of the longer shape and of the promoted dtype. Source: NumPy's `polyadd`.
+
+    >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10]))
+    Array([ 1,  2, 13], dtype=int32)
+    """
     return _summed(*_pair("polyadd", a1, a2))
 
 
 @library
-def polysub(a1, a2):
-    """The difference of two polynomials. Source: numpy.polysub."""
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Subtract polynomials.
+
+    - `a1`, `a2`: arrays of coefficients, from the highest power down.
+
+    Returns an array of the longer shape and of the promoted dtype. Source: NumPy's `polysub`.
+
+    >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([10]))
+    Array([ 1,  2, -7], dtype=int32)
+    """
     a, b = _pair("polysub", a1, a2)
     return _summed(a, ufuncs.negative(b))
 
 
+def _check_vector(name: str, p: Any) -> None:
+    if p.aval.ndim != 1:
+        raise TypeError(f"{name} takes coefficients of shape (n,); got shape {p.aval.shape}.")
+
+
 @library(static=("m",))
-def polyder(p, m=1):
-    """The m-th derivative of a polynomial. Source: numpy.polyder."""
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """Differentiate a polynomial.
+
+    - `p`: array of shape (n,), coefficients from the highest power down.
+    - `m`: an int, how often, 1 by default.
+
+    Returns an array of shape (max(n - m, 0),). ValueError if `m` is negative. Source: NumPy's
+    `polyder`.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    """
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"Order of derivative must be positive; polyder got m={m}.")
     check_arraylike("polyder", p)
     (p,) = promote_dtypes_inexact(to_array("polyder", p))
+    _check_vector("polyder", p)
     if not m:
         return p
     length = p.aval.shape[0]
@@ -110,14 +161,27 @@ def polyder(p, m=1):
 
 
 @library(static=("m",))
-def polyint(p, m=1, k=None):
-    """The m-fold integral of a polynomial, with constants `k`. Source: numpy.polyint."""
+def polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
+    """Integrate a polynomial.
+
+    - `p`: array of shape (n,), coefficients from the highest power down.
+    - `m`: an int, how often, 1 by default.
+    - `k`: integration constants, a scalar or an array of shape (m,); zeros by default.
+
+    Returns an array of shape (n + m,), of an inexact dtype. ValueError if `m` is negative or the
+    number of constants differs. Source: NumPy's `polyint`.
+
+    >>> jnp.polyint(jnp.array([6, 4, 3]))
+    Array([2., 2., 3., 0.], dtype=float32)
+    """
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"Order of integral must be positive; polyint got m={m}.")
+    check_at_most("polyint: m", m, 1 << 14)
     check_arraylike("polyint", p)
     k = 0 if k is None else k
     p, k = promote_dtypes_inexact(to_array("polyint", p), to_array("polyint", k))
+    _check_vector("polyint", p)
     if not m:
         return p
     k = atleast_1d(k)
@@ -136,8 +200,17 @@ def polyint(p, m=1, k=None):
     return divide(joined("polyint", [p, k], 0), converted(factors, p.aval.dtype))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """The product of two polynomials. Source: numpy.polymul."""
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """Multiply polynomials.
+
+    - `a1`, `a2`: arrays of shapes (m,) and (n,), coefficients from the highest power down.
+    - `trim_leading_zeros`: leave out leading zeros first; the arrays must not be traced then.
+
+    Returns an array of shape (m + n - 1,), of an inexact dtype. Source: NumPy's `polymul`.
+
+    >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([1., 5., 6.], dtype=float32)
+    """
     check_arraylike("polymul", a1, a2)
     if trim_leading_zeros:
         a1, a2 = (trim_zeros(x, "f") for x in (a1, a2))
@@ -151,10 +224,18 @@ def _polymul(a1, a2):
     return convolve(atleast_1d(a1), atleast_1d(a2), mode="full")
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """Quotient and remainder of two polynomials. Source: numpy.polydiv.
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Divide polynomials.
 
-    `trim_leading_zeros` leaves them out of the remainder, whose values must then be known.
+    - `u`, `v`: arrays of shapes (m,) and (n,), coefficients from the highest power down.
+    - `trim_leading_zeros`: leave out leading zeros of the remainder; the arrays must not be traced
+      then.
+
+    Returns a pair of arrays of an inexact dtype, the quotient of shape (m - n + 1,) and the
+    remainder, of shape (m,) unless trimmed. Source: NumPy's `polydiv`.
+
+    >>> jnp.polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
+    (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     quotient, rest = _polydiv(u, v)
     if trim_leading_zeros:
@@ -169,6 +250,8 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> Any:
 def _polydiv(u, v):
     check_arraylike("polydiv", u, v)
     u, v = promote_dtypes_inexact(to_array("polydiv", u), to_array("polydiv", v))
+    _check_vector("polydiv", u)
+    _check_vector("polydiv", v)
     m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
     scale = divide(1, v[0])
     count = max(m - n + 1, 1)
@@ -180,14 +263,24 @@ def _polydiv(u, v):
     return quotient, u
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Without leading ("f") and trailing ("b") zeros. The values must be known.
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
+    """Remove leading and trailing zeros of an array.
 
-    Source: numpy.trim_zeros.
+    - `filt`: array whose values are known, that is, not traced.
+    - `trim`: "f" removes them at the front, "b" at the back, "fb" (the default) at both.
+    - `axis`: an int, a sequence of ints, or None for all axes.
+
+    Returns an array of the dtype of `filt`. ConcretizationTypeError for a traced array. Source:
+    NumPy's `trim_zeros`.
+
+    >>> jnp.trim_zeros(jnp.array([0, 1, 2, 0]))
+    Array([1, 2], dtype=int32)
     """
     filt = to_array("trim_zeros", filt)
-    axes = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
-    value = np.asarray(filt)
+    if not isinstance(trim, str):
+        raise TypeError(f"trim_zeros: trim must be a string such as 'fb'; got {trim!r}.")
+    axes = axes_of(axis, filt.ndim)
+    value = known(filt, "trim_zeros", "Find the places of its zeros outside of the program.")
     index: list[Any] = [slice(None)] * filt.ndim
     for one in axes:
         others = tuple([i for i in range(filt.ndim) if i != one])

@@ -1,7 +1,4 @@
-"""How arrays print, where they are kept, and questions about types and objects.
-
-May import the ground and `core`.
-"""
+"""How arrays print, where they are kept, and questions about types and objects."""
 
 from __future__ import annotations
 
@@ -27,14 +24,30 @@ array_str = np.array_str
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a scalar: a number, or an array without axes. Source: numpy.isscalar."""
+    """Test whether an object is a scalar: a number, or an array without dimensions.
+
+    - `element`: any object, such as an array of any shape.
+
+    Returns a bool. Source: NumPy's `isscalar`.
+
+    >>> jnp.isscalar(jnp.array(1.0)), jnp.isscalar(jnp.array([1.0]))
+    (True, False)
+    """
     if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
         return np.ndim(element) == 0
     return np.isscalar(element)
 
 
 def iterable(y: Any) -> bool:
-    """Whether `y` can be iterated over. Source: numpy.iterable."""
+    """Test whether an object can be iterated over.
+
+    - `y`: any object, such as an array of any shape.
+
+    Returns a bool. Source: NumPy's `iterable`.
+
+    >>> jnp.iterable(jnp.ones(2)), jnp.iterable(2.0)
+    (True, False)
+    """
     try:
         iter(y)
     except TypeError:

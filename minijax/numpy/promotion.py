@@ -1,7 +1,7 @@
 """What the functions of `minijax.numpy` do with their arguments first.
 
-They check that these are arrays, bring them to one dtype (JEP 9263) and to one rank. May import the
-floors below. Two tracers of one type pass through with a comparison and nothing else.
+They check that these are arrays, bring them to one dtype (JEP 9263) and to one rank. Two tracers of
+one type pass through with a comparison and nothing else.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_array, as_value, canonicalizers
+from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.dims import is_dim
 from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
+from minijax.lax.shapes import MOST_AXES, items_of
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import broadcast_in_dim_p
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
-    "check_arraylike", "check_no_out", "converted", "filled_like", "is_arraylike", "known_count", "number_like", "promote",
+    "check_arraylike", "check_dtypes", "check_no_out", "check_ranks", "converted", "filled_like", "is_arraylike", "known_count", "number_like", "promote",
     "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
@@ -82,6 +84,14 @@ def as_dtype(dtype: Any, name: str) -> Any:
     return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
 
 
+class IncompatibleShapes(ValueError, TypeError):
+    """Shapes that do not broadcast: operations of `lax` raise TypeError, functions ValueError.
+
+    Functions that are composed of both raise what the first of their operations does upstream, so
+    that either may be expected.
+    """
+
+
 def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     """An array or number in another dtype; it is not touched if it has that one already."""
     if isinstance(x, Array):  # others may have an `aval` too
@@ -93,7 +103,7 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     elif hasattr(x, "__jax_array__"):
         return converted(x.__jax_array__(), dtype, weak)
     elif isinstance(x, np.generic):
-        return np.asarray(x).astype(dtype)[()]
+        return as_typed(np.asarray(x).astype(dtype)[()])
     else:
         x = as_array(x)
         if x.aval.dtype == dtype:
@@ -127,7 +137,7 @@ def _number(x: Any, dtype: Any, weak: bool) -> Any:
             "wider dtype, with enable_x64 for 64 bits."
         ) from None
     with np.errstate(all="ignore"):
-        return value.astype(dtype)[()]
+        return as_typed(value.astype(dtype)[()])
 
 
 def number_like(x: Any, value: Any) -> Any:
@@ -137,7 +147,7 @@ def number_like(x: Any, value: Any) -> Any:
     """
     aval = get_aval(x)
     if aval.weak_type and aval.ndim:
-        return np.asarray(value).astype(aval.dtype)[()]
+        return as_typed(np.asarray(value).astype(aval.dtype)[()])
     return _number(value, aval.dtype, aval.weak_type)
 
 
@@ -147,7 +157,7 @@ def filled_like(x: Any, value: Any) -> Any:
     if aval.weak_type:
         scalar = _number(value, aval.dtype, True)
     else:
-        scalar = np.asarray(value).astype(aval.dtype)[()]
+        scalar = as_typed(np.asarray(value).astype(aval.dtype)[()])
     return broadcast_to_shape(scalar, aval.shape)
 
 
@@ -235,11 +245,21 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
     return _unify(args, dtypes.to_numeric_dtype(dtype), weak)
 
 
+def check_dtypes(*args: Any) -> None:
+    """Refuse operands whose dtypes do not promote as the user's settings are.
+
+    For functions that leave promotion to others, which promote freely: see `transforms.library`.
+    """
+    if not local.context.promotes_freely:
+        _promoted([x for x in args if x is not None])
+
+
 # -- shapes -----------------------------------------------------------------------------------
 
 
 def _shape_given(shape: Any) -> tuple[int, ...]:
-    found = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    found = (shape,) if isinstance(shape, (int, np.integer)) else tuple(items_of(shape))
+    check_at_most("the number of axes", len(found), MOST_AXES)
     for size in found:
         if type(size) is int and size >= 0:
             continue
@@ -258,7 +278,16 @@ def _shape_given(shape: Any) -> tuple[int, ...]:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape to which shapes broadcast, as `numpy.broadcast_shapes`. ValueError if to none."""
+    """Return the shape to which shapes broadcast.
+
+    - `*shapes`: tuples of ints, or ints.
+
+    Returns a tuple of ints. ValueError if the shapes do not broadcast. Source: NumPy's
+    `broadcast_shapes`.
+
+    >>> jnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     shapes = tuple(map(_shape_given, shapes))
     first = shapes[0] if shapes else ()
     if all(shape == first for shape in shapes):
@@ -269,7 +298,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     for sizes in zip(*padded, strict=True):
         chosen = {size for size in sizes if size != 1}
         if len(chosen) > 1:
-            raise ValueError(
+            raise IncompatibleShapes(
                 f"Incompatible shapes for broadcasting: shapes={list(shapes)}. "
                 "Sizes must agree along each axis, counted from the last, or be 1."
             )
@@ -293,6 +322,20 @@ def _rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         "with x[None, ...], or set jax_numpy_rank_promotion to 'allow'.",
         stacklevel=4,
     )
+
+
+def check_ranks(name: str, *args: Any, core: Sequence[int] | None = None) -> None:
+    """Refuse operands of several ranks, beyond their `core` axes, if the user's settings say so.
+
+    For functions that leave promotion to others, which promote freely: see `transforms.library`.
+    """
+    if local.context.promotes_freely:
+        return
+    shapes = [np.shape(x) for x in args if x is not None]
+    cores = core or [0] * len(shapes)
+    ranks = {len(shape) - own for shape, own in zip(shapes, cores, strict=True) if shape}
+    if len(ranks) > 1:
+        _rank_promotion(name, shapes)
 
 
 def _at_rank(x: Any, shape: tuple[int, ...], ndim: int) -> Any:
@@ -370,9 +413,9 @@ def promote(name: str, *args: Any) -> Sequence[Any]:
 def promote_inexact(name: str, *args: Any) -> Sequence[Any]:
     """Arguments, checked, in one floating or complex dtype and at one rank."""
     check_arraylike(name, *args)
-    if all(type(x) in _NUMBERS for x in args):  # formulas ask the results for their dtype
-        args = tuple([as_array(x) for x in args])
-    return promote_shapes(name, *promote_dtypes_inexact(*args))
+    args = promote_dtypes_inexact(*args)  # formulas ask the results for their dtype
+    args = [as_array(x) if type(x) in _NUMBERS else x for x in args]
+    return promote_shapes(name, *args)
 
 
 def promote_one(name: str, x: Any) -> Any:
@@ -401,6 +444,17 @@ def known_index(x: Any, name: str) -> int:
     return operator.index(x)
 
 
+def known_size(size: Any, name: str = "size") -> int:
+    """The number of results that an argument asks for. TypeError if it is negative."""
+    size = known_index(size, name)
+    if size < 0:
+        raise TypeError(
+            f"broadcast_in_dim shape must have every element be nonnegative, got ({size},): {name} is "
+            "the number of results."
+        )
+    return size
+
+
 def known_count(x: Any, name: str) -> int:
     """As `known_index`, where NumPy takes any number and rounds it towards zero."""
     _check_known(x, name)
@@ -426,8 +480,10 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
-def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
-    """Axes counted from the front; None stands for all. ValueError if one is given twice."""
+def axes_of(
+    axis: Any, ndim: int, name: str = "axis", repeated: type[Exception] = ValueError
+) -> tuple[int, ...]:
+    """Axes counted from the front; None stands for all. `repeated` is raised if one is given twice."""
     if axis is None:
         return tuple(range(ndim))
     try:
@@ -441,7 +497,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
             ) from None
     axes = tuple([axis_of(a, ndim, name) for a in axis])
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in {name!r}: {tuple(axis)}, for {ndim} dimensions.")
+        raise repeated(f"duplicate value in {name!r}: {tuple(axis)}, for {ndim} dimensions.")
     return axes
 
 
@@ -452,16 +508,20 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
             if type(size) is not int:
                 break
         else:
+            check_at_most("the number of axes", len(shape), MOST_AXES)
             return shape
     try:
-        if not isinstance(shape, (list, tuple)) and np.ndim(shape) == 0:
+        if not isinstance(shape, (list, tuple, range)) and np.ndim(shape) == 0:
             return (operator.index(shape),)
-        return tuple([operator.index(size) for size in shape])
+        sizes = tuple(map(operator.index, items_of(shape)))
+        check_at_most("the number of axes", len(sizes), MOST_AXES)
+        return sizes
     except TypeError:
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
         if any(map(is_dim, shown)):
             return tuple([size if is_dim(size) else operator.index(size) for size in shown])
         raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {name}="
-            f"{tuple(shown)}. If a size depends on a traced value, mark that argument static."
+            f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shown)}.\n"
+            f"It is the argument {name}. If a size depends on a traced value, mark that argument "
+            "static (jit's `static_argnums`), or apply `jit` to smaller functions."
         ) from None

@@ -1,9 +1,8 @@
 """Reductions: sum, prod, min, max, all, any, argmin, argmax, mean, var, std, ptp.
 
-May import the floors below, `promotion`, `ufuncs`, `logic` and `selecting`. All take `axis` (an
-integer, several, or None for all), `keepdims`, and where NumPy has them `where` and `initial`. Sums,
-extremes and means also go over mapped axes, by their names: `axis=("batch", 0)`. Those that skip NaN
-stand in `nan_reductions`.
+All take `axis` (an integer, several, or None for all), `keepdims`, and where NumPy has them `where`
+and `initial`. Sums, extremes and means also go over mapped axes, by their names: `axis=("batch",
+0)`. Those that skip NaN stand in `nan_reductions`.
 """
 
 from __future__ import annotations
@@ -50,6 +49,7 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, ravel
 from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p
+from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min",
@@ -163,19 +163,58 @@ _prod = _sum_like("prod", lambda a, axes: reduce_prod_p.bind(a, axes=axes), mul_
 
 @library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def sum(
-    a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None,
-    promote_integers=True,
-):  # fmt: skip
-    """The sum along axes; integers in the default width at least. Source: numpy.sum."""
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Sum the elements along axes.
+
+    - `a`: numeric or boolean array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes.
+    - `dtype`: dtype of the computation and of the result. By default that of `a`, with narrow
+      integers and booleans widened unless `promote_integers` is False.
+    - `keepdims`: keep reduced axes with size 1; `initial`: scalar to start from.
+    - `where`: boolean array, broadcast to `a`, of elements to include.
+
+    Returns an array of the remaining shape. ValueError if `axis` is out of range or `where` is not
+    boolean. Source: NumPy's `sum`.
+
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int32)
+    """
     return _sum(a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def prod(
-    a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None,
-    promote_integers=True,
-):  # fmt: skip
-    """The product along axes; integers in the default width at least. Source: numpy.prod."""
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Multiply the elements along axes.
+
+    - `a`: numeric or boolean array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes.
+    - `dtype`: dtype of the computation and of the result. By default that of `a`, with narrow
+      integers and booleans widened unless `promote_integers` is False.
+    - `keepdims`, `initial`, `where`: as in `sum`.
+
+    Returns an array of the shape of `a` without the reduced axes. ValueError if `axis` is out of
+    range or `where` is not boolean. Source: NumPy's `prod`.
+
+    >>> jnp.prod(jnp.array([2, 3, 4]))
+    Array(24, dtype=int32)
+    """
     return _prod(a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
@@ -188,6 +227,8 @@ def _extreme(
     def body(a, axis, out, keepdims, initial, where):
         check_no_out(name, out)
         a = to_array(name, a)
+        if where is not None:
+            check_arraylike(name, where)
         if where is not None and initial is None:
             raise ValueError(
                 f"reduction operation {name} does not have an identity, so to use a where mask "
@@ -218,14 +259,56 @@ _min = _extreme("min", reduce_min_p, pmin, min_p, greatest)
 
 
 @library(static=("axis", "out", "keepdims"))
-def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The largest element along axes; NaN if there is one. Source: numpy.max."""
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the maximum along axes; NaN where an element is NaN.
+
+    - `a`: real, complex or boolean array of any shape; complex numbers are ordered
+      lexicographically.
+    - `axis`: an int, a tuple of ints, or None for all axes.
+    - `keepdims`: keep reduced axes with size 1.
+    - `initial`: scalar, the least value of the result.
+    - `where`: boolean array, broadcast to `a`, of elements to include; needs `initial`.
+
+    Returns an array of the dtype of `a`. ValueError if no element is reduced, or `where` is given,
+    and `initial` is not. Source: NumPy's `max`.
+
+    >>> jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1)
+    Array([5, 7], dtype=int32)
+    """
     return _max(a, axis, out, keepdims, initial, where)
 
 
 @library(static=("axis", "out", "keepdims"))
-def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The smallest element along axes; NaN if there is one. Source: numpy.min."""
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the minimum along axes; NaN where an element is NaN.
+
+    - `a`: real, complex or boolean array of any shape; complex numbers are ordered
+      lexicographically.
+    - `axis`: an int, a tuple of ints, or None for all axes.
+    - `keepdims`: keep reduced axes with size 1.
+    - `initial`: scalar, the greatest value of the result.
+    - `where`: boolean array, broadcast to `a`, of elements to include; needs `initial`.
+
+    Returns an array of the dtype of `a`. ValueError if no element is reduced, or `where` is given,
+    and `initial` is not. Source: NumPy's `min`.
+
+    >>> jnp.min(jnp.array([[1, 5], [7, 2]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
     return _min(a, axis, out, keepdims, initial, where)
 
 
@@ -233,8 +316,18 @@ amax, amin = max, min
 
 
 @library(static=("axis", "out", "keepdims"))
-def ptp(a, axis=None, out=None, keepdims=False):
-    """The largest element less the smallest. Source: numpy.ptp."""
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """Return the range of values, maximum minus minimum, along axes.
+
+    - `a`: numeric array of any shape with at least one element to reduce.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+
+    Returns an array of the dtype of `a`. ValueError if no element is reduced. Source: NumPy's
+    `ptp`.
+
+    >>> jnp.ptp(jnp.array([[1, 5], [7, 2]]), axis=0)
+    Array([6, 3], dtype=int32)
+    """
     check_no_out("ptp", out)
     high, low = max(a, axis, None, keepdims), min(a, axis, None, keepdims)
     return sub_p.bind(high, low)
@@ -262,20 +355,65 @@ _any = _truth_of("any", reduce_or_p, False)
 
 
 @library(static=("axis", "out", "keepdims"))
-def all(a, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether all elements along axes are true (not zero). Source: numpy.all."""
+def all(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Test whether all elements along axes are true, that is, nonzero.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `where`: boolean array, broadcast to `a`, of elements to include.
+
+    Returns a boolean array; True where nothing is reduced. ValueError if `axis` is out of range.
+    Source: NumPy's `all`.
+
+    >>> jnp.all(jnp.array([[1, 0], [2, 3]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     return _all(a, axis, out, keepdims, where)
 
 
 @library(static=("axis", "out", "keepdims"))
-def any(a, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether an element along axes is true (not zero). Source: numpy.any."""
+def any(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Test whether any element along axes is true, that is, nonzero.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `where`: boolean array, broadcast to `a`, of elements to include.
+
+    Returns a boolean array; False where nothing is reduced. ValueError if `axis` is out of range.
+    Source: NumPy's `any`.
+
+    >>> jnp.any(jnp.array([[0, 0], [2, 3]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     return _any(a, axis, out, keepdims, where)
 
 
 @library(static=("axis", "keepdims"))
-def count_nonzero(a, axis=None, keepdims=False):
-    """How many elements along axes are not zero. Source: numpy.count_nonzero."""
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Count the nonzero elements along axes.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+
+    Returns an array of integers of the default dtype. Source: NumPy's `count_nonzero`.
+
+    >>> jnp.count_nonzero(jnp.array([[1, 0], [2, 3]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
     a = to_array("count_nonzero", a)
     return sum(truth(a), axis=axis, dtype=dtypes.int_(), keepdims=keepdims)
 
@@ -302,14 +440,40 @@ def arg_reduction(name: str, p: Any, a: Any, axis: Any, out: Any, keepdims: Any)
 
 
 @library(static=("axis", "out", "keepdims"))
-def argmax(a, axis=None, out=None, keepdims=None):
-    """The index of the largest element, the first of equals. Source: numpy.argmax."""
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the index of the maximum along an axis, the first one of equal elements.
+
+    - `a`: real, complex or boolean array of any shape; a NaN counts as the maximum.
+    - `axis`: an int, or None for the index into the flattened array.
+    - `keepdims`: keep the reduced axis with size 1.
+
+    Returns an array of integers of the default dtype. ValueError if the axis is empty. Source:
+    NumPy's `argmax`.
+
+    >>> jnp.argmax(jnp.array([[1, 5], [7, 2]]), axis=1)
+    Array([1, 0], dtype=int32)
+    """
     return arg_reduction("argmax", argmax_p, a, axis, out, keepdims)
 
 
 @library(static=("axis", "out", "keepdims"))
-def argmin(a, axis=None, out=None, keepdims=None):
-    """The index of the smallest element, the first of equals. Source: numpy.argmin."""
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the index of the minimum along an axis, the first one of equal elements.
+
+    - `a`: real, complex or boolean array of any shape; a NaN counts as the minimum.
+    - `axis`: an int, or None for the index into the flattened array.
+    - `keepdims`: keep the reduced axis with size 1.
+
+    Returns an array of integers of the default dtype. ValueError if the axis is empty. Source:
+    NumPy's `argmin`.
+
+    >>> jnp.argmin(jnp.array([[1, 5], [7, 2]]), axis=1)
+    Array([0, 1], dtype=int32)
+    """
     return arg_reduction("argmin", argmin_p, a, axis, out, keepdims)
 
 
@@ -337,8 +501,28 @@ def count_of(
 
 
 @library(static=("axis", "dtype", "out", "keepdims"))
-def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-    """The mean along axes, in a floating or complex dtype unless given. Source: numpy.mean."""
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Compute the arithmetic mean along axes.
+
+    - `a`: numeric or boolean array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `dtype`: dtype of the result; by default that of `a`, or the default float for integers.
+    - `where`: boolean array, broadcast to `a`, of elements to include.
+
+    Returns an array of the shape of `a` without the reduced axes; NaN where nothing is reduced.
+    Source: NumPy's `mean`.
+
+    >>> jnp.mean(jnp.array([[1, 2], [3, 6]]), axis=1)
+    Array([1.5, 4.5], dtype=float32)
+    """
     check_no_out("mean", out)
     a = to_array("mean", a)
     dtype = as_dtype(dtype, "mean")
@@ -411,20 +595,59 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
 
 
 def var(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None,
-    correction=None,
-):  # fmt: skip
-    """The variance along axes: the mean square distance from the mean, with `ddof` degrees of
-    freedom (or `correction`) taken from the count. Real for complex arrays. Source: numpy.var.
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """Compute the variance along axes: the mean of the squared distances from the mean.
+
+    - `a`: numeric array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `dtype`: dtype of the result; by default the real dtype of `a`, or the default float.
+    - `ddof`, or `correction`: number subtracted from the count in the divisor, 0 by default.
+    - `where`: boolean array of elements to include; `mean`: the mean, if it is known already.
+
+    Returns a real array of the shape of `a` without the reduced axes. ValueError if both `ddof` and
+    `correction` are given. Source: NumPy's `var`.
+
+    >>> jnp.var(jnp.array([1.0, 3.0, 5.0, 7.0]))
+    Array(5., dtype=float32)
     """
     return _var(a, axis, dtype, out, ddof, keepdims, where=where, mean_=mean, correction=correction)
 
 
 def std(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None,
-    correction=None,
-):  # fmt: skip
-    """The standard deviation along axes: the root of the variance. Source: numpy.std."""
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """Compute the standard deviation along axes: the square root of the variance.
+
+    - `a`: numeric array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `dtype`: floating-point dtype of the result; by default the real dtype of `a`.
+    - `ddof`, `correction`, `where`, `mean`: as in `var`.
+
+    Returns a real array of the shape of `a` without the reduced axes. ValueError if `dtype` is not
+    inexact, or both `ddof` and `correction` are given. Source: NumPy's `std`.
+
+    >>> jnp.std(jnp.array([1.0, 3.0, 1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     return _std(a, axis, dtype, out, ddof, keepdims, where=where, mean_=mean, correction=correction)
 
 

@@ -1,4 +1,4 @@
-"""`repeat`, which needs sums and indexing. May import the floors below and most of `numpy`."""
+"""`repeat`, which needs sums and indexing."""
 
 from __future__ import annotations
 
@@ -17,26 +17,39 @@ from minijax.numpy.promotion import axis_of, broadcast_to_shape, check_arraylike
 from minijax.numpy.shapes import broadcast_to, ravel, reshaped
 from minijax.numpy.sorting import searchsorted
 from minijax.numpy.taking import take
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.typing import ArrayLike
 
 __all__ = ["repeat"]
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Each element repeated, or each slice along `axis`. Source: numpy.repeat.
+    """Repeat each element of an array.
 
-    If `repeats` is traced, `total_repeat_length` says how long the result is: what is too much is
-    left out, what is missing is the last element again.
+    - `a`: array of any shape and dtype.
+    - `repeats`: nonnegative integer, or an array with one for each element along the axis.
+    - `axis`: an int, or None to flatten `a` first.
+    - `total_repeat_length`: size of the result along the axis, needed if `repeats` is traced. More
+      elements are left out; missing ones repeat the last element.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of the dtype of `a`. TypeError for repeats that are negative or no integers,
+    ValueError if their number does not fit. Source: NumPy's `repeat`.
+
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]))
+    Array([1, 1, 1, 2], dtype=int32)
     """
-    del out_sharding
+    out_sharding_of(out_sharding, "repeat")
     if isinstance(repeats, float):
         raise TypeError(
             "broadcast_in_dim shape must have every element be an integer type, got "
@@ -98,7 +111,7 @@ def _repeat_each(a, repeats, axis, total):
     kept = tuple([i for i in range(len(longer)) if i != axis + 1])
     out = broadcast_in_dim_p.bind(a, shape=longer, broadcast_dimensions=kept, sharding=None)
     out = reshaped(out, (*sizes[:axis], sizes[axis] * repeats, *sizes[axis + 1 :]))
-    if total is None or total == out.aval.shape[axis]:
+    if total is None or total == out.aval.shape[axis] or not sizes[axis]:
         return out
     if total < out.aval.shape[axis]:
         return slicing.slice_in_dim(out, 0, total, axis=axis)
@@ -124,6 +137,8 @@ def _repeat_by(a, repeats, axis, total):
             f"Incompatible shapes for broadcasting: repeats has shape {repeats.shape} for "
             f"{length} elements: give one number, or one for each."
         )
+    if not length:  # nothing that could fill the rest
+        return a
     ends = cumsum(broadcast_to(repeats, (length,)))
     places = searchsorted(ends, np.arange(total, dtype=dtypes.int_()), side="right")
     return take(a, places, axis=axis, mode="clip")

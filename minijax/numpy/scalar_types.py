@@ -1,7 +1,4 @@
-"""The scalar types: `float32(x)` makes an array, and `float32` stands where a dtype may stand.
-
-May import the ground, and `creation` for what calling one does.
-"""
+"""The scalar types: `float32(x)` makes an array, and `float32` stands where a dtype may stand."""
 
 from __future__ import annotations
 
@@ -49,7 +46,14 @@ def _scalar(kind: type, name: str | None = None) -> Any:
     dtype = np.dtype(kind)
     made = ScalarType(name or dtype.name, (object,), {"dtype": dtype})
     made.__module__ = "minijax.numpy"
-    made.__doc__ = f"The scalar type of {dtype.name}: `{made.__name__}(x)` makes an array of it."
+    made.__doc__ = f"""Scalar type of {dtype.name}: stands for the dtype, and converts to it.
+
+    `{made.__name__}(x)` returns an array of the shape of `x` and of this dtype; TypeError for
+    objects that are no numbers. Source: NumPy's scalar types.
+
+    >>> jnp.{made.__name__}.dtype.name
+    '{dtype.name}'
+    """
     return made
 
 

@@ -1,8 +1,7 @@
 """Choosing elements by a condition: where, nonzero, select, choose, piecewise, compress, extract.
 
-May import the floors below, `reductions`, `cumulative`, `shapes` and indexing. Where the number of
-results depends on values, `size` makes it known: what is missing is filled, what is too much left
-out. Without it the condition must be known.
+Where the number of results depends on values, `size` makes it known: what is missing is filled,
+what is too much left out. Without it the condition must be known.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.array import as_array
-from minijax.core.array import Array
 from minijax.core.trace import Tracer, unknown_value
 from minijax.errors import ConcretizationTypeError
-from minijax.lax import compare, filling
+from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.creation import asarray, ones
@@ -31,7 +29,9 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
     check_no_out,
+    check_ranks,
     converted,
     promote_dtypes,
     to_array,
@@ -40,6 +40,7 @@ from minijax.numpy.selecting import choose_where, where_arrays
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.taking import take
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "mask_indices", "nonzero",
@@ -47,13 +48,39 @@ __all__ = [
 ]  # fmt: skip
 
 
+@overload
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
     fill_value: Any = None,
-) -> Any:  # fmt: skip
-    """Elements of `x` where `condition` is true, else of `y`; all broadcast. Source: numpy.where.
+) -> Any:
+    """Choose elements from two arrays by a condition.
 
-    With the condition alone, the same as `nonzero`.
+    - `condition`: array of truth values; `x`, `y`: arrays. All three broadcast, and the dtypes of
+      `x` and `y` promote.
+    - `size`, `fill_value`: for the condition alone, where the call is `nonzero(condition)`.
+
+    Returns `x` where the condition is true and `y` elsewhere, of the broadcast shape. TypeError if
+    only one of `x` and `y` is given, ValueError if shapes do not broadcast or `size` is given with
+    both. Source: NumPy's `where`.
+
+    >>> jnp.where(jnp.array([True, False, True]), jnp.array([1, 2, 3]), 0)
+    Array([1, 0, 3], dtype=int32)
     """
     if x is None and y is None:
         check_arraylike("where", condition)
@@ -89,10 +116,24 @@ _GIVE_SIZE = (
 )
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """The indices of the elements that are not zero, one array for each axis. Source: numpy.nonzero.
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
+    """Return the indices of the nonzero elements.
 
-    `size`: how many are given; `fill_value` (0, or one for each axis) stands for what is missing.
+    - `a`: array of at least one dimension.
+    - `size`: length of the results, needed if `a` is traced; further indices are left out.
+    - `fill_value`: index that fills missing places, 0 by default; or a tuple with one for each
+      axis.
+
+    Returns a tuple of a.ndim integer arrays of shape (size,), in row-major order. ValueError for
+    scalars, ConcretizationTypeError if `a` is traced and `size` is None. Source: NumPy's `nonzero`.
+
+    >>> jnp.nonzero(jnp.array([0, 5, 0, 7]))
+    (Array([1, 3], dtype=int32),)
     """
     a = to_array("nonzero", a)
     if not a.ndim:
@@ -100,9 +141,6 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() "
             "instead."
         )
-    if size is None:
-        value = known(a, "nonzero", _GIVE_SIZE)
-        return tuple([as_array(places.astype(dtypes.int_())) for places in np.nonzero(value)])
     if isinstance(fill_value, (tuple, list)):
         fill_value = tuple(fill_value)
         if len(fill_value) != a.ndim:
@@ -111,7 +149,14 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 f"{len(fill_value)} for shape {a.shape}."
             )
     else:
+        if np.ndim(fill_value):
+            raise ValueError(
+                f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}"
+            )
         fill_value = (0 if fill_value is None else fill_value,) * a.ndim
+    if size is None:
+        value = known(a, "nonzero", _GIVE_SIZE)
+        return tuple([as_array(places.astype(dtypes.int_())) for places in np.nonzero(value)])
     if (size := operator.index(size)) < 0:
         raise TypeError(
             f"broadcast_in_dim shape must have every element be nonnegative, got {size}."
@@ -135,7 +180,7 @@ def _nonzero_of_size(a, fill_value, size):
     zeros = broadcast_to_shape(np.asarray(0, dtype)[()], (size,))
     counts = IndexHelper(zeros)[rank].add(1, mode="drop", wrap_negative_indices=False)
     found = cumsum(counts)
-    missing = compare.ge_p.bind(filling.iota(dtype, size), rank[-1])
+    missing = compare.ge_p.bind(creation.iota(dtype, size), rank[-1])
     out = []
     stride = count
     for axis_size in sizes:
@@ -148,8 +193,21 @@ def _nonzero_of_size(a, fill_value, size):
     return tuple([choose_where(missing, fill, index) for fill, index in chosen])
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The indices of the elements that are not zero, as rows. Source: numpy.argwhere."""
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the indices of the nonzero elements as rows.
+
+    - `a`: array of any shape.
+    - `size`: number of rows, needed if `a` is traced; `fill_value`: as in `nonzero`.
+
+    Returns an integer array of shape (count, a.ndim). ConcretizationTypeError if `a` is traced and
+    `size` is None. Source: NumPy's `argwhere`.
+
+    >>> jnp.argwhere(jnp.array([[1, 0], [0, 4]]))
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
     a = to_array("argwhere", a)
     if not a.ndim:
         value = known(a, "argwhere", _GIVE_SIZE) if size is None else None
@@ -165,15 +223,40 @@ def _as_columns(parts):
     return concatenate_p.bind(*columns, dimension=1)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The indices of nonzero elements of the flattened array. Source: numpy.flatnonzero."""
+def flatnonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array:
+    """Return the indices of the nonzero elements of the flattened array.
+
+    - `a`: array of any shape.
+    - `size`: length of the result, needed if `a` is traced; `fill_value`: as in `nonzero`.
+
+    Returns an integer array of shape (count,). ConcretizationTypeError if `a` is traced and `size`
+    is None. Source: NumPy's `flatnonzero`.
+
+    >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 4]]))
+    Array([0, 3], dtype=int32)
+    """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def mask_indices(
-    n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
+    n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """Where `mask_func`, such as `triu`, leaves ones in an n by n matrix. Source: numpy.mask_indices."""
+    """Return the indices of an n by n matrix that a masking function keeps.
+
+    - `n`: an int, the size of the matrix.
+    - `mask_func`: function such as `triu` or `tril`, called with a matrix of ones and `k`.
+    - `k`: second argument of `mask_func`; `size`: length of the results, as in `nonzero`.
+
+    Returns a pair of integer arrays of shape (count,). Source: NumPy's `mask_indices`.
+
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j
 
@@ -181,8 +264,22 @@ def mask_indices(
 # -- choice among several ---------------------------------------------------------------------
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
-    """For each element the first choice whose condition is true, or `default`. Source: numpy.select."""
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
+    """Choose for each element the first value whose condition is true.
+
+    - `condlist`: non-empty sequence of boolean arrays.
+    - `choicelist`: sequence of as many arrays, the values.
+    - `default`: value where no condition is true, 0 by default.
+
+    Returns an array of the shape to which all broadcast, of the promoted dtype of the choices and
+    the default. ValueError if the lists are empty or differ in length. Source: NumPy's `select`.
+
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x > 2], [x - 10, x * 10], default=5)
+    Array([-10,   5,   5,  30], dtype=int32)
+    """
     if len(condlist) != len(choicelist):
         raise ValueError(
             f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
@@ -195,6 +292,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 @library
 def _select(conditions, choices, default):
     check_arraylike("select", *conditions, *choices, default)
+    check_dtypes(*conditions)
     *choices, default = promote_dtypes(*choices, default)
     out = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
@@ -202,10 +300,25 @@ def _select(conditions, choices, default):
     return to_array("select", out)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """For each element of `a` the element of the choice that it names. Source: numpy.choose.
+def choose(
+    a: ArrayLike,
+    choices: Array | np.ndarray | Sequence[ArrayLike],
+    out: None = None,
+    mode: str = "raise",
+) -> Array:
+    """Build an array by choosing each element from one of several arrays.
 
-    `mode`: "raise" (a must be known), "wrap" or "clip" for numbers that name none.
+    - `a`: integer array, the number of the choice for each element.
+    - `choices`: sequence of n arrays, which broadcast with `a`.
+    - `mode`: for numbers outside of [0, n): "raise" (the default; `a` must not be traced), "wrap"
+      or "clip".
+
+    Returns an array of the broadcast shape, of the promoted dtype of the choices. ValueError if `a`
+    is not integer, has numbers out of range in mode "raise", or the mode is unknown;
+    ConcretizationTypeError if `a` is traced in mode "raise". Source: NumPy's `choose`.
+
+    >>> jnp.choose(jnp.array([1, 0, 1]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+    Array([10,  2, 30], dtype=int32)
     """
     check_no_out("choose", out)
     a = to_array("choose", a)
@@ -238,14 +351,32 @@ def _choose(a, choices, mode):
     return converted(out, out.aval.dtype)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """A function given by cases: the last condition that is true decides. Source: numpy.piecewise.
+def piecewise(
+    x: ArrayLike,
+    condlist: Array | Sequence[ArrayLike],
+    funclist: list[ArrayLike | Callable[..., Array]],
+    *args: Any,
+    **kw: Any,
+) -> Array:
+    """Evaluate a function that is given by cases.
 
-    Each case is a number or a function; one more than there are conditions is for the rest.
+    - `x`: array of any shape.
+    - `condlist`: n boolean arrays that broadcast to the shape of `x`.
+    - `funclist`: n or n + 1 functions or scalars; the last of n + 1 applies where no condition is
+      true.
+    - `*args`, `**kw`: further arguments of the functions.
+
+    Returns an array of the shape and dtype of `x`; where several conditions are true, the last one
+    counts. ValueError for another number of functions. Source: NumPy's `piecewise`.
+
+    >>> x = jnp.array([-2, 0, 3])
+    >>> jnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v * 10])
+    Array([ 2,  0, 30], dtype=int32)
     """
     check_arraylike("piecewise", x)
     x = to_array("piecewise", x)
     conditions = _stacked_conditions(condlist)
+    check_ranks("piecewise", x, *conditions)
     count = len(conditions)
     cases = list(funclist)
     if len(cases) == count + 1:
@@ -285,15 +416,28 @@ def _piecewise(conditions, outs, shape):
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """The slices along an axis for which `condition` is true. Source: numpy.compress."""
+    """Select the slices along an axis where a condition is true.
+
+    - `condition`: boolean array of shape (m,) with m at most the length of the axis.
+    - `a`: array of any shape; `axis`: an int, or None to flatten `a` first.
+    - `size`: number of slices of the result, needed if `condition` is traced; `fill_value` fills
+      missing ones.
+
+    Returns an array of the dtype of `a`. ValueError if `condition` is not one-dimensional or has
+    true elements beyond the axis; ConcretizationTypeError if it is traced and `size` is None.
+    Source: NumPy's `compress`.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     check_no_out("compress", out)
     condition, a = to_array("compress", condition), to_array("compress", a, 1)
     if condition.ndim != 1:
@@ -327,6 +471,19 @@ def _compress(condition, a, fill_value, axis, size):
     return choose_where(reshaped(beyond, tuple(shape)), converted(fill_value, a.aval.dtype), kept)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
-    """The elements of the flattened array where `condition` is true. Source: numpy.extract."""
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
+    """Select the elements of the flattened array where a condition is true.
+
+    - `condition`: array of truth values; `arr`: array of as many elements.
+    - `size`: length of the result, needed if `condition` is traced; `fill_value` fills missing
+      places.
+
+    Returns an array of shape (count,) and of the dtype of `arr`. ConcretizationTypeError if
+    `condition` is traced and `size` is None. Source: NumPy's `extract`.
+
+    >>> jnp.extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)

@@ -1,4 +1,4 @@
-"""`where`, and what all functions that choose by a mask build on. May import the floors below."""
+"""`where`, and what all functions that choose by a mask build on."""
 
 from __future__ import annotations
 

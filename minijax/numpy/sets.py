@@ -1,7 +1,7 @@
 """Sets: unique, intersect1d, union1d, isin and their kin.
 
-May import the floors below, `searching` and `sorting`. With `size` the number of results is known and
-these work on traced arrays; without it values must be known, and the work is done on the host.
+With `size` the number of results is known and these work on traced arrays; without it values must
+be known, and the work is done on the host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
-from minijax.lax import filling
+from minijax.lax import creation
 from minijax.lax.joining import concatenate_p
 from minijax.lax.sorting import sort_p
 from minijax.numpy import reductions
@@ -25,6 +25,8 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
+    known_size,
+    number_like,
     promote_dtypes,
     to_array,
     weakened,
@@ -35,6 +37,7 @@ from minijax.numpy.shapes import moveaxis, ravel, reshaped
 from minijax.numpy.sorting import searchsorted, sort
 from minijax.numpy.taking import take
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -62,7 +65,7 @@ class _UniqueInverseResult(NamedTuple):
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -70,13 +73,23 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements, or slices along an axis, in order. Source: numpy.unique.
+    """Return the distinct elements of an array.
 
-    Also the index of the first of each, where each element is among them, and how many there are.
-    `size`: how many are given; what is missing is `fill_value` (the least, by default).
+    - `ar`: array; `axis`: None to flatten it, or an int to compare the slices along this axis.
+    - `return_index`, `return_inverse`, `return_counts`: also return the first indices of the
+      distinct elements, the position of each element among them, how often each occurs.
+    - `equal_nan`: NaN are equal to each other; `sorted`: has no effect.
+    - `size`: number of elements of the result, needed if `ar` is traced; `fill_value` fills missing
+      ones, by default the smallest.
+
+    Returns an array of the dtype of `ar`, or a tuple of it and integer arrays.
+    ConcretizationTypeError if `ar` is traced and `size` is None. Source: NumPy's `unique`.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     del sorted
     ar = to_array("unique", ar)
@@ -91,7 +104,7 @@ def unique(
                 "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
                 "specified"
             )
-        out = _unique_of_size(ar, fill_value, axis, bool(equal_nan), int(size))
+        out = _unique_of_size(ar, fill_value, axis, bool(equal_nan), known_size(size))
     chosen = (out[0], *[x for x, want in zip(out[1:], wanted, strict=True) if want])
     return chosen if len(chosen) > 1 else chosen[0]
 
@@ -130,13 +143,13 @@ def _unique_of_size(ar, fill_value, axis, equal_nan, size):
     if not count:
         return _nothing(ar, fill_value, axis, size)
     columns = [rows[:, i] for i in range(rows.aval.shape[1])]
-    places = filling.iota(dtype, count)
+    places = creation.iota(dtype, count)
     *keys, order = sort_p.bind(*columns, places, dimension=0, is_stable=True, num_keys=len(columns))
     is_new = _differs_from_last(keys, count, equal_nan)
     (starts,) = _nonzero_of_size(is_new, (count,), size + 1)
     starts, next_starts = starts[:size], starts[1:]
     total = reductions.sum(is_new, dtype=dtype)
-    valid = filling.iota(dtype, size) < total
+    valid = creation.iota(dtype, size) < total
     index = take(order, starts, axis=0, mode="clip")
     index = choose_where(valid, index, index[0]) if size else index
     if len(keys) == 1:  # the sorted values are there
@@ -147,6 +160,8 @@ def _unique_of_size(ar, fill_value, axis, equal_nan, size):
     if fill_value is not None:
         fill = broadcast_to_shape(converted(fill_value, ar.aval.dtype), found.aval.shape[1:])
     found = choose_where(reshaped(valid, (size, 1)), found, fill)
+    if fill_value is not None:
+        found = converted(found, ar.aval.dtype)
     group = cumsum(converted(is_new, dtype)) - 1
     inverse = IndexHelper(places)[order].set(group, unique_indices=True)
     counts = choose_where(valid, next_starts - starts, 0)
@@ -197,30 +212,72 @@ def _nothing(ar: Any, fill_value: Any, axis: int | None, size: int) -> tuple:
     return broadcast_to_shape(fill, tuple(shape)), zeros, nothing, zeros
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
-    """Distinct elements, first indices, inverse and counts. Source: numpy.unique_all."""
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueAllResult:
+    """Return the distinct elements, their first indices, the inverse, and their counts.
+
+    - `x`: array, flattened first; `size`, `fill_value`: as in `unique`.
+
+    Returns a named tuple of values, indices, inverse_indices (of the shape of `x`) and counts.
+    ConcretizationTypeError if `x` is traced and `size` is None. Source: NumPy's `unique_all`, of
+    the array API standard.
+
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).indices
+    Array([1, 0], dtype=int32)
+    """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return _UniqueAllResult(*found)
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
-    """Distinct elements and how many there are of each. Source: numpy.unique_counts."""
+    """Return the distinct elements of an array and how often each occurs.
+
+    - `x`: array of any shape, flattened first; `size`, `fill_value`: as in `unique`.
+
+    Returns a named tuple of values and counts. ConcretizationTypeError if `x` is traced and `size`
+    is None. Source: NumPy's `unique_counts`, of the array API standard.
+
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return _UniqueCountsResult(*found)
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueInverseResult:
-    """Distinct elements and where each element is among them. Source: numpy.unique_inverse."""
+    """Return the distinct elements of an array and the position of each element among them.
+
+    - `x`: array, flattened first; `size`, `fill_value`: as in `unique`.
+
+    Returns a named tuple of values and inverse_indices, of the shape of `x`.
+    ConcretizationTypeError if `x` is traced and `size` is None. Source: NumPy's `unique_inverse`,
+    of the array API standard.
+
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return _UniqueInverseResult(*found)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Distinct elements. Source: numpy.unique_values."""
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the distinct elements of an array, each NaN by itself.
+
+    - `x`: array, flattened first; `size`, `fill_value`: as in `unique`.
+
+    Returns an array of shape (count,) and of the dtype of `x`. ConcretizationTypeError if `x` is
+    traced and `size` is None. Source: NumPy's `unique_values`, of the array API standard.
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -234,40 +291,65 @@ def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 
 
 def _by_mask(x: Any, mask: Any, size: int, fill: Any) -> Any:
-    """The elements of a vector where a mask is true, and after these `fill`."""
+    """The elements of a vector where a mask is true, and after these `fill`: the first, or zero."""
     if not x.aval.shape[0]:
-        return broadcast_to_shape(converted(0 if fill is None else fill, x.aval.dtype), (size,))
+        return creation.full((size,), 0 if fill is None else fill, x.aval.dtype)
     (places,) = _nonzero_of_size(mask, (x.aval.shape[0],), size)
     found = take(x, places, axis=0, mode="clip")
     missing = places >= x.aval.shape[0]
-    fill = (found[0] if size else 0) if fill is None else fill
+    if fill is None:
+        fill = choose_where(missing[0], converted(0, x.aval.dtype), found[0]) if size else 0
     return choose_where(missing, converted(fill, x.aval.dtype), found)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The elements of either, sorted. Source: numpy.union1d."""
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the sorted distinct elements of either of two arrays.
+
+    - `ar1`, `ar2`: arrays, flattened first.
+    - `size`, `fill_value`: as in `unique`.
+
+    Returns an array of shape (count,) and of the promoted dtype. ConcretizationTypeError if an
+    array is traced and `size` is None. Source: NumPy's `union1d`.
+
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
+    Array([1, 2, 3], dtype=int32)
+    """
     one, two = _pair("union1d", ar1, ar2)
     joined = concatenate_p.bind(one, two, dimension=0)
     return unique(joined, size=size, fill_value=fill_value)
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of the first that are not in the second. Source: numpy.setdiff1d."""
+    """Return the sorted distinct elements of one array that are not in another.
+
+    - `ar1`, `ar2`: arrays, flattened first.
+    - `assume_unique`: the elements of `ar1` are distinct; their order is kept.
+    - `size`, `fill_value`: as in `unique`.
+
+    Returns an array of shape (count,) and of the dtype of `ar1`. ConcretizationTypeError if an
+    array is traced and `size` is None. Source: NumPy's `setdiff1d`.
+
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
+    Array([1, 3], dtype=int32)
+    """
     one, two = _pair("setdiff1d", ar1, ar2)
     first = to_array("setdiff1d", ar1)
     if size is None:
         values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
         return _as(np.setdiff1d(*values, assume_unique=assume_unique), first)
     fill_value = 0 if fill_value is None else fill_value
-    out = _setdiff_of_size(one, two, fill_value, int(size), bool(assume_unique))
-    return converted(out, first.dtype)
+    out = _setdiff_of_size(one, two, fill_value, known_size(size), bool(assume_unique))
+    out = converted(out, first.dtype)
+    return weakened(out) if first.weak_type else out
 
 
 @library(static=("size", "assume_unique"))
@@ -277,26 +359,36 @@ def _setdiff_of_size(one, two, fill_value, size, assume_unique):
     keep = logical_not(isin(one, two))
     if not assume_unique:
         one, order = sort_p.bind(
-            one, filling.iota(np.int32, one.aval.shape[0]), dimension=0, is_stable=True, num_keys=1
+            one, creation.iota(np.int32, one.aval.shape[0]), dimension=0, is_stable=True, num_keys=1
         )
         keep = logical_and(keep[order], _differs_from_last([one], one.aval.shape[0], True))
     return _by_mask(one, keep, size, fill_value)
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of exactly one of two, sorted. Source: numpy.setxor1d."""
+    """Return the sorted distinct elements of exactly one of two arrays.
+
+    - `ar1`, `ar2`: arrays, flattened first; `assume_unique`: the elements of each are distinct.
+    - `size`, `fill_value`: as in `unique`.
+
+    Returns an array of shape (count,) and of the promoted dtype. ConcretizationTypeError if an
+    array is traced and `size` is None. Source: NumPy's `setxor1d`.
+
+    >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([2, 3]))
+    Array([1, 2], dtype=int32)
+    """
     one, two = _pair("setxor1d", ar1, ar2)
     if size is None:
         values = [known(x, "setxor1d", _GIVE_SIZE) for x in (one, two)]
         return _as(np.setxor1d(*values, assume_unique=assume_unique), one)
-    return _setxor_of_size(one, two, fill_value, int(size))
+    return _setxor_of_size(one, two, fill_value, known_size(size))
 
 
 @library(static=("size",))
@@ -310,15 +402,27 @@ def _setxor_of_size(one, two, fill_value, size):
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """The elements of both, sorted, and where they are first in each. Source: numpy.intersect1d."""
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
+    """Return the sorted distinct elements that two arrays share.
+
+    - `ar1`, `ar2`: arrays, flattened first; `assume_unique`: the elements of each are distinct.
+    - `return_indices`: also return their first indices in both.
+    - `size`, `fill_value`: as in `unique`.
+
+    Returns an array of shape (count,) and of the promoted dtype, or a tuple of it and two integer
+    arrays. ConcretizationTypeError if an array is traced and `size` is None. Source: NumPy's
+    `intersect1d`.
+
+    >>> jnp.intersect1d(jnp.array([3, 1]), jnp.array([2, 3]))
+    Array([3], dtype=int32)
+    """
     one, two = _pair("intersect1d", ar1, ar2)
     if size is None:
         values = [known(x, "intersect1d", _GIVE_SIZE) for x in (one, two)]
@@ -328,7 +432,7 @@ def intersect1d(
             *[as_array(x.astype(dtypes.int_())) for x in found[1:]],
         )
         return out if return_indices else out[0]
-    out = _intersection_of_size(one, two, fill_value, int(size))
+    out = _intersection_of_size(one, two, fill_value, known_size(size))
     return out if return_indices else out[0]
 
 
@@ -336,20 +440,25 @@ def intersect1d(
 def _intersection_of_size(one, two, fill_value, size):
     counts = one.aval.shape[0], two.aval.shape[0]
     if not all(counts):
-        fill = converted(0 if fill_value is None else fill_value, one.aval.dtype)
-        places = [np.asarray(n, dtypes.int_())[()] for n in counts]
-        return tuple([broadcast_to_shape(x, (size,)) for x in (fill, *places)])
-    places = filling.iota(dtypes.int_(), counts[0])
+        fills = [0 if fill_value is None else fill_value, *counts]
+        kinds = [one.aval.dtype, dtypes.int_(), dtypes.int_()]
+        return tuple(
+            [creation.full((size,), x, kind) for x, kind in zip(fills, kinds, strict=True)]
+        )
+    places = creation.iota(dtypes.int_(), counts[0])
     values, order = sort_p.bind(one, places, dimension=0, is_stable=True, num_keys=1)
     keep = logical_and(_differs_from_last([values], counts[0], True), isin(values, two))
     (starts,) = _nonzero_of_size(keep, (counts[0],), size)
     missing = starts >= counts[0]
     found = take(values, starts, axis=0, mode="clip")
-    fill = found[0] if fill_value is None and size else converted(fill_value or 0, found.dtype)
+    if fill_value is None and size:
+        fill = choose_where(missing[0], number_like(found, 0), found[0])
+    else:
+        fill = converted(fill_value or 0, found.dtype)
     found = choose_where(missing, fill, found)
     first = choose_where(missing, counts[0], take(order, starts, axis=0, mode="clip"))
     other, other_order = sort_p.bind(
-        two, filling.iota(dtypes.int_(), counts[1]), dimension=0, is_stable=True, num_keys=1
+        two, creation.iota(dtypes.int_(), counts[1]), dimension=0, is_stable=True, num_keys=1
     )
     place = take(other_order, searchsorted(other, found), axis=0, mode="clip")
     second = choose_where(missing, counts[1], place)
@@ -358,14 +467,27 @@ def _intersection_of_size(one, two, fill_value, size):
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
 ) -> Array:
-    """Whether each element is among others. Source: numpy.isin."""
+    """Test whether each element of an array is among other elements.
+
+    - `element`, `test_elements`: arrays of any shape.
+    - `invert`: return the opposite.
+    - `assume_unique`: has no effect.
+    - `method`: "auto" (the default), "compare_all", "binary_search" or "sort"; they differ in speed
+      only.
+
+    Returns a boolean array of the shape of `element`. ValueError for an unknown method. Source:
+    NumPy's `isin`.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
+    Array([False,  True, False], dtype=bool)
+    """
     del assume_unique
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ValueError(
@@ -389,4 +511,4 @@ def _isin(element, test_elements, invert, method):
     else:
         others = sort(others)
         out = equal(take(others, searchsorted(others, element), axis=0, mode="clip"), element)
-    return logical_not(out) if invert else out
+    return converted(logical_not(out) if invert else out, np.dtype(bool))

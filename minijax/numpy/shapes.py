@@ -1,7 +1,6 @@
 """Functions that change the shape of an array or the order of its axes.
 
-May import the floors below and `numpy.promotion`. Joining and splitting stand in `joining`, padding
-in `padding`.
+Joining and splitting stand in `joining`, padding in `padding`.
 """
 
 from __future__ import annotations
@@ -12,28 +11,33 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax.core.array import Array
-from minijax.core.dims import is_dim
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
-from minijax.lax.shapes import reshape_p, rev_p, size_of, squeeze_p, tile_p
+from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p
 from minijax.numpy.promotion import (
     axes_of,
     axis_of,
     broadcast_shapes,
     broadcast_to_shape,
     canonical_shape,
+    cast,
     check_arraylike,
-    converted,
     is_arraylike,
     known_index,
     promote_one,
     to_array,
+    weakened,
 )
-from minijax.runtime.named import out_sharding_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.typing import ArrayLike, DimSize, Shape
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
@@ -43,18 +47,43 @@ __all__ = [
 ]  # fmt: skip
 
 
-def shape(a: Any) -> tuple[int, ...]:
-    """The shape of an array. Source: numpy.shape."""
+def shape(a: ArrayLike) -> tuple[int, ...]:
+    """Return the shape of an array.
+
+    - `a`: array or scalar.
+
+    Returns a tuple of ints. Source: NumPy's `shape`.
+
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
     return _shape_of("shape", a)
 
 
-def ndim(a: Any) -> int:
-    """The number of axes. Source: numpy.ndim."""
+def ndim(a: ArrayLike) -> int:
+    """Return the number of dimensions of an array.
+
+    - `a`: array of any shape, or scalar.
+
+    Returns an int. Source: NumPy's `ndim`.
+
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
     return len(_shape_of("ndim", a))
 
 
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements, in all or along some axes. Source: numpy.size."""
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
+    """Return the number of elements of an array, or along some of its axes.
+
+    - `a`: array of any shape, or scalar.
+    - `axis`: an int, a sequence of ints, or None for all axes.
+
+    Returns an int. ValueError if `axis` is out of range. Source: NumPy's `size`.
+
+    >>> jnp.size(jnp.ones((2, 3)), axis=1)
+    3
+    """
     sizes = _shape_of("size", a)
     out = 1
     for one in axes_of(axis, len(sizes)):
@@ -63,6 +92,8 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 
 def _shape_of(name: str, a: Any) -> tuple[int, ...]:
+    if hasattr(a, "__jax_array__"):
+        a = a.__jax_array__()
     if isinstance(a, Array):
         return a.shape
     if not hasattr(a, "shape") and not is_arraylike(a):
@@ -140,44 +171,97 @@ def _reshape(a: Any, wanted: Any, order: str, where: Any = None) -> Any:
 
 
 @library(static=("shape", "order", "copy", "out_sharding"))
-def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
-    """The elements in another shape; one size may be -1. Source: numpy.reshape.
+def reshape(
+    a: ArrayLike,
+    shape: DimSize | Shape,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array of the same elements with another shape.
 
-    TypeError if the sizes do not fit. `order` is 'C' or 'F'.
+    - `a`: array of any shape and dtype.
+    - `shape`: an int or a sequence of ints; one may be -1, and is then inferred.
+    - `order`: "C" reads and writes elements in row-major order, "F" in column-major order.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of the dtype of `a`. TypeError if the number of elements differs, ValueError
+    for an unknown `order`. Source: NumPy's `reshape`.
+
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
     """
     del copy
     return _reshape(to_array("reshape", a), shape, order, out_sharding)
 
 
 @library(static=("order", "out_sharding"))
-def ravel(a, order="C", *, out_sharding=None):
-    """The elements in one dimension. `order` is 'C' or 'F'. Source: numpy.ravel."""
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """Flatten an array to one dimension.
+
+    - `a`: array of any shape and dtype.
+    - `order`: "C" for row-major order, "F" for column-major order.
+    - `out_sharding`: sharding of the result.
+
+    Returns an array of shape (a.size,) and of the dtype of `a`. NotImplementedError for the order
+    "K", ValueError for an unknown one. Source: NumPy's `ravel`.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K': give 'C' or 'F'.")
     return _reshape(to_array("ravel", a), (-1,) if np.size(a) else (0,), order, out_sharding)
 
 
 @library(static=("new_shape",))
-def resize(a, new_shape):
-    """The elements in another shape, repeated or left out as needed. Source: numpy.resize."""
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
+    """Return an array with another shape, repeating or leaving out elements as needed.
+
+    - `a`: array of any shape and dtype.
+    - `new_shape`: an int or a sequence of ints.
+
+    Returns an array of shape `new_shape`, zeros if `a` is empty. ValueError for negative sizes.
+    Source: NumPy's `resize`.
+
+    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 4))
+    Array([[1, 2, 3, 1],
+           [2, 3, 1, 2]], dtype=int32)
+    """
     a = ravel(a)
     sizes = canonical_shape(new_shape)
     if any(one < 0 for one in sizes):
         raise ValueError(f"all elements of `new_shape` must be non-negative, got {sizes}.")
     total = int(np.prod(sizes, dtype=object))
     if not total or not a.aval.size:
-        return broadcast_to_shape(converted(0, a.aval.dtype, a.aval.weak_type), sizes)
+        zeros = broadcast_to_shape(np.zeros((), a.aval.dtype), sizes)
+        return weakened(zeros) if a.aval.weak_type else zeros
     times = -(-total // a.aval.size)
-    repeated = concatenate_p.bind(*[a] * times, dimension=0) if times > 1 else a
-    return reshaped(slicing.slice_in_dim(repeated, 0, total), sizes)
+    repeated = tile(a, (times,)) if times > 1 else a
+    if repeated.aval.size != total:
+        repeated = slicing.slice_in_dim(repeated, 0, total)
+    return reshaped(repeated, sizes)
 
 
 # -- order of axes ----------------------------------------------------------------------------
 
 
 @library(static=("axes",))
-def transpose(a, axes=None):
-    """The axes in another order; backwards by default. Source: numpy.transpose."""
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """Permute the axes of an array.
+
+    - `a`: array of any shape and dtype.
+    - `axes`: permutation of range(a.ndim); axis i of the result is axis axes[i] of `a`. By default
+      the order is reversed.
+
+    Returns an array of the dtype of `a`. TypeError or ValueError if `axes` is no permutation.
+    Source: NumPy's `transpose`.
+
+    >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     a = to_array("transpose", a)
     rank = a.aval.ndim
     if axes is None:
@@ -195,16 +279,36 @@ def transpose(a, axes=None):
 
 
 @library(static=("axes",))
-def permute_dims(a, /, axes):
-    """The axes in another order. Source: `permute_dims` of the array API standard."""
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
+    """Permute the axes of an array.
+
+    - `a`: array of any shape and dtype.
+    - `axes`: permutation of range(a.ndim); axis i of the result is axis axes[i] of `a`.
+
+    Returns an array of the dtype of `a`. TypeError or ValueError if `axes` is no permutation.
+    Source: NumPy's `permute_dims`, of the array API standard.
+
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     if axes is None:
         raise TypeError("permute_dims: axes must be given, got None: jnp.transpose takes none.")
     return transpose(a, axes)
 
 
 @library
-def matrix_transpose(x, /):
-    """The last two axes exchanged. ValueError below two. Source: numpy.matrix_transpose."""
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Swap the last two axes of an array.
+
+    - `x`: array of shape (..., m, n).
+
+    Returns an array of shape (..., n, m). ValueError below two dimensions. Source: NumPy's
+    `matrix_transpose`.
+
+    >>> jnp.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     x = to_array("matrix_transpose", x)
     rank = x.aval.ndim
     if rank < 2:
@@ -215,8 +319,18 @@ def matrix_transpose(x, /):
 
 
 @library(static=("axis1", "axis2"))
-def swapaxes(a, axis1, axis2):
-    """Two axes exchanged. Source: numpy.swapaxes."""
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """Swap two axes of an array.
+
+    - `a`: array of any shape and dtype.
+    - `axis1`, `axis2`: ints.
+
+    Returns an array of the dtype of `a`. ValueError if an axis is out of range. Source: NumPy's
+    `swapaxes`.
+
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     a = to_array("swapaxes", a)
     order = list(range(a.aval.ndim))
     one, two = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
@@ -225,13 +339,23 @@ def swapaxes(a, axis1, axis2):
 
 
 @library(static=("source", "destination"))
-def moveaxis(a, source, destination):
-    """Axes moved to other places, the rest in their order. Source: numpy.moveaxis."""
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """Move axes of an array to new positions; the other axes keep their order.
+
+    - `a`: array of any shape and dtype.
+    - `source`, `destination`: ints, or sequences of ints of one length.
+
+    Returns an array of the dtype of `a`. ValueError if an axis is out of range or the lengths
+    differ. Source: NumPy's `moveaxis`.
+
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     a = to_array("moveaxis", a)
     rank = a.aval.ndim
     if source is None or destination is None:
         raise TypeError(f"moveaxis takes axes, got {source} and {destination}: give integers.")
-    source, destination = axes_of(source, rank), axes_of(destination, rank)
+    source, destination = (axes_of(x, rank, repeated=TypeError) for x in (source, destination))
     if len(source) != len(destination):
         raise ValueError(
             f"Inconsistent number of elements: {len(source)} vs {len(destination)}: moveaxis "
@@ -244,8 +368,18 @@ def moveaxis(a, source, destination):
 
 
 @library(static=("axis", "start"))
-def rollaxis(a, axis, start=0):
-    """One axis moved before another. Source: numpy.rollaxis."""
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """Move one axis of an array before another one. `moveaxis` is clearer in new code.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: the axis to move; `start`: it is moved before this one, 0 by default.
+
+    Returns an array of the dtype of `a`. ValueError if an axis is out of range. Source: NumPy's
+    `rollaxis`.
+
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     a = to_array("rollaxis", a)
     rank = a.aval.ndim
     axis, start = axis_of(axis, rank), axis_of(start, rank + 1)
@@ -265,20 +399,41 @@ def expanded(x: Any, axes: Sequence[int]) -> Any:
 
 
 @library(static=("axis",))
-def expand_dims(a, axis):
-    """New axes of size one. Source: numpy.expand_dims."""
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """Insert axes of size one.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: an int, or a sequence of ints: positions of the new axes in the result.
+
+    Returns an array of the dtype of `a`. ValueError for positions that repeat or are out of range.
+    Source: NumPy's `expand_dims`.
+
+    >>> jnp.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
+    """
     a = to_array("expand_dims", a)
-    given = tuple(axis) if np.iterable(axis) else (axis,)
+    given = tuple(items_of(axis)) if np.iterable(axis) else (axis,)
+    check_at_most("the number of axes", len(given), MOST_AXES)
     rank = a.aval.ndim + len(given)
     axes = [axis_of(known_index(one, "axis"), rank) for one in given]
     if len(set(axes)) != len(axes):
-        raise ValueError(f"repeated axis in expand_dims: {given}")
+        raise ValueError(f"repeated axis in lax.expand_dims: {given}")
     return expanded(a, axes) if axes else a
 
 
 @library(static=("axis",))
-def squeeze(a, axis=None):
-    """Without axes of size one: all of them, or those given. Source: numpy.squeeze."""
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """Remove axes of size one.
+
+    - `a`: array of any shape and dtype.
+    - `axis`: an int or a sequence of ints, the axes to remove; None for all axes of size one.
+
+    Returns an array of the dtype of `a`. ValueError if the size of an axis in `axis` is not one.
+    Source: NumPy's `squeeze`.
+
+    >>> jnp.squeeze(jnp.ones((1, 2, 1)), axis=0).shape
+    (2, 1)
+    """
     a = to_array("squeeze", a)
     sizes = a.aval.shape
     if axis is None:
@@ -298,20 +453,44 @@ def _at_least(name: str, arrays: Sequence[Any], places: dict[int, tuple[int, ...
 
 
 @library
-def atleast_1d(*arys):
-    """Scalars with one axis; other arrays as they are. Source: numpy.atleast_1d."""
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
+    """View scalars as arrays of one dimension; other arrays stay as they are.
+
+    - `*arys`: arrays of any shape and dtype.
+
+    Returns an array, or a list of them for more than one argument. Source: NumPy's `atleast_1d`.
+
+    >>> jnp.atleast_1d(jnp.int32(5))
+    Array([5], dtype=int32)
+    """
     return _at_least("atleast_1d", arys, {0: (0,)})
 
 
 @library
-def atleast_2d(*arys):
-    """With two axes at least, new ones in front. Source: numpy.atleast_2d."""
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
+    """Give arrays at least two dimensions, with new axes in front.
+
+    - `*arys`: arrays of any shape and dtype; one of shape (n,) becomes (1, n).
+
+    Returns an array, or a list of them for more than one argument. Source: NumPy's `atleast_2d`.
+
+    >>> jnp.atleast_2d(jnp.ones(3)).shape
+    (1, 3)
+    """
     return _at_least("atleast_2d", arys, {0: (0, 1), 1: (0,)})
 
 
 @library
-def atleast_3d(*arys):
-    """With three axes at least, as numpy.atleast_3d."""
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
+    """Give arrays at least three dimensions.
+
+    - `*arys`: arrays of any shape and dtype; (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+
+    Returns an array, or a list of them for more than one argument. Source: NumPy's `atleast_3d`.
+
+    >>> jnp.atleast_3d(jnp.ones(3)).shape
+    (1, 3, 1)
+    """
     return _at_least("atleast_3d", arys, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
 
 
@@ -319,8 +498,24 @@ def atleast_3d(*arys):
 
 
 @library(static=("shape", "out_sharding"))
-def broadcast_to(array, shape, *, out_sharding=None):
-    """An array repeated along axes of size one and new leading axes. Source: numpy.broadcast_to."""
+def broadcast_to(
+    array: ArrayLike,
+    shape: DimSize | Shape,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Broadcast an array to a shape.
+
+    - `array`: array whose sizes are, counted from the last axis, equal to those of `shape` or one.
+    - `shape`: an int or a sequence of ints; `out_sharding`: sharding of the result.
+
+    Returns an array of shape `shape` and of the dtype of `array`. ValueError if it does not
+    broadcast. Source: NumPy's `broadcast_to`.
+
+    >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     array = to_array("broadcast_to", array)
     sizes = canonical_shape(shape)
     found = array.aval.shape
@@ -339,8 +534,17 @@ def broadcast_to(array, shape, *, out_sharding=None):
 
 
 @library
-def broadcast_arrays(*args):
-    """Arrays broadcast to their common shape, as a list. Source: numpy.broadcast_arrays."""
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """Broadcast arrays to their common shape.
+
+    - `*args`: arrays whose shapes broadcast.
+
+    Returns a list of arrays of one shape, each of its own dtype. ValueError if shapes do not
+    broadcast. Source: NumPy's `broadcast_arrays`.
+
+    >>> jnp.broadcast_arrays(jnp.array([1, 2]), 3)
+    [Array([1, 2], dtype=int32), Array([3, 3], dtype=int32, weak_type=True)]
+    """
     check_arraylike("broadcast_arrays", *args)
     if not args:
         return []
@@ -352,28 +556,71 @@ def broadcast_arrays(*args):
 
 
 @library(static=("axis",))
-def flip(m, axis=None):
-    """The elements in reverse order, along all axes or those given. Source: numpy.flip."""
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """Reverse the order of elements along axes.
+
+    - `m`: array of any shape and dtype.
+    - `axis`: an int, a sequence of ints, or None for all axes.
+
+    Returns an array of the shape and dtype of `m`. ValueError if `axis` is out of range. Source:
+    NumPy's `flip`.
+
+    >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     m = to_array("flip", m)
-    axes = axes_of(axis, m.aval.ndim)
+    axes = axes_of(axis, m.aval.ndim, repeated=TypeError)
     return rev_p.bind(m, dimensions=axes) if axes else m
 
 
 @library
-def fliplr(m):
-    """Reversed along axis 1. Source: numpy.fliplr."""
+def fliplr(m: ArrayLike) -> Array:
+    """Reverse the order of elements along axis 1.
+
+    - `m`: array of at least two dimensions.
+
+    Returns an array of the shape and dtype of `m`. ValueError for fewer dimensions. Source: NumPy's
+    `fliplr`.
+
+    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 @library
-def flipud(m):
-    """Reversed along axis 0. Source: numpy.flipud."""
+def flipud(m: ArrayLike) -> Array:
+    """Reverse the order of elements along axis 0.
+
+    - `m`: array of at least one dimension.
+
+    Returns an array of the shape and dtype of `m`. ValueError for scalars. Source: NumPy's
+    `flipud`.
+
+    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
 @library(static=("k", "axes"))
-def rot90(m, k=1, axes=(0, 1)):
-    """Turned by 90 degrees `k` times, in the plane of two axes. Source: numpy.rot90."""
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Rotate an array by multiples of 90 degrees in the plane of two axes.
+
+    - `m`: array of at least two dimensions.
+    - `k`: an int, the number of rotations, from the first of `axes` towards the second.
+    - `axes`: pair of different ints, (0, 1) by default.
+
+    Returns an array of the dtype of `m`. ValueError for fewer dimensions or equal axes. Source:
+    NumPy's `rot90`.
+
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     m = to_array("rot90", m)
     if np.shape(axes) != (2,):
         raise ValueError(f"rot90: axes must be two; got {axes!r}.")
@@ -399,16 +646,31 @@ def _is_static(x: Any) -> bool:
     """Whether a shift or count is known from the program's text: Python or NumPy integers."""
     if isinstance(x, (tuple, list)):
         return all(map(_is_static, x))
-    return isinstance(x, (int, np.integer)) or (isinstance(x, np.ndarray) and not x.dtype.hasobject)
+    return isinstance(x, (int, np.integer)) or (isinstance(x, np.ndarray) and x.dtype.kind in "iub")
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
-    """Elements moved along axes, those that fall off put in at the other end. Source: numpy.roll.
+def roll(
+    a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
+) -> Array:
+    """Shift elements along axes; those shifted beyond the end come in again at the beginning.
 
-    `shift` may be traced.
+    - `a`: array of any shape and dtype.
+    - `shift`: an integer or a sequence of them; may be traced. Fractions are cut off.
+    - `axis`: an int, a sequence of ints, or None to roll the flattened array.
+
+    Returns an array of the shape and dtype of `a`. ValueError if there is not one shift for each
+    axis. Source: NumPy's `roll`.
+
+    >>> jnp.roll(jnp.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)
     """
     if np.iterable(axis):
         axis = tuple(axis)
+    if shift is None or np.ndim(shift) > 1:
+        raise ValueError(
+            "'shift' and 'axis' arguments to roll must be scalars or 1D arrays; got "
+            + (f"shift={shift}." if shift is None else f"a shift of shape {np.shape(shift)}.")
+        )
     if _is_static(shift):
         shifts = tuple(np.ravel(shift).tolist())
         return _roll_static(a, shifts if np.ndim(shift) else shifts[0], axis)
@@ -458,7 +720,10 @@ def _roll_dynamic(a, shift, axis):
         if not length:
             continue
         twice = concatenate_p.bind(a, a, dimension=one)
-        start = (-to_array("roll", by)) % length
+        by = to_array("roll", by)
+        if by.aval.dtype.kind not in "iu":  # as integers: NumPy rounds towards zero
+            by = cast(by, dtypes.int_())
+        start = (-by) % length
         a = dynamic_slicing.dynamic_slice_in_dim(twice, start, length, axis=one)
     return a
 
@@ -467,8 +732,20 @@ def _roll_dynamic(a, shift, axis):
 
 
 @library(static=("reps",))
-def tile(A, reps):
-    """The array repeated along each axis. Source: numpy.tile."""
+def tile(A: ArrayLike, reps: DimSize | Sequence[DimSize]) -> Array:
+    """Repeat an array along each axis.
+
+    - `A`: array of any shape and dtype.
+    - `reps`: an int or a sequence of ints, the number of repetitions for each axis, counted from
+      the last.
+
+    Returns an array of the dtype of `A`, with max(A.ndim, len(reps)) dimensions. Source: NumPy's
+    `tile`.
+
+    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
     A = to_array("tile", A)
     try:
         times = tuple(map(size_of, reps))

@@ -1,7 +1,4 @@
-"""Signals and sampled functions: convolve, diff, gradient, interp, unwrap, trapezoid, windows.
-
-May import the floors below and most of `numpy`.
-"""
+"""Signals and sampled functions: convolve, diff, gradient, interp, unwrap, trapezoid, windows."""
 
 from __future__ import annotations
 
@@ -15,8 +12,10 @@ from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.lax import arithmetic, compare
 from minijax.lax.convolution import conv_general_dilated
+from minijax.lax.precision import PrecisionLike
 from minijax.lax.special import bessel_i0e, bessel_i1e
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.arange_grids import arange
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.division import divide, remainder
 from minijax.numpy.joining import joined
@@ -26,6 +25,8 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
+    check_ranks,
     converted,
     known_count,
     promote_dtypes,
@@ -33,11 +34,11 @@ from minijax.numpy.promotion import (
     promote_one_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import flip, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort, searchsorted
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "bartlett", "blackman", "convolve", "correlate", "diff", "ediff1d", "gradient", "hamming",
@@ -86,14 +87,50 @@ _CONV = ("mode", "precision", "preferred_element_type")
 
 
 @library(static=_CONV)
-def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
-    """The convolution of two vectors; `mode` is "full", "same" or "valid". Source: numpy.convolve."""
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Convolve two vectors.
+
+    - `a`, `v`: numeric arrays of shapes (m,) and (n,), not empty.
+    - `mode`: "full" (the default), "same", or "valid" for complete overlap only.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns an array of shape (m + n - 1,), (max(m, n),) or (|m - n| + 1,), of an inexact dtype.
+    ValueError for other dimensions, empty vectors or an unknown mode. Source: NumPy's `convolve`.
+
+    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+    Array([1., 3., 2.], dtype=float32)
+    """
     return _convolve("convolve", a, v, mode, False, precision, preferred_element_type)
 
 
 @library(static=_CONV)
-def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
-    """The correlation of two vectors; `mode` is "full", "same" or "valid". Source: numpy.correlate."""
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Correlate two vectors: convolve the first with the reversed conjugate of the second.
+
+    - `a`, `v`: numeric arrays of shapes (m,) and (n,), not empty.
+    - `mode`: "valid" (the default) for complete overlap only, "same", or "full".
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns an array of shape (|m - n| + 1,), (max(m, n),) or (m + n - 1,), of an inexact dtype.
+    ValueError for other dimensions, empty vectors or an unknown mode. Source: NumPy's `correlate`.
+
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
+    Array([2., 3.], dtype=float32)
+    """
     return _convolve("correlate", a, v, mode, True, precision, preferred_element_type)
 
 
@@ -101,8 +138,25 @@ def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None
 
 
 @library(static=("n", "axis"))
-def diff(a, n=1, axis=-1, prepend=None, append=None):
-    """Differences of neighbours along an axis, `n` times. Source: numpy.diff."""
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
+    """Compute the differences of neighbouring elements along an axis.
+
+    - `a`: array of at least one dimension.
+    - `n`: an int, how often, 1 by default; `axis`: an int, -1 by default.
+    - `prepend`, `append`: scalars or arrays to put before and after `a` along the axis first.
+
+    Returns an array whose axis is n elements shorter; boolean for booleans. ValueError for scalars
+    or negative `n`. Source: NumPy's `diff`.
+
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
     a = to_array("diff", a)
     if n == 0:
         return a
@@ -124,14 +178,25 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
     a = joined("diff", parts, axis)
     minus = not_equal if a.aval.dtype == dtypes.bool_ else ufuncs.subtract
     before = (slice(None),) * axis
-    for _ in range(n):
+    for _ in range(min(n, a.aval.shape[axis])):  # none is left after as many
         a = minus(a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
     return a
 
 
 @library
-def ediff1d(ary, to_end=None, to_begin=None):
-    """Differences of neighbours of the flattened array, with ends put on. Source: numpy.ediff1d."""
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
+    """Compute the differences of neighbouring elements of a flattened array.
+
+    - `ary`: numeric array of any shape.
+    - `to_begin`, `to_end`: arrays to put before and after the differences.
+
+    Returns an array of shape (count,) and of the dtype of `ary`. Source: NumPy's `ediff1d`.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=jnp.array([0]))
+    Array([0, 3, 5], dtype=int32)
+    """
     ary = ravel(to_array("ediff1d", ary))
     out = ufuncs.subtract(ary[1:], ary[:-1])
     parts = [ravel(converted(to_array("ediff1d", x), out.aval.dtype)) if x is not None else None
@@ -140,10 +205,25 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 @library(static=("axis", "edge_order"))
-def gradient(f, *varargs, axis=None, edge_order=None):
-    """Central differences along axes, one-sided at the ends. Source: numpy.gradient.
+def gradient(
+    f: ArrayLike,
+    *varargs: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]:
+    """Compute derivatives along axes by central differences, one-sided at the ends.
 
-    `varargs`: the spacing, as one number, one for each axis, or coordinates.
+    - `f`: array with at least two elements along each axis.
+    - `*varargs`: spacing of the points: one scalar for all axes, or for each axis a scalar or a
+      vector of coordinates.
+    - `axis`: an int, a sequence of ints, or None for all axes; `edge_order`: must be None.
+
+    Returns an array of the shape of `f`, or a list of them for several axes, in an inexact dtype.
+    ValueError if an axis is too short, TypeError for another number of spacings,
+    NotImplementedError for an `edge_order`. Source: NumPy's `gradient`.
+
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0]))
+    Array([3., 4., 5.], dtype=float32)
     """
     if edge_order is not None:
         raise NotImplementedError(
@@ -201,8 +281,21 @@ def _gradient_along(f: Any, axis: int, step: Any) -> Any:
 
 
 @library(static=("axis",))
-def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral by the trapezoid rule. Source: numpy.trapezoid."""
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
+    """Integrate along an axis by the trapezoid rule.
+
+    - `y`: numeric array of shape (..., n, ...).
+    - `x`: array of shape (n,) or of the shape of `y`, the points; `dx`: their distance otherwise.
+    - `axis`: an int, -1 by default.
+
+    Returns an array of the shape of `y` without the axis, of an inexact dtype. Source: NumPy's
+    `trapezoid`.
+
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 4.0]))
+    Array(4.5, dtype=float32)
+    """
     if x is None:
         (y,) = promote_dtypes_inexact(to_array("trapezoid", y))
         y = moveaxis(y, axis, -1)
@@ -214,6 +307,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
         else:
             step = moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
+        check_ranks("trapezoid", step, y)
     if not np.ndim(step):  # the ends count half
         ends = ufuncs.multiply(0.5, ufuncs.add(y[..., 0], y[..., -1]))
         return ufuncs.multiply(step, ufuncs.subtract(reductions.sum(y, axis=-1), ends))
@@ -222,8 +316,20 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 
 @library(static=("axis",))
-def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
-    """With jumps of more than half a period taken back. Source: numpy.unwrap."""
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
+) -> Array:
+    """Undo jumps of more than half a period along an axis by adding multiples of the period.
+
+    - `p`: real array of shape (..., n, ...).
+    - `discont`: least jump to undo, half a period by default.
+    - `axis`: an int, -1 by default; `period`: scalar, 2 pi by default.
+
+    Returns an array of the shape of `p`. ValueError for complex input. Source: NumPy's `unwrap`.
+
+    >>> jnp.unwrap(jnp.array([0, 3, 1]), period=4)
+    Array([ 0, -1, -3], dtype=int32)
+    """
     p = to_array("unwrap", p)
     if p.aval.dtype.kind == "c":
         raise ValueError("jnp.unwrap does not support complex inputs: unwrap jnp.angle(p).")
@@ -260,13 +366,28 @@ def _aligned(x: Any, y: Any) -> list[Any]:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
 ) -> Array:
-    """A function given by points, straight between them. Source: numpy.interp.
+    """Interpolate linearly between given points.
 
-    Beyond the points `left` and `right` are given, by default the end values; "extrapolate" follows
-    the last straight line. With `period` the points repeat.
+    - `x`: real array of any shape, where to evaluate.
+    - `xp`, `fp`: arrays of shape (n,), the points; `xp` in ascending order unless `period` is
+      given.
+    - `left`, `right`: values beyond the points, by default those at the ends; or "extrapolate".
+    - `period`: scalar, the period of `xp`.
+
+    Returns an array of the shape of `x`, of an inexact dtype. ValueError if `xp` and `fp` do not
+    have one such shape, for complex `x` or `xp`, or for other strings. Source: NumPy's `interp`.
+
+    >>> jnp.interp(jnp.array([0.5, 9.0]), jnp.array([0.0, 1.0]), jnp.array([10.0, 20.0]))
+    Array([15., 20.], dtype=float32)
     """
+    check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
         raise ValueError(
             f"xp and fp must be one-dimensional arrays of equal size: got shapes {np.shape(xp)} "
@@ -288,6 +409,7 @@ def _interp(x, xp, fp, left, right, period, kinds):
     check_arraylike("interp", x, xp, fp)
     x, xp = promote_dtypes_inexact(x, xp)
     (fp,) = promote_dtypes_inexact(fp)
+    check_dtypes(x, fp)
     if dtypes.dtype(x).kind == "c":
         raise ValueError("jnp.interp: complex x values not supported.")
     x, xp, fp = (to_array("interp", value) for value in (x, xp, fp))
@@ -321,8 +443,17 @@ def _interp(x, xp, fp, left, right, period, kinds):
 
 
 @library
-def i0(x):
-    """The modified Bessel function of order zero. ValueError for complex. Source: numpy.i0."""
+def i0(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of the first kind, of order zero.
+
+    - `x`: real array of any shape.
+
+    Returns a floating-point array of the shape of `x`. ValueError for complex input. Source:
+    NumPy's `i0`.
+
+    >>> jnp.i0(jnp.array([0.0])).round()
+    Array([1.], dtype=float32)
+    """
     x = promote_one_inexact("i0", x)
     if not dtypes.issubdtype(x.aval.dtype, np.floating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.aval.dtype}")
@@ -352,7 +483,16 @@ def _window(name: str, count: Any) -> tuple[Array, int]:
 
 
 def bartlett(M: int) -> Array:
-    """The triangular window of M points. Source: numpy.bartlett."""
+    """Return the triangular window.
+
+    - `M`: an int, the number of points.
+
+    Returns a float array of shape (M,) that begins and ends with zero. TypeError if `M` is
+    negative. Source: NumPy's `bartlett`.
+
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     n, count = _window("bartlett", M)
     if count <= 1:
         return n
@@ -370,22 +510,58 @@ def _cosines(name: str, count: Any, weights: Sequence[float]) -> Array:
 
 
 def blackman(M: int) -> Array:
-    """The Blackman window of M points. Source: numpy.blackman."""
+    """Return the Blackman window.
+
+    - `M`: an int, the number of points.
+
+    Returns a float array of shape (M,) that begins and ends near zero. TypeError if `M` is
+    negative. Source: NumPy's `blackman`.
+
+    >>> jnp.abs(jnp.blackman(3)).round()
+    Array([0., 1., 0.], dtype=float32)
+    """
     return _cosines("blackman", M, (0.42, -0.5, 0.08))
 
 
 def hamming(M: int) -> Array:
-    """The Hamming window of M points. Source: numpy.hamming."""
+    """Return the Hamming window.
+
+    - `M`: an int, the number of points.
+
+    Returns a float array of shape (M,) that begins and ends with 0.08. TypeError if `M` is
+    negative. Source: NumPy's `hamming`.
+
+    >>> jnp.hamming(3)[1].round()
+    Array(1., dtype=float32)
+    """
     return _cosines("hamming", M, (0.54, -0.46))
 
 
 def hanning(M: int) -> Array:
-    """The Hann window of M points. Source: numpy.hanning."""
+    """Return the Hann window.
+
+    - `M`: an int, the number of points.
+
+    Returns a float array of shape (M,) that begins and ends with zero. TypeError if `M` is
+    negative. Source: NumPy's `hanning`.
+
+    >>> jnp.hanning(3).round()
+    Array([0., 1., 0.], dtype=float32)
+    """
     return _cosines("hanning", M, (0.5, -0.5))
 
 
-def kaiser(M: int, beta: Any) -> Array:
-    """The Kaiser window of M points with parameter beta. Source: numpy.kaiser."""
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Return the Kaiser window.
+
+    - `M`: an int, the number of points.
+    - `beta`: scalar, the shape parameter; 0 gives ones.
+
+    Returns a float array of shape (M,). TypeError if `M` is negative. Source: NumPy's `kaiser`.
+
+    >>> jnp.kaiser(3, 0.0).round()
+    Array([1., 1., 1.], dtype=float32)
+    """
     n, count = _window("kaiser", M)
     if count <= 1:
         return n

@@ -1,6 +1,5 @@
-"""Sorting and searching in what is sorted. May import the floors below and the basics of `numpy`.
-
-NaN counts as the largest number, and complex numbers compare by real, then by imaginary part.
+"""Sorting and searching in what is sorted. NaN counts as the largest number, and complex numbers
+compare by real, then by imaginary part.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.lax import filling
+from minijax.lax import creation
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.compare import not_p, or_p
 from minijax.lax.control_flow import fori_loop
@@ -27,6 +26,7 @@ from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
     converted,
     promote_dtypes,
     to_array,
@@ -35,6 +35,7 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.taking import put_along_axis, take
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort",
@@ -61,8 +62,28 @@ def _sorted(operands: Sequence[Any], axis: int, stable: bool, keys: int) -> list
 
 
 @library(static=("axis", "kind", "order", "stable", "descending"))
-def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    """The elements in ascending order along an axis; flattened if it is None. Source: numpy.sort."""
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """Return a sorted copy of an array.
+
+    - `a`: array of shape (..., n, ...); NaN sorts last, complex numbers lexicographically.
+    - `axis`: the axis along which to sort; -1 by default, None to flatten `a` first.
+    - `stable`: keep the order of equal elements; `descending`: from the largest to the smallest.
+    - `kind`, `order`: must be None.
+
+    Returns an array of the shape and dtype of `a`. TypeError if `kind` or `order` is given,
+    ValueError if `axis` is out of range. Source: NumPy's `sort`.
+
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     _check_kind("sort", kind, order)
     a = to_array("sort", a)
     if axis is None:
@@ -74,16 +95,36 @@ def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
 
 @library(static=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
-    a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None
-):  # fmt: skip
-    """The indices that sort the array along an axis. Source: numpy.argsort."""
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Return the indices that sort an array.
+
+    - `a`: array of shape (..., n, ...); NaN sorts last, complex numbers lexicographically.
+    - `axis`: the axis along which to sort; -1 by default, None to flatten `a` first.
+    - `stable`: keep the order of equal elements; `descending`: from the largest to the smallest.
+    - `dtype`: integer dtype of the indices, the default integer unless given.
+    - `kind`, `order`: must be None.
+
+    Returns an integer array of the shape of `a`. TypeError if `kind` or `order` is given,
+    ValueError if `axis` is out of range. Source: NumPy's `argsort`.
+
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
     _check_kind("argsort", kind, order)
     a = to_array("argsort", a)
     if axis is None:
         a, axis = ravel(a), 0
     axis = axis_of(axis, a.aval.ndim)
     dtype = as_dtype(dtype, "argsort") or dtypes.int_()
-    places = filling.broadcasted_iota(dtype, a.aval.shape, axis)
+    places = creation.broadcasted_iota(dtype, a.aval.shape, axis)
     if descending and stable:
         a, places = _flipped(a, axis), _flipped(places, axis)
     _, out = _sorted((a, places), axis, bool(stable), 1)
@@ -91,8 +132,18 @@ def argsort(
 
 
 @library(static=("axis",))
-def lexsort(keys, axis=-1):
-    """The indices that sort by several keys, the last of them first. Source: numpy.lexsort."""
+def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
+    """Return the indices that sort by several keys, of which the last is the primary one.
+
+    - `keys`: sequence of arrays of one shape, or an array whose first axis runs over the keys.
+    - `axis`: the axis of each key along which to sort, the last by default.
+
+    Returns an integer array of the shape of one key. TypeError if there are no keys, ValueError if
+    their shapes differ. Source: NumPy's `lexsort`.
+
+    >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
+    Array([2, 0, 1], dtype=int32)
+    """
     keys = [to_array("lexsort", key, i) for i, key in enumerate(keys)]
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -103,13 +154,22 @@ def lexsort(keys, axis=-1):
     if not keys[0].aval.ndim:
         return converted(np.int32(0), dtypes.int_())
     axis = axis_of(axis, keys[0].aval.ndim)
-    places = filling.broadcasted_iota(dtypes.int_(), keys[0].aval.shape, axis)
+    places = creation.broadcasted_iota(dtypes.int_(), keys[0].aval.shape, axis)
     return _sorted((*reversed(keys), places), axis, True, len(keys))[-1]
 
 
 @library
-def sort_complex(a):
-    """The elements as complex numbers, sorted. Source: numpy.sort_complex."""
+def sort_complex(a: ArrayLike) -> Array:
+    """Sort an array as complex numbers: by real part, then by imaginary part.
+
+    - `a`: numeric array of shape (..., n).
+
+    Returns a complex array of the shape of `a`, sorted along its last axis. Source: NumPy's
+    `sort_complex`.
+
+    >>> jnp.sort_complex(jnp.array([3, 1, 2]))
+    Array([1.+0.j, 2.+0.j, 3.+0.j], dtype=complex64)
+    """
     a = sort(to_array("sort_complex", a))
     return converted(a, dtypes.to_complex_dtype(a.aval.dtype))
 
@@ -123,8 +183,21 @@ def _partition_axis(name: str, a: Any, kth: Any, axis: Any) -> tuple[Any, int, i
 
 
 @library(static=("kth", "axis"))
-def partition(a, kth, axis=-1):
-    """The smallest `kth` elements, then that one, then the larger ones. Source: numpy.partition."""
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Return a copy in which the smallest `kth` elements come first.
+
+    - `a`: real array of shape (..., n, ...).
+    - `kth`: an int; element `kth` of the result is the one that sorting would put there. No larger
+      ones stand before it and no smaller ones behind it.
+    - `axis`: an int, the last by default.
+
+    Returns an array of the shape and dtype of `a`; the order on both sides of `kth` is unspecified.
+    NotImplementedError for complex arrays, ValueError if `kth` or `axis` is out of range. Source:
+    NumPy's `partition`.
+
+    >>> jnp.partition(jnp.array([4, 2, 3, 1]), 1)[:2]
+    Array([1, 2], dtype=int32)
+    """
     a, kth, axis = _partition_axis("partition", a, kth, axis)
     head = _reversed_order(_top(_reversed_order(a), kth + 1, axis)[0])
     tail = _top(a, a.aval.shape[axis] - kth - 1, axis)[0]
@@ -132,8 +205,19 @@ def partition(a, kth, axis=-1):
 
 
 @library(static=("kth", "axis"))
-def argpartition(a, kth, axis=-1):
-    """The indices that partition an array. Source: numpy.argpartition."""
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Return the indices that partition an array.
+
+    - `a`: real array of shape (..., n, ...).
+    - `kth`: an int; see `partition`.
+    - `axis`: an int, the last by default.
+
+    Returns an integer array of the shape of `a`. NotImplementedError for complex arrays, ValueError
+    if `kth` or `axis` is out of range. Source: NumPy's `argpartition`.
+
+    >>> jnp.argpartition(jnp.array([4, 2, 3, 1]), 1)[:2]
+    Array([3, 1], dtype=int32)
+    """
     a, kth, axis = _partition_axis("argpartition", a, kth, axis)
     head = _top(_reversed_order(a), kth + 1, axis)[1]
     others = put_along_axis(
@@ -168,12 +252,26 @@ def _before(x: Any, y: Any) -> Any:
 
 @library(static=("side", "method"))
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
 ) -> Array:
-    """Where to insert each `v` into the sorted vector `a`. Source: numpy.searchsorted.
+    """Find where to insert values into a sorted vector so that it stays sorted.
 
-    `side`: before ("left") or after equal elements. `method`: "scan" or "scan_unrolled" (binary
-    search), "sort" or "compare_all"; they give the same.
+    - `a`: array of shape (n,), in ascending order unless `sorter` is given.
+    - `v`: array of any shape of values to insert.
+    - `side`: "left" inserts before equal elements, "right" behind them.
+    - `sorter`: integer array of shape (n,) that sorts `a`, such as `argsort(a)`.
+    - `method`: "scan", "scan_unrolled", "sort" or "compare_all"; they differ in speed only.
+
+    Returns an integer array of the shape of `v`. ValueError if `a` is not one-dimensional, or for
+    an unknown `side` or `method`. Source: NumPy's `searchsorted`.
+
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 5]))
+    Array([1, 4], dtype=int32)
     """
     if side not in ("left", "right"):
         raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
@@ -185,7 +283,10 @@ def searchsorted(
     check_arraylike("searchsorted", a, v)
     a, v = promote_dtypes(to_array("searchsorted", a), to_array("searchsorted", v))
     if sorter is not None:
-        a = take(a, to_array("searchsorted", sorter), axis=0, mode="clip")
+        sorter = to_array("searchsorted", sorter)
+        if sorter.ndim != 1:
+            raise ValueError(f"sorter should be 1-dimensional; got shape {sorter.shape}.")
+        a = take(a, sorter, axis=0, mode="clip")
     dtype = dtypes.int32 if a.aval.shape[0] < np.iinfo(np.int32).max else dtypes.int64
     if not a.aval.shape[0]:
         return broadcast_to_shape(np.asarray(0, dtype)[()], v.aval.shape)
@@ -212,7 +313,7 @@ def _by_sorting(a, v, side, dtype, unrolled) -> Any:
     both = (flat, a) if side == "left" else (a, flat)
     first = 0 if side == "left" else a.aval.shape[0]
     joined = concatenate_p.bind(*both, dimension=0)
-    places = filling.iota(dtype, total)
+    places = creation.iota(dtype, total)
     _, order = _sorted((joined, places), 0, True, 1)
     rank = argsort(order)
     mine = rank[first : first + count]
@@ -245,16 +346,28 @@ def _by_halving(a, v, side, dtype, unrolled) -> Any:
 
 
 @library(static=("right", "method"))
-def digitize(x, bins, right=False, *, method=None):
-    """The number of the bin that each element lies in. Source: numpy.digitize.
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
+    """Return the index of the bin that each element belongs to.
 
-    `bins` is a sorted vector, ascending or descending; `right`: bins include their right edge.
+    - `x`: array of any shape.
+    - `bins`: array of shape (n,), ascending or descending.
+    - `right`: include the right edge of a bin instead of the left one.
+    - `method`: as in `searchsorted`.
+
+    Returns an integer array of the shape of `x`, from 0 (before the first edge) to n (behind the
+    last). ValueError if `bins` is not one-dimensional. Source: NumPy's `digitize`.
+
+    >>> jnp.digitize(jnp.array([0.5, 1.0, 3.5]), jnp.array([1.0, 2.0, 3.0]))
+    Array([0, 1, 3], dtype=int32)
     """
     check_arraylike("digitize", x, bins)
     bins = to_array("digitize", bins)
     if bins.aval.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins!r}")
     x = to_array("digitize", x)
+    check_dtypes(bins, x)
     if not bins.aval.shape[0]:
         return broadcast_to_shape(np.asarray(0, dtypes.int32)[()], x.aval.shape)
     side = "left" if right else "right"

@@ -1,4 +1,4 @@
-"""Averages, quantiles and correlations. May import the floors below and most of `numpy`."""
+"""Averages, quantiles and correlations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.dims import is_dim
-from minijax.lax import arithmetic, compare
-from minijax.lax.arithmetic import div_p, mul_p, sub_p
+from minijax.features.symbolic.dims import is_dim
+from minijax.lax import arithmetic, compare, creation
+from minijax.lax.arithmetic import div_p, mul_p
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.division import divide
@@ -22,6 +22,8 @@ from minijax.numpy.promotion import (
     axes_of,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
+    check_ranks,
     converted,
     number_like,
     promote_dtypes_inexact,
@@ -32,8 +34,11 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_2d, broadcast_to, expanded, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort, sort
 from minijax.numpy.taking import take_along_axis
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
 from minijax.transforms.primitives import transpose_p
+from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "average", "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile",
@@ -42,10 +47,26 @@ __all__ = [
 
 
 @library(static=("axis", "returned", "keepdims"))
-def average(a, axis=None, weights=None, returned=False, keepdims=False):
-    """The mean, weighted if weights are given, along axes. Source: numpy.average.
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Array | tuple[Array, Array]:
+    """Compute the weighted average along axes.
 
-    With `returned`, a pair of it and the sum of the weights.
+    - `a`: numeric array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `weights`: array of the shape of `a`, or of the sizes of `a` along `axis`; equal weights by
+      default.
+    - `returned`: also return the sum of the weights.
+
+    Returns an array of floating-point or complex dtype, or a pair of it and the sum. ValueError if
+    the shape of the weights does not fit. Source: NumPy's `average`.
+
+    >>> jnp.average(jnp.array([1.0, 2.0, 4.0]), weights=jnp.array([2, 1, 1]))
+    Array(2., dtype=float32)
     """
     a = to_array("average", a)
     if weights is None:
@@ -120,12 +141,14 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
     axes = axes_of(axis, a.aval.ndim)
     keep = [i for i in range(a.aval.ndim) if i not in axes]
     rows = _rows_last(a, axes, keep)
-    if not rows.aval.shape[-1]:
+    if not rows.aval.shape[-1] and q.aval.size:
         raise NoElementsError(
             f"jax.numpy.{name} reduction axis must be non-empty; got shape {a.aval.shape} and "
             f"axis={axis}: no element can be picked."
         )
-    if weights is not None:
+    if not rows.aval.shape[-1]:  # no quantiles are wanted, of no elements
+        found = creation.full((0, *rows.aval.shape[:-1]), 0, rows.aval.dtype)
+    elif weights is not None:
         if weights.aval.shape != a.aval.shape:
             weights = _spread_weights(a, weights, axis, axes)
         weights = _rows_last(weights, axes, keep)
@@ -241,22 +264,56 @@ _STATIC = ("axis", "out", "overwrite_input", "method", "keepdims")
 
 @library(static=_STATIC)
 def quantile(
-    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-    weights=None,
-):  # fmt: skip
-    """The value below which a share `q`, from 0 to 1, of the elements lies. Source: numpy.quantile.
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute quantiles along axes; NaN where an element is NaN.
 
-    NaN where there is one. `method` says what is given between two elements.
+    - `a`: real array of any shape.
+    - `q`: scalar or array of shape (k,) of probabilities in [0, 1].
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `method`: between two elements, "linear" interpolation (the default), "lower", "higher",
+      "midpoint" or "nearest"; or "inverted_cdf", which takes `weights`.
+
+    Returns a floating-point array of the reduced shape, after an axis of size k if `q` is a vector.
+    ValueError for complex input, an unknown method, or a `q` of more dimensions. Source: NumPy's
+    `quantile`.
+
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 3.0, 5.0]), jnp.array([0.0, 0.5, 1.0]))
+    Array([1. , 2.5, 5. ], dtype=float32)
     """
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
 @library(static=_STATIC)
 def nanquantile(
-    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-    weights=None,
-):  # fmt: skip
-    """`quantile` without NaN. Source: numpy.nanquantile."""
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute quantiles along axes, ignoring NaN.
+
+    - `a`, `q`, `axis`, `method`, `keepdims`, `weights`: as in `quantile`.
+
+    Returns a floating-point array of the reduced shape, after an axis of size k if `q` is a vector;
+    NaN where all elements are. Errors are those of `quantile`. Source: NumPy's `nanquantile`.
+
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
+    Array(2., dtype=float32)
+    """
     return _quantile(
         "nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, True
     )
@@ -269,10 +326,31 @@ def _share(name: str, q: Any) -> Any:
 
 @library(static=(*_STATIC, "out_sharding"))
 def percentile(
-    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-    weights=None, out_sharding=None,
-):  # fmt: skip
-    """The value below which `q` percent of the elements lie. Source: numpy.percentile."""
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
+    """Compute percentiles along axes; NaN where an element is NaN.
+
+    - `a`: real array of any shape.
+    - `q`: scalar or array of shape (k,) of percentages in [0, 100].
+    - `axis`, `method`, `keepdims`, `weights`: as in `quantile`; `out_sharding`: sharding of the
+      result.
+
+    Returns a floating-point array of the reduced shape, after an axis of size k if `q` is a vector.
+    ValueError for complex input, an unknown method, or a `q` of more dimensions. Source: NumPy's
+    `percentile`.
+
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0, 5.0]), 50)
+    Array(2.5, dtype=float32)
+    """
     return quantile(
         a, _share("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights
     )
@@ -280,10 +358,27 @@ def percentile(
 
 @library(static=_STATIC)
 def nanpercentile(
-    a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
-    weights=None,
-):  # fmt: skip
-    """`percentile` without NaN. Source: numpy.nanpercentile."""
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute percentiles along axes, ignoring NaN.
+
+    - `a`: real array of any shape; `q`: scalar or array of shape (k,) of percentages in [0, 100].
+    - `axis`, `method`, `keepdims`, `weights`: as in `quantile`.
+
+    Returns a floating-point array of the reduced shape, after an axis of size k if `q` is a vector;
+    NaN where all elements are. Errors are those of `quantile`. Source: NumPy's `nanpercentile`.
+
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
     return nanquantile(
         a, _share("nanpercentile", q), axis, out, overwrite_input, method, keepdims,
         weights=weights,
@@ -291,15 +386,46 @@ def nanpercentile(
 
 
 @library(static=("axis", "out", "overwrite_input", "keepdims"))
-def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The middle element, or the mean of the middle two. Source: numpy.median."""
+def median(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """Compute the median along axes: the middle element, or the mean of the middle two.
+
+    - `a`: real array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+
+    Returns a floating-point array of the reduced shape; NaN where an element is NaN. ValueError for
+    complex input. Source: NumPy's `median`.
+
+    >>> jnp.median(jnp.array([1.0, 4.0, 2.0, 9.0]))
+    Array(3., dtype=float32)
+    """
     check_arraylike("median", a)
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 @library(static=("axis", "out", "overwrite_input", "keepdims"))
-def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """`median` without NaN. Source: numpy.nanmedian."""
+def nanmedian(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """Compute the median along axes, ignoring NaN.
+
+    - `a`, `axis`, `keepdims`: as in `median`.
+
+    Returns a floating-point array of the reduced shape; NaN where all elements are. ValueError for
+    complex input. Source: NumPy's `nanmedian`.
+
+    >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 2.0, 9.0]))
+    Array(2., dtype=float32)
+    """
     check_arraylike("nanmedian", a)
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
@@ -320,9 +446,29 @@ def _variables(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
 
 @library(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
-    m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None
-):  # fmt: skip
-    """The covariance of variables, which are rows unless `rowvar` is false. Source: numpy.cov."""
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Estimate the covariance matrix of variables from observations.
+
+    - `m`: array of shape (n,), or (k, n) with k variables as rows; (n, k) if `rowvar` is False.
+    - `y`: further variables, of the form of `m`; `dtype`: inexact dtype of the result.
+    - `bias`: divide by n instead of n - 1; `ddof`: an int, divide by n - ddof.
+    - `fweights`, `aweights`: arrays of shape (n,), integer repetitions and weights.
+
+    Returns an array of shape (k, k), or a scalar if k is 1. ValueError for more than two dimensions
+    or a `ddof` that is no int, TypeError if `fweights` is not integer. Source: NumPy's `cov`.
+
+    >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     dtype = as_dtype(dtype, "cov")
     x = _variables("cov", m, rowvar, dtype)
     if dtype is None:
@@ -331,6 +477,8 @@ def cov(
         return broadcast_to_shape(np.zeros((), x.aval.dtype)[()], (0, 0))
     if y is not None:
         other = _variables("cov", y, rowvar, dtype)
+        check_dtypes(m, y)
+        check_ranks("cov", m, y)
         x, other = promote_dtypes_inexact(x, other)
         x = joined("cov", [x, other], 0)
     x = converted(x, x.aval.dtype)
@@ -355,7 +503,7 @@ def cov(
             scale = total - ddof
         else:
             scale = total - ddof * reductions.sum(weights * aweights) / total
-    centered = sub_p.bind(x, mean)
+    centered = ufuncs.subtract(x, mean)
     other = centered if weights is None else centered * weights
     dims = (((1,), (1,)), ((), ()))
     product = contract("cov", centered, ufuncs.conj(other), dims, None, None)
@@ -383,10 +531,24 @@ def _frequencies(fweights: Any, aweights: Any, x: Any) -> Any:
 
 
 @library(static=("rowvar", "dtype"))
-def corrcoef(x, y=None, rowvar=True, dtype=None):
-    """The correlation of variables, which are rows unless `rowvar` is false. Source: numpy.corrcoef."""
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
+    """Compute Pearson correlation coefficients of variables.
+
+    - `x`: array of shape (n,), or (k, n) with k variables as rows; (n, k) if `rowvar` is False.
+    - `y`: further variables, of the form of `x`.
+    - `dtype`: dtype of the result, inexact.
+
+    Returns an array of shape (k, k) with elements in [-1, 1], or a scalar if k is 1. ValueError if
+    an array has more than two dimensions. Source: NumPy's `corrcoef`.
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0], [2.0, 1.0]])).round()
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     check_arraylike("corrcoef", x)
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = cov.__wrapped__(x, y, rowvar, dtype=dtype)
     if not c.aval.ndim:
         return divide(c, c)
     deviation = ufuncs.sqrt(ufuncs.real(diag(c)))

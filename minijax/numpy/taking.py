@@ -1,7 +1,4 @@
-"""`take`, `put` and their kin: elements at places along one axis.
-
-May import the floors below, and of `numpy` the files on indices, division and promotion.
-"""
+"""`take`, `put` and their kin: elements at places along one axis."""
 
 from __future__ import annotations
 
@@ -32,6 +29,7 @@ from minijax.numpy.index_terms import parse
 from minijax.numpy.promotion import check_arraylike, check_no_out, to_array
 from minijax.transforms.library import library
 from minijax.transforms.primitives import full_like_aval
+from minijax.typing import ArrayLike
 
 __all__ = ["put", "put_along_axis", "take", "take_along_axis"]
 
@@ -58,8 +56,8 @@ def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
 
 @library(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
@@ -67,16 +65,20 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """The elements of `a` at places along an axis; of all of its elements if that is None.
+    """Take elements of an array along an axis.
 
-    - `mode`: what is given for places beyond the axis: "fill" (the default), `fill_value`; "clip",
-      the nearest element; "wrap", as if the axis went round. In the first, places below zero count
-      from the end
-    - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True
-    - `unique_indices`, `indices_are_sorted`: promises that may make it faster
+    - `a`: array of any shape; `indices`: integer array of any shape.
+    - `axis`: an int, or None to flatten `a` first.
+    - `mode`: for indices out of range: "fill" (the default), "clip" to the nearest, or "wrap".
+      Negative indices count from the end in "fill".
+    - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True.
+    - `unique_indices`, `indices_are_sorted`: promises that may make it faster.
 
-    ValueError for an unknown mode or places that are no integers, NotImplementedError for the mode
-    "raise" or `out`; IndexError if the axis is empty and `indices` is not. Source: `numpy.take`.
+    Returns an array with the shape of `indices` in place of the axis. NotImplementedError for the
+    mode "raise", ValueError for others. Source: NumPy's `take`.
+
+    >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+    Array([30, 10], dtype=int32)
     """
     check_no_out("take", out)
     check_arraylike("take", a, indices)
@@ -126,26 +128,28 @@ def take(
 
 @library(static=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """The elements of `arr` at places along an axis, one row of places for each row of `arr`.
+    """Take elements along an axis, with separate indices for each vector along it.
 
-    The shapes of both broadcast outside of the axis. If that is None, `arr` is flattened and
-    `indices` is a vector.
+    - `arr`: array; `indices`: integer array that broadcasts with `arr` except along `axis`.
+    - `axis`: an int, -1 by default; None takes from the flattened `arr` with a vector of indices.
+    - `mode`: for indices out of range: "fill" (the default), "clip", or "promise_in_bounds".
+    - `fill_value`: by default NaN, the least signed or greatest unsigned integer, or True.
+    - `wrap_negative_indices`: negative indices count from the end; by default unless promised.
 
-    - `mode`: what is given for places beyond the axis: "fill" (the default), "clip", or
-      "promise_in_bounds"
-    - `wrap_negative_indices`: places below zero count from the end; by default unless the mode
-      promises that there are none
+    Returns an array of the dtype of `arr`. TypeError for inexact indices, ValueError if shapes do
+    not fit. Source: NumPy's `take_along_axis`.
 
-    TypeError for places that are no integers; ValueError for shapes that do not broadcast or an
-    unknown mode. Source: `numpy.take_along_axis`.
+    >>> jnp.take_along_axis(jnp.array([[1, 2], [3, 4]]), jnp.array([[1], [0]]), axis=1)
+    Array([[2],
+           [3]], dtype=int32)
     """
     check_arraylike("take_along_axis", arr, indices)
     dtype = get_aval(indices).dtype
@@ -215,12 +219,23 @@ def _not_in_place(name: str, inplace: bool) -> None:
         )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """A copy of `a` with values `v`, repeated as needed, at places among all of its elements.
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
+    """Return a copy of an array with values at positions of its flattened form.
 
-    Places beyond the array mean the nearest one; `mode` "wrap" counts round, "clip" takes places
-    below zero as beyond it too. ValueError unless `inplace=False` is given, or for an unknown mode;
-    NotImplementedError for the mode "raise". Source: `numpy.put`.
+    - `a`: array of any shape; `ind`: integer array of positions in `a.ravel()`.
+    - `v`: array whose elements are put in order, and repeated as needed.
+    - `mode`: for positions out of range: None or "clip" for the nearest one ("clip" also for
+      negative ones), "wrap" around.
+    - `inplace`: must be False, since arrays are immutable.
+
+    Returns an array of the shape and dtype of `a`. ValueError unless `inplace` is False or for an
+    unknown mode, NotImplementedError for the mode "raise", TypeError if `ind` is not integer.
+    Source: NumPy's `put`.
+
+    >>> jnp.put(jnp.array([1, 2, 3]), jnp.array([0, 2]), jnp.array([7, 9]), inplace=False)
+    Array([7, 2, 9], dtype=int32)
     """
     _not_in_place("put", inplace)
     check_arraylike("put", a, ind, v)
@@ -256,19 +271,28 @@ def _put(a, ind, v, mode):
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
 ) -> Array:
-    """A copy of `arr` with values at places along an axis, one row of places for each row.
+    """Return a copy of an array with values put along an axis, by separate indices for each vector.
 
-    `indices` broadcasts with `arr` outside of the axis, and `values` to the result; if the axis is
-    None, `arr` is flattened. Places beyond the axis are left out, or the nearest ones in `mode`
-    "clip". ValueError unless `inplace=False` is given. Source: `numpy.put_along_axis`.
+    - `arr`: array; `indices`: integer array of as many dimensions, which broadcasts except along
+      `axis`.
+    - `values`: array that broadcasts to `indices`; `axis`: an int, or None to flatten `arr`.
+    - `mode`: indices out of range are dropped, or moved to the nearest one by "clip".
+    - `inplace`: must be False, since arrays are immutable.
+
+    Returns an array of the shape and dtype of `arr`. ValueError unless `inplace` is False or if the
+    numbers of dimensions differ. Source: NumPy's `put_along_axis`.
+
+    >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[1], [0]]), 5, axis=1, inplace=False)
+    Array([[0., 5.],
+           [5., 0.]], dtype=float32)
     """
     _not_in_place("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
@@ -295,6 +319,11 @@ def _put_along_axis(arr, indices, values, axis, mode):
     ]
     index[axis] = places
     full = broadcast_shapes(*[np.shape(part) for part in index])
+    if broadcast_shapes(values.shape, places.shape) != places.shape:
+        raise ValueError(
+            "put_along_axis argument 'values' must be broadcastable to 'indices'. Got "
+            f"values.shape={values.shape} and indices.shape={places.shape}."
+        )
     values = broadcast_in_dim(values, full, range(len(full) - values.ndim, len(full)))
     out = write(indexing.scatter, x, parse(tuple(index), x.shape), values, Options(mode=mode))
     return reshape(out, shape)

@@ -1,7 +1,7 @@
 """`ufunc`: functions on elements as objects, with reduce, accumulate, at, outer and reduceat.
 
-May import the floors below and the rest of `numpy`. The functions themselves stand in `ufuncs`,
-`logic` and `floats`; here they get the methods of NumPy's universal functions.
+The functions themselves stand in `ufuncs`, `logic` and `floats`; here they get the methods of
+NumPy's universal functions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import promoting_freely
 from minijax.core.array import Array
 from minijax.lax.control_flow import associative_scan, scan
-from minijax.numpy import cumulative, floats, logic, reductions, ufuncs
+from minijax.numpy import cumulative, float_parts, logic, reductions, ufuncs
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.joining import joined
 from minijax.numpy.promotion import (
@@ -40,10 +41,19 @@ __all__ = [
 
 
 class ufunc:
-    """A function on elements of `nin` arguments and `nout` results, with methods to reduce by it.
+    """Universal function: a function of elements with methods that reduce, accumulate and scatter.
 
-    `identity`: what leaves an element as it is. `call` does the work for arrays (`func`, mapped over
-    them, by default); `reduce`, `accumulate`, `at` and `reduceat` stand in for the general methods.
+    - `func`: function of `nin` scalars that returns `nout` scalars; it is mapped over arrays.
+    - `identity`: scalar that leaves elements as they are; `call`: function to use for arrays.
+    - `reduce`, `accumulate`, `at`, `reduceat`: functions that replace the general methods.
+
+    Calls take arrays that broadcast and return arrays of the broadcast shape; NotImplementedError
+    if `out` or `where` is given. Source: NumPy's `ufunc`.
+
+    >>> jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1)(jnp.array([1, 2]), 3)
+    Array([4, 7], dtype=int32)
+    >>> jnp.add.reduce(jnp.array([1, 2, 3]))
+    Array(6, dtype=int32)
     """
 
     def __init__(
@@ -88,7 +98,7 @@ class ufunc:
             == (other._func, other.nin, other.nout, other.identity, other.__name__)
         )
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             self._refuse("out" if out is not None else "where")
         return self._call(*args)
@@ -119,7 +129,21 @@ class ufunc:
         initial: Any = None,
         where: Any = None,
     ) -> Array:
-        """All elements along axes, joined by the function. Source: numpy.ufunc.reduce."""
+        """Reduce an array along axes by the function.
+
+        - `a`: array of any shape.
+        - `axis`: an int, 0 by default; None or a tuple of ints for functions whose order does not
+          matter.
+        - `dtype`: dtype of the computation; `keepdims`: keep reduced axes with size 1.
+        - `initial`: scalar to start from; `where`: boolean array, broadcast to `a`, of elements to
+          include.
+
+        Returns an array of the shape of `a` without the axes. ValueError unless the function takes
+        two arguments, or if nothing is reduced without an identity. Source: NumPy's `ufunc.reduce`.
+
+        >>> jnp.multiply.reduce(jnp.array([[1, 2], [3, 4]]))
+        Array([3, 8], dtype=int32)
+        """
         self._binary("reduce")
         if out is not None:
             self._refuse("out")
@@ -195,7 +219,17 @@ class ufunc:
         return scan(step, start, rows if mask is None else (rows, mask))[0]
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
-        """What `reduce` gives of all elements up to each. Source: numpy.ufunc.accumulate."""
+        """Accumulate the results of the function along an axis.
+
+        - `a`: array of at least one dimension.
+        - `axis`: an int, 0 by default; `dtype`: dtype of the computation.
+
+        Returns an array of the shape of `a`. ValueError unless the function takes two arguments and
+        returns one. Source: NumPy's `ufunc.accumulate`.
+
+        >>> jnp.maximum.accumulate(jnp.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)
+        """
         self._binary("accumulate")
         if out is not None:
             self._refuse("out")
@@ -231,9 +265,18 @@ class ufunc:
         return moveaxis(out, 0, axis)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
-        """`a` with the function applied to elements at places. Source: numpy.ufunc.at.
+        """Return a copy of an array with the function applied to elements at indices.
 
-        Out of place: `inplace=False` must be given.
+        - `a`: array; `indices`: index of `a`, in which elements may repeat.
+        - `b`: second operand, which broadcasts to the indexed shape; absent for functions of one
+          argument.
+        - `inplace`: must be False, since arrays are immutable.
+
+        Returns an array of the shape and dtype of `a`. NotImplementedError unless `inplace` is
+        False. Source: NumPy's `ufunc.at`.
+
+        >>> jnp.add.at(jnp.array([0, 0, 0]), jnp.array([0, 2, 2]), 1, inplace=False)
+        Array([1, 0, 2], dtype=int32)
         """
         if inplace:
             raise NotImplementedError(
@@ -245,8 +288,6 @@ class ufunc:
         if shortcut is not None:
             return shortcut(a, indices, b) if b is not None else shortcut(a, indices)
         a = to_array(f"{self.__name__}.at", a)
-        if b is None:
-            return IndexHelper(a)[indices].set(self(a[indices]))
         return self._at_by_scan(a, indices, b)
 
     def _at_by_scan(self, a: Any, indices: Any, b: Any) -> Any:
@@ -254,23 +295,36 @@ class ufunc:
         index = indices if isinstance(indices, tuple) else (indices,)
         probe = IndexHelper(_flat_places(a))[index].get()
         shape = probe.shape
-        b = to_array(f"{self.__name__}.at", b)
-        flat = reshaped(converted(a, self._dtype_of(a, b)), (a.size,))
-        values = broadcast_to(b, shape)
+        others = () if b is None else (to_array(f"{self.__name__}.at", b),)
+        flat = reshaped(converted(a, self._dtype_of(a, *others)), (a.size,))
 
-        def step(flat, pair):
-            place, value = pair
-            new = converted(self(flat[place], value), flat.dtype)
+        def step(flat, row):
+            place, *values = row
+            new = converted(self(flat[place], *values), flat.dtype)
             return IndexHelper(flat)[place].set(new), None
 
-        places = reshaped(probe, (probe.size,))
-        flat, _ = scan(step, flat, (places, reshaped(values, (values.size,))))
-        return reshaped(flat, a.shape)
+        rows = [
+            reshaped(x, (probe.size,)) for x in (probe, *[broadcast_to(b, shape) for b in others])
+        ]
+        return reshaped(scan(step, flat, rows)[0], a.shape)
 
+    @promoting_freely()
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
-        """`reduce` of the parts that begin at places along an axis. Source: numpy.ufunc.reduceat."""
+        """Reduce slices of an array that begin at given indices.
+
+        - `a`: array of at least one dimension.
+        - `indices`: integer array of shape (k,); slice i goes from indices[i] to indices[i + 1].
+        - `axis`: an int, 0 by default; `dtype`: dtype of the computation.
+
+        Returns an array with size k along the axis. ValueError unless the function takes two
+        arguments and returns one, and `axis` is an int; TypeError if the result does not fit the
+        dtype of `a`. Source: NumPy's `ufunc.reduceat`.
+
+        >>> jnp.add.reduceat(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
+        Array([3, 7], dtype=int32)
+        """
         self._binary("reduceat")
         if out is not None:
             self._refuse("out")
@@ -281,6 +335,11 @@ class ufunc:
             raise ValueError("reduceat requires a single integer axis.")
         a = to_array(f"{self.__name__}.reduceat", a)
         indices = to_array(f"{self.__name__}.reduceat", indices, 1)
+        if not dtypes.issubdtype(indices.dtype, np.integer):
+            raise ValueError(
+                f"indices must have an integer type; {self.__name__}.reduceat got "
+                f"{indices.dtype.name}."
+            )
         axis = axis_of(axis, a.ndim)
         rows = moveaxis(a, axis, 0)
         if dtype is not None:
@@ -305,13 +364,22 @@ class ufunc:
         return moveaxis(result, 0, axis)
 
     def outer(self, A: Any, B: Any, /) -> Array:
-        """The function of all pairs of elements of two arrays. Source: numpy.ufunc.outer."""
+        """Apply the function to all pairs of elements of two arrays.
+
+        - `A`, `B`: arrays of any shape.
+
+        Returns an array of shape A.shape + B.shape. ValueError unless the function takes two
+        arguments and returns one. Source: NumPy's `ufunc.outer`.
+
+        >>> jnp.add.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([[11, 21],
+               [12, 22]], dtype=int32)
+        """
         self._binary("outer")
         check_arraylike(f"{self.__name__}.outer", A, B)
-        rank = np.ndim(B)
-        one = to_array("outer", A)
-        grown = expanded(one, range(one.ndim, one.ndim + rank)) if rank else one
-        return self(grown, B)
+        one, other = to_array("outer", A), to_array("outer", B, 1)
+        grown = expanded(one, range(one.ndim, one.ndim + other.ndim)) if other.ndim else one
+        return self(grown, expanded(other, range(one.ndim)) if one.ndim else other)
 
 
 def _flat_places(a: Any) -> Any:
@@ -319,10 +387,23 @@ def _flat_places(a: Any) -> Any:
     return to_array("at", np.arange(a.size, dtype=dtypes.int_()).reshape(a.shape))
 
 
-def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc of a function of scalars. Source: numpy.frompyfunc."""
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """Make a universal function of a function of scalars.
+
+    - `func`: function of `nin` scalars that returns `nout` scalars.
+    - `identity`: scalar that leaves elements as they are, for `reduce`; None if there is none.
+
+    Returns a `ufunc`, which takes arrays that broadcast and returns arrays of the broadcast shape.
+    TypeError if `func` is not callable, or `nin` or `nout` is not an int. Source: NumPy's
+    `frompyfunc`.
+
+    >>> jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1)(jnp.array([1, 2]), 3)
+    Array([4, 7], dtype=int32)
+    """
     if not isinstance(nin, int) or not isinstance(nout, int):
-        raise ValueError(f"nin and nout must be integers; frompyfunc got {nin!r} and {nout!r}.")
+        raise TypeError(f"nin and nout must be integers; frompyfunc got {nin!r} and {nout!r}.")
+    if not callable(func):
+        raise TypeError(f"frompyfunc takes a function; got {func!r} of type {type(func)}.")
     return ufunc(func, nin, nout, identity=identity)
 
 
@@ -383,8 +464,8 @@ multiply = _made(
 negative = _made(ufuncs.negative, nin=1)
 maximum = _made(ufuncs.maximum, reduce=_reduction(reductions.max, False))
 minimum = _made(ufuncs.minimum, reduce=_reduction(reductions.min, False))
-logaddexp = _made(floats.logaddexp, -np.inf)
-logaddexp2 = _made(floats.logaddexp2, -np.inf)
+logaddexp = _made(float_parts.logaddexp, -np.inf)
+logaddexp2 = _made(float_parts.logaddexp2, -np.inf)
 logical_and = _made(logic.logical_and, True, reduce=_truth(reductions.all))
 logical_or = _made(logic.logical_or, False, reduce=_truth(reductions.any))
 logical_xor = _made(logic.logical_xor, False)

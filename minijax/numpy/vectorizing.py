@@ -1,7 +1,4 @@
-"""`vectorize`, `apply_along_axis`, `apply_over_axes`: functions of a part, mapped over an array.
-
-May import the floors below, `shapes` and `promotion`.
-"""
+"""`vectorize`, `apply_along_axis`, `apply_over_axes`: functions of a part, mapped over an array."""
 
 from __future__ import annotations
 
@@ -15,9 +12,16 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import axis_of, broadcast_shapes, check_arraylike, to_array
+from minijax.numpy.promotion import (
+    axis_of,
+    broadcast_shapes,
+    check_arraylike,
+    check_ranks,
+    to_array,
+)
 from minijax.numpy.shapes import expand_dims
 from minijax.transforms.vmap import vmap
+from minijax.typing import ArrayLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -41,13 +45,25 @@ def _parse(signature: str) -> tuple[_Cores, _Cores]:
 
 
 def vectorize(
-    pyfunc: Callable | None = None, *, excluded: Any = frozenset(), signature: str | None = None
-) -> Callable:
-    """A function that maps `pyfunc` over all leading axes of its arguments, which broadcast.
+    pyfunc: Callable[..., Any] | None = None,
+    *,
+    excluded: Any = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """Make a function that maps another one over the leading axes of its arguments.
 
-    `signature` names the core dimensions that `pyfunc` takes and gives, as "(m,n),(n)->(m)"; without
-    it these are scalars. `excluded`: positions and names of arguments that are passed on as they
-    are. Source: numpy.vectorize.
+    - `pyfunc`: function of arrays; None to use `vectorize` as a decorator with arguments.
+    - `signature`: core dimensions of arguments and results, as "(m,n),(n)->(m)"; by default all are
+      scalars.
+    - `excluded`: positions or names of arguments that are passed on as they are.
+
+    Returns a function whose arguments are arrays of shape (..., core dimensions); the leading axes
+    broadcast. TypeError if `excluded` holds other objects. Calls raise ValueError for a wrong
+    signature, or if the shapes do not fit it. Source: NumPy's `vectorize`.
+
+    >>> dot = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+    >>> dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
     """
     if pyfunc is None:
         return functools.partial(vectorize, excluded=excluded, signature=signature)
@@ -121,6 +137,11 @@ def _map(fun, arrays, inputs, outputs, context) -> Any:
         _note_sizes(sizes, core, x.shape[cut:], context)
     try:
         shape = broadcast_shapes(*leads) if leads else ()
+        check_ranks(
+            "vectorize",
+            *arrays,
+            core=[len(c) for c, x in zip(inputs, arrays, strict=True) if x is not None],
+        )
     except ValueError as error:
         raise ValueError(f"{error} {context}") from None
     checked = fun if outputs is None else _checked(fun, outputs, sizes, context)
@@ -197,8 +218,21 @@ def _checked(fun: Callable, outputs: _Cores, sizes: dict[str, int], context: str
 # -- apply ------------------------------------------------------------------------------------
 
 
-def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Array:
-    """A function of vectors, applied along an axis. Source: numpy.apply_along_axis."""
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
+    """Apply a function to the vectors along an axis.
+
+    - `func1d`: function of an array of shape (n,).
+    - `axis`: an int; `arr`: array of shape (..., n, ...).
+    - `*args`, `**kwargs`: further arguments of `func1d`.
+
+    Returns an array with the shape of the function's result in place of the axis. ValueError if
+    `axis` is out of range. Source: NumPy's `apply_along_axis`.
+
+    >>> jnp.apply_along_axis(jnp.sum, 1, jnp.array([[1, 2], [3, 4]]))
+    Array([3, 7], dtype=int32)
+    """
     arr = to_array("apply_along_axis", arr)
     rank = arr.ndim
     axis = axis_of(axis, rank)
@@ -213,8 +247,18 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     return apply(arr)
 
 
-def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Array:
-    """A function `func(a, axis)` applied over several axes in turn. Source: numpy.apply_over_axes."""
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Sequence[int]) -> Array:
+    """Apply a function over several axes in turn.
+
+    - `func`: function func(a, axis) that keeps the number of dimensions or removes the axis.
+    - `a`: array of any shape; `axes`: sequence of ints.
+
+    Returns an array of as many dimensions as `a`. ValueError if `func` returns another shape.
+    Source: NumPy's `apply_over_axes`.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
+    Array([[6.]], dtype=float32)
+    """
     check_arraylike("apply_over_axes", a)
     out = asarray(a)
     for axis in axes:

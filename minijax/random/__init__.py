@@ -6,6 +6,7 @@ with uint32 words (`PRNGKey`) as well.
 """
 
 from minijax.lax.random_gamma import random_gamma_p
+from minijax.namespace import shown
 from minijax.random.choosing import categorical, choice, permutation
 from minijax.random.continuous import (
     cauchy,
@@ -52,11 +53,13 @@ from minijax.random.matrices import multivariate_normal, orthogonal
 from minijax.random.uniforms import bernoulli, rademacher, randint, uniform
 
 __all__ = [
-    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare",
-    "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in", "gamma",
-    "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype", "key_impl",
-    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial", "multivariate_normal",
-    "normal", "orthogonal", "pareto",
-    "permutation", "poisson", "rademacher", "randint", "random_gamma_p", "rayleigh", "split", "t",
-    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f",
+    "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype",
+    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multinomial",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson", "rademacher",
+    "randint", "random_gamma_p", "rayleigh", "split", "t", "triangular", "truncated_normal",
+    "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

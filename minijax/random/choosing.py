@@ -1,7 +1,4 @@
-"""Choosing among given things: permutation, choice, categorical.
-
-May import the floors below, `minijax.numpy` and the rest of `random`.
-"""
+"""Choosing among given things: permutation, choice, categorical."""
 
 from __future__ import annotations
 
@@ -26,7 +23,10 @@ from minijax.random.uniforms import (
     integers_between,
     sample_shape,
 )
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["categorical", "choice", "permutation"]
 
@@ -63,19 +63,32 @@ def _shuffled_array(key: Any, x: Any, axis: int, independent: bool) -> Any:
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+    key: ArrayLike,
+    x: int | ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """`x` shuffled along an axis; or the integers below `x` if it is one.
+    """Shuffle an array along an axis, or the integers below a number.
 
-    With `independent`, each vector along the axis is shuffled by itself. TypeError for a number that
-    is no integer.
+    - `key`: key, or its words
+    - `x`: array, or an integer for `arange(x)`
+    - `independent`: whether each vector along `axis` is shuffled separately
+
+    The result has the shape and dtype of `x`. TypeError for a number that is not an integer;
+    ValueError for an axis out of range.
+    Source: NumPy's `random.Generator.permutation`.
+
+    >>> jnp.sort(random.permutation(random.key(0), 4))
+    Array([0, 1, 2, 3], dtype=int32)
     """
     check_arraylike("permutation", x)
     if np.ndim(x):
         return _shuffled_array(key, x, axis_of(axis, np.ndim(x)), bool(independent))
     if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
         raise TypeError(
-            "permutation: x must be an integer or at least 1-dimensional; got "
+            "x must be an integer or at least 1-dimensional: permutation got "
             f"{get_aval(x).str_short()}."
         )
     return _shuffled_range("permutation", key, int(x))
@@ -85,18 +98,28 @@ def permutation(
 
 
 def choice(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: int | ArrayLike,
     shape: Sequence[int] = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Samples of the slices of `a` along an axis; or of the integers below `a` if it is one.
+    """Draw slices of an array along an axis, or integers below a number.
 
-    `p` gives the chance of each; without it they are equal. With `replace=False` none is taken
-    twice: ValueError if more are wanted than there are, or if `p` has another size than there are.
+    - `key`: key, or its words
+    - `a`: array, or an integer for `arange(a)`
+    - `shape`: shape of the samples, by default one
+    - `replace`: whether a slice may be drawn repeatedly
+    - `p`: probabilities, of shape (a.shape[axis],), by default equal ones
+
+    The result has the dtype of `a`. ValueError for more samples than slices without replacement,
+    for an empty `a`, and for a `p` of another shape.
+    Source: NumPy's `random.Generator.choice`.
+
+    >>> random.choice(random.key(0), jnp.array([4, 5]), (3,), p=jnp.array([0.0, 1.0]))
+    Array([5, 5, 5], dtype=int32)
     """
     if not isinstance(shape, Sequence):
         raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
@@ -109,7 +132,7 @@ def choice(
         count, items = int(a), None
     wanted = math.prod(shape)
     if count <= 0 and wanted:
-        raise ValueError(f"choice: a must be greater than 0 unless no samples are taken; got {a!r}")
+        raise ValueError(f"a must be greater than 0 unless no samples are taken: choice got {a!r}.")
     if not replace and wanted > count:
         raise ValueError(
             f"Cannot take a larger sample (size {wanted}) than population (size {count}) when "
@@ -117,7 +140,7 @@ def choice(
         )
     if p is not None and np.shape(p) != (count,):
         raise ValueError(
-            "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has "
+            "p must be None or a 1D vector with the same size as a.shape[axis]. p has "
             f"shape {np.shape(p)} and a.shape[axis] is {count}."
         )
     return _chosen(key, items, p, count, shape, bool(replace), axis, mode)
@@ -171,20 +194,29 @@ def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str |
 
 @library(static=("axis", "shape", "replace", "mode", "out_sharding"))
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
     shape: Sequence[int] | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of categorical distributions, given by unnormalized log chances along an axis.
+    """Draw indices of categories, given unnormalized logarithms of probabilities.
 
-    `shape` is that of the result, to which the other dimensions of the logits must broadcast. With
-    `replace=False` the leading dimensions that it adds are samples of which none is repeated.
-    ValueError if shapes do not broadcast, or if there are too few categories.
+    - `key`: key, or its words
+    - `logits`: array of shape (..., categories) for the default `axis`
+    - `shape`: shape of the result, to which the other dimensions of the logits are broadcast
+    - `replace`: if False, samples along the leading dimensions that `shape` adds are distinct
+    - `mode`: "low" or "high", as in `gumbel`
+
+    The result has dtype int32. ValueError for shapes that do not broadcast, or too few categories.
+    Source: Gumbel, Statistical Theory of Extreme Values (1954): the greatest of logits and Gumbel
+    samples.
+
+    >>> random.categorical(random.key(0), jnp.array([0.0, -jnp.inf]), shape=(3,))
+    Array([0, 0, 0], dtype=int32)
     """
     check_arraylike("categorical", logits)
     keys = single_key("categorical", key)

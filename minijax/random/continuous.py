@@ -1,8 +1,6 @@
-"""Continuous distributions that are one formula of uniform numbers. May import the floors below,
-`minijax.numpy`, `random.keys` and `random.uniforms`.
-
-Most invert a cumulative distribution function; where a bound of the uniform numbers is given, it keeps
-them from where the inverse is infinite.
+"""Continuous distributions that are one formula of uniform numbers. Most invert a cumulative
+distribution function; where a bound of the uniform numbers is given, it keeps them from where
+the inverse is infinite.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from minijax.core.avals import get_aval
 from minijax.lax.random_floats import exponential_of, keys_from, unit_uniform
 from minijax.lax.random_floats import normal_of as real_normal_of
 from minijax.lax.shapes import canonical_shape
-from minijax.numpy.promotion import check_arraylike
+from minijax.numpy.promotion import check_arraylike, check_ranks
 from minijax.random.keys import single_key
 from minijax.random.uniforms import (
     converted,
@@ -32,8 +30,11 @@ from minijax.random.uniforms import (
     sum_last,
     uniform_between,
 )
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.jit import jit
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace", "logistic", "lognormal",
@@ -65,11 +66,23 @@ def normal_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @library(static=_STATIC)
 def normal(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Standard normal samples, of a floating or complex dtype.
+    """Draw samples of the standard normal distribution.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point or complex dtype, by default the default one
 
     Complex samples have a variance of 1/2 in each part. ValueError for another dtype.
+    Source: `erf_inv` of uniform samples.
+
+    >>> random.normal(random.key(0), shape=(3,)).shape
+    (3,)
     """
     keys = single_key("normal", key)
     return normal_of(keys, canonical_shape(shape), float_dtype("normal", dtype, complex_too=True))
@@ -77,14 +90,26 @@ def normal(
 
 @library(static=_STATIC)
 def lognormal(
-    key: Any,
-    sigma: Any = np.float32(1.0),
+    key: ArrayLike,
+    sigma: ArrayLike = np.float32(1.0),
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples whose logarithm is normal, with standard deviation `sigma`."""
+    """Draw samples whose logarithm is normal.
+
+    - `key`: key, or its words
+    - `sigma`: standard deviation of the logarithm
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point or complex dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: the exponential of normal samples.
+
+    >>> random.lognormal(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype, complex_too=True)
     shape = sample_shape("lognormal", shape, sigma)
@@ -98,18 +123,31 @@ def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: np.dtype) ->
 
 @library(static=_STATIC)
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Standard normal samples on the condition that they lie in (lower, upper)."""
+    """Draw standard normal samples on the condition that they lie in (lower, upper).
+
+    - `key`: key, or its words
+    - `lower`, `upper`: bounds
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: `erf_inv` of uniform samples.
+
+    >>> random.truncated_normal(random.key(0), -1.0, 1.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     shape = sample_shape("truncated_normal", shape, lower, upper)
+    check_ranks("truncated_normal", lower, upper)
     lower, upper = (converted(x, dtype) for x in (lower, upper))
     return _truncated_normal(keys, lower, upper, shape, dtype)
 
@@ -140,21 +178,48 @@ def maxwell_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @library(static=_STATIC)
 def maxwell(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Maxwell distribution: lengths of normal vectors of three dimensions."""
+    """Draw samples of the Maxwell distribution: lengths of normal vectors in three dimensions.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: SciPy's `stats.maxwell`.
+
+    >>> random.maxwell(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("maxwell", key)
     return maxwell_of(keys, canonical_shape(shape), float_dtype("maxwell", dtype))
 
 
 @library(static=("shape", "dtype"))
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
 ) -> Array:
-    """Maxwell samples with a random sign, scaled and shifted.
+    """Draw samples of the Maxwell distribution with a random sign, scaled and shifted.
 
-    Their shape is `shape` (or, without one, that of the parameters), then that of the parameters,
-    which promote with the samples.
+    - `key`: key, or its words
+    - `loc`, `scale`: parameters, which promote with the samples
+    - `shape`: leading shape of the result, by default the parameters' common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    The result has shape (*shape, *parameters' shape). ValueError for another dtype.
+    Source: SciPy's `stats.maxwell`.
+
+    >>> random.double_sided_maxwell(random.key(0), 0.0, jnp.ones(2), shape=(3,)).shape
+    (3, 2)
     """
     keys = single_key("double_sided_maxwell", key)
     dtype = float_dtype("double_sided_maxwell", dtype)
@@ -169,17 +234,26 @@ def double_sided_maxwell(
 
 @library(static=_STATIC)
 def wald(
-    key: Any,
-    mean: Any,
+    key: ArrayLike,
+    mean: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Wald (inverse Gaussian) distribution with this mean and scale 1.
+    """Draw samples of the Wald (inverse Gaussian) distribution of scale 1.
 
-    Source: Michael, Schucany and Haas, "Generating random variates using transformations with
-    multiple roots", 1976.
+    - `key`: key, or its words
+    - `mean`: positive mean
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: Michael, Schucany and Haas, Generating random variates using transformations with
+    multiple roots (1976).
+
+    >>> random.wald(random.key(0), 1.0, shape=(3,)).shape
+    (3,)
     """
     keys = single_key("wald", key)
     dtype = float_dtype("wald", dtype)
@@ -206,23 +280,50 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @library(static=_STATIC)
 def exponential(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the exponential distribution, of rate 1."""
+    """Draw samples of the exponential distribution of rate 1.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: NumPy's `random.Generator.exponential`.
+
+    >>> random.exponential(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("exponential", key)
     return exponential_of(keys, canonical_shape(shape), float_dtype("exponential", dtype))
 
 
 @library(static=_STATIC)
 def pareto(
-    key: Any,
-    b: Any,
+    key: ArrayLike,
+    b: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Pareto distribution: density b / x**(b + 1) for x >= 1."""
+    """Draw samples of the Pareto distribution: density `b / x**(b + 1)` for x >= 1.
+
+    - `key`: key, or its words
+    - `b`: positive exponent
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: SciPy's `stats.pareto`.
+
+    >>> random.pareto(random.key(0), 2.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("pareto", key)
     dtype = float_dtype("pareto", dtype)
     shape = sample_shape("pareto", shape, b)
@@ -232,9 +333,24 @@ def pareto(
 
 @library(static=_STATIC)
 def laplace(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Laplace distribution: density exp(-|x|) / 2."""
+    """Draw samples of the Laplace distribution: density `exp(-abs(x)) / 2`.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: NumPy's `random.Generator.laplace`.
+
+    >>> random.laplace(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("laplace", key)
     dtype = float_dtype("laplace", dtype)
     low = dtype.type(-1) + dtype.type(dtypes.finfo(dtype).epsneg)
@@ -244,9 +360,24 @@ def laplace(
 
 @library(static=_STATIC)
 def cauchy(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Cauchy distribution: density 1 / (pi * (x**2 + 1))."""
+    """Draw samples of the Cauchy distribution: density `1 / (pi * (x**2 + 1))`.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: NumPy's `random.Generator.standard_cauchy`.
+
+    >>> random.cauchy(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("cauchy", key)
     dtype = float_dtype("cauchy", dtype)
     low = dtype.type(dtypes.finfo(dtype).eps)
@@ -256,9 +387,24 @@ def cauchy(
 
 @library(static=_STATIC)
 def logistic(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the logistic distribution: density exp(-x) / (1 + exp(-x))**2."""
+    """Draw samples of the logistic distribution: density `exp(-x) / (1 + exp(-x))**2`.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: NumPy's `random.Generator.logistic`.
+
+    >>> random.logistic(random.key(0), shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("logistic", key)
     dtype = float_dtype("logistic", dtype)
     low = dtype.type(dtypes.finfo(dtype).tiny)
@@ -289,17 +435,25 @@ def gumbel_mode(mode: str | None) -> str:
 
 @library(static=(*_STATIC, "mode"))
 def gumbel(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Gumbel distribution: density exp(-(x + exp(-x))).
+    """Draw samples of the Gumbel distribution: density `exp(-(x + exp(-x)))`.
 
-    With `mode="high"` the tail has the bits of two draws. ValueError for another mode than "low" and
-    "high".
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+    - `mode`: "low", or "high" for a tail with the bits of two draws
+
+    ValueError for another dtype or mode.
+    Source: NumPy's `random.Generator.gumbel`.
+
+    >>> random.gumbel(random.key(0), shape=(3,)).shape
+    (3,)
     """
     keys = single_key("gumbel", key)
     mode = gumbel_mode(mode)
@@ -308,14 +462,26 @@ def gumbel(
 
 @library(static=_STATIC)
 def rayleigh(
-    key: Any,
-    scale: Any,
+    key: ArrayLike,
+    scale: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Rayleigh distribution: density x * exp(-x**2 / (2 * scale**2)) / scale**2."""
+    """Draw samples of the Rayleigh distribution: `x * exp(-x**2 / (2 * scale**2)) / scale**2`.
+
+    - `key`: key, or its words
+    - `scale`: positive scale
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: NumPy's `random.Generator.rayleigh`.
+
+    >>> random.rayleigh(random.key(0), 2.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("rayleigh", key)
     dtype = float_dtype("rayleigh", dtype)
     shape = sample_shape("rayleigh", shape, scale)
@@ -326,11 +492,24 @@ def rayleigh(
 
 @library(static=("shape", "dtype"))
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
 ) -> Array:
-    """Samples of the Weibull distribution: cumulative 1 - exp(-(x / scale)**concentration).
+    """Draw samples of the Weibull distribution: cumulative `1 - exp(-(x / scale)**concentration)`.
 
-    The parameters broadcast against `shape`, and may add to it; they promote with the samples.
+    - `key`: key, or its words
+    - `scale`, `concentration`: positive parameters, which promote with the samples and broadcast
+    - `shape`: shape of the samples, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: SciPy's `stats.weibull_min`.
+
+    >>> random.weibull_min(random.key(0), 1.0, 2.0, shape=(3,)).shape
+    (3,)
     """
     keys = single_key("weibull_min", key)
     dtype = float_dtype("weibull_min", dtype)
@@ -343,16 +522,28 @@ def weibull_min(
 
 @library(static=_STATIC)
 def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the triangular distribution over [left, right], densest at `mode`."""
+    """Draw samples of the triangular distribution over [left, right], densest at `mode`.
+
+    - `key`: key, or its words
+    - `left`, `mode`, `right`: increasing numbers
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: NumPy's `random.Generator.triangular`.
+
+    >>> random.triangular(random.key(0), 0.0, 1.0, 2.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("triangular", key)
     dtype = float_dtype("triangular", dtype)
     shape = sample_shape("triangular", shape, left, mode, right)

@@ -1,7 +1,7 @@
 """Distributions of counts: geometric, Poisson, binomial, multinomial.
 
-May import the floors below, `minijax.numpy`, `random.keys` and `random.uniforms`. Counts are drawn
-for a whole array at a time: a loop goes on until each of its elements has a sample.
+Counts are drawn for a whole array at a time: a loop goes on until each of its elements has a
+sample.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from minijax.lax.shapes import canonical_shape
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.random.keys import single_key
 from minijax.random.uniforms import converted, float_dtype, sample_shape, spread
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
@@ -83,16 +86,25 @@ def _log_ratio(scale: Any, v: Any, us: Any, a: Any, b: Any) -> Any:
 
 @library(static=("shape", "dtype", "out_sharding"))
 def geometric(
-    key: Any,
-    p: Any,
+    key: ArrayLike,
+    p: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """How many trials of chance `p` it takes until one succeeds: 1, 2, ...
+    """Draw numbers of trials of probability `p` until one succeeds: 1, 2, ...
 
-    ValueError for a dtype that is not an integer's.
+    - `key`: key, or its words
+    - `p`: probabilities
+    - `shape`: shape of the result, by default the shape of `p`
+    - `dtype`: integer dtype, by default int32
+
+    ValueError for another dtype or shapes that do not broadcast.
+    Source: NumPy's `random.Generator.geometric`.
+
+    >>> random.geometric(random.key(0), 1.0, shape=(2,))
+    Array([1, 1], dtype=int32)
     """
     keys = single_key("geometric", key)
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
@@ -156,19 +168,26 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: np.dtype, limit: int) -> An
 
 @library(static=("shape", "dtype", "out_sharding"))
 def poisson(
-    key: Any,
-    lam: Any,
+    key: ArrayLike,
+    lam: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Poisson distribution with mean `lam`, computed in float32.
+    """Draw samples of the Poisson distribution.
 
-    A mean that is not positive gives 0 or -1. ValueError for a dtype that is not an integer's,
-    NotImplementedError for keys of another generator than threefry. Source: Knuth, "The art of
-    computer programming", for means below 10; and Hörmann, "The transformed rejection method for
-    generating Poisson random variables", 1993.
+    - `key`: key, or its words
+    - `lam`: means; those that are not positive give 0 or -1
+    - `shape`: shape of the result, by default the shape of `lam`
+    - `dtype`: integer dtype, by default int32
+
+    ValueError for another dtype, NotImplementedError for keys of another generator than threefry.
+    Source: Knuth, The Art of Computer Programming, for means below 10; Hörmann, The transformed
+    rejection method for generating Poisson random variables (1993).
+
+    >>> random.poisson(random.key(0), 0.0, shape=(2,))
+    Array([0, 0], dtype=int32)
     """
     keys = single_key("poisson", key)
     impl = keys.dtype._impl
@@ -292,6 +311,7 @@ def binomial_of(key: Any, n: Any, p: Any, dtype: np.dtype) -> Any:
     q_nan = lax.ne(q, q)
     q_invalid = _any(q_nan, lax.lt(q, zero))
     q = lax.select(q_invalid, _full(0.01, q), q)
+    q = lax.select(lax.eq(q, zero), _full(0, q), q)  # not -0.0, whose logarithms have another sign
     few = _any(n_invalid, lax.le(lax.mul(n, q), real(10)))
     n = lax.floor(n)
     small = _binomial_by_waiting(key, lax.select(few, n, _full(0, n)), q, limit)
@@ -309,17 +329,25 @@ def binomial_of(key: Any, n: Any, p: Any, dtype: np.dtype) -> Any:
 
 @library(static=("shape", "dtype"))
 def binomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: Array,
+    n: ArrayLike,
+    p: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
-    """How many of `n` trials of chance `p` succeed, as floats; computed in the dtype of `p`.
+    """Draw numbers of successes in `n` trials of probability `p`.
 
-    NaN where `n` is negative or `p` is no chance. ValueError for a dtype that is not floating.
-    Source: Hörmann, "The generation of binomial random variates", 1993; Kachitvichyanukul and
-    Schmeiser, "Binomial random variate generation", 1988.
+    - `key`: key, or its words
+    - `n`, `p`: numbers of trials and probabilities
+    - `shape`: shape of the result, to which both are broadcast; by default their common shape
+    - `dtype`: floating-point dtype of the result; the default one unless given
+
+    NaN where `n` is negative or `p` is not in [0, 1]. ValueError for another dtype.
+    Source: Hörmann, The generation of binomial random variates (1993); Kachitvichyanukul and
+    Schmeiser, Binomial random variate generation (1988).
+
+    >>> random.binomial(random.key(0), 5, 1.0, shape=(2,))
+    Array([5., 5.], dtype=float32)
     """
     keys = single_key("binomial", key)
     check_arraylike("binomial", n, p)
@@ -334,18 +362,28 @@ def binomial(
 
 @library(static=("shape", "dtype", "unroll"))
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: Array,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """How often each of the outcomes comes in `n` trials; `p` has their weights along its last axis.
+    """Draw how often each outcome occurs in `n` trials.
 
-    `shape`, by default that of `p`, is that of the result and includes the axis of outcomes; `n`
-    must broadcast to the rest. `unroll` is that of the scan over the outcomes (see `lax.scan`).
+    - `key`: key, or its words
+    - `n`: numbers of trials
+    - `p`: weights of the outcomes, of shape (..., outcomes)
+    - `shape`: shape of the result, with the axis of outcomes; by default the shape of `p`
+    - `dtype`: dtype of the result; `unroll`: as in `lax.scan`
+
+    The result has the default floating dtype unless `dtype` is given. ValueError for shapes that do
+    not broadcast.
+    Source: NumPy's `random.Generator.multinomial`.
+
+    >>> random.multinomial(random.key(0), 5, jnp.array([1.0, 0.0]))
+    Array([5., 0.], dtype=float32)
     """
     keys = single_key("multinomial", key)
     check_arraylike("multinomial", n, p)

@@ -1,8 +1,9 @@
-"""The gamma distribution and those that are made of it: beta, Dirichlet, chi-square, F, Student's t,
+"""The gamma distribution and those that are made of it: beta, Dirichlet, chi-square, F, Student's
+t,
 generalized normal, and points of a ball.
 
-May import the floors below, `minijax.numpy`, `random.keys` and `random.uniforms`. The samples can be
-differentiated in the parameters, by implicit differentiation; see `lax.random_gamma`.
+The samples can be differentiated in the parameters, by implicit differentiation; see
+`lax.random_gamma`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from minijax.random.uniforms import (
     spread,
     sum_last,
 )
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t",
@@ -54,31 +58,51 @@ def _gamma(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
 
 @library(static=_STATIC)
 def gamma(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the gamma distribution: density proportional to x**(a - 1) * exp(-x).
+    """Draw samples of the gamma distribution: density proportional to `x**(a - 1) * exp(-x)`.
 
-    For small `a` samples underflow to zero: see `loggamma`. ValueError for a dtype that is not
-    floating. Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
+    - `key`: key, or its words
+    - `a`: positive shape parameter; for small ones samples underflow to 0: see `loggamma`
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: Marsaglia and Tsang, A simple method for generating gamma variables (2000).
+
+    >>> random.gamma(random.key(0), 2.0, shape=(3,)).shape
+    (3,)
     """
     return _gamma(key, a, shape, dtype, "gamma", False)
 
 
 @library(static=_STATIC)
 def loggamma(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Logarithms of samples of the gamma distribution, exact for small `a` too."""
+    """Draw logarithms of samples of the gamma distribution, accurate for small `a` too.
+
+    - `key`: key, or its words
+    - `a`: positive shape parameter
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: Marsaglia and Tsang, A simple method for generating gamma variables (2000).
+
+    >>> random.loggamma(random.key(0), 2.0, shape=(3,)).shape
+    (3,)
+    """
     return _gamma(key, a, shape, dtype, "loggamma", True)
 
 
@@ -87,15 +111,27 @@ def loggamma(
 
 @library(static=_STATIC)
 def beta(
-    key: Any,
-    a: Any,
-    b: Any,
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the beta distribution: density proportional to x**(a - 1) * (1 - x)**(b - 1)."""
+    """Draw samples of the beta distribution: density proportional to `x**(a-1) * (1-x)**(b-1)`.
+
+    - `key`: key, or its words
+    - `a`, `b`: positive parameters
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: quotients of gamma samples; NumPy's `random.Generator.beta`.
+
+    >>> random.beta(random.key(0), 1.0, 2.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("beta", key)
     dtype = float_dtype("beta", dtype)
     shape = sample_shape("beta", shape, a, b)
@@ -109,17 +145,25 @@ def beta(
 
 @library(static=_STATIC)
 def dirichlet(
-    key: Any,
-    alpha: Any,
+    key: ArrayLike,
+    alpha: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the Dirichlet distribution: vectors of chances that add up to one.
+    """Draw samples of the Dirichlet distribution: vectors of probabilities.
 
-    `alpha` has the concentrations along its last axis; `shape` is that of the result without that
-    axis, by default that of the rest of `alpha`. ValueError for an `alpha` without axes.
+    - `key`: key, or its words
+    - `alpha`: positive concentrations, of shape (..., n)
+    - `shape`: shape of the result without the last axis, by default `alpha.shape[:-1]`
+    - `dtype`: floating-point dtype, by default the default one
+
+    The result has shape (*shape, n). ValueError for another dtype or a scalar `alpha`.
+    Source: normalized gamma samples; NumPy's `random.Generator.dirichlet`.
+
+    >>> random.dirichlet(random.key(0), jnp.ones(3), (2,)).shape
+    (2, 3)
     """
     keys = single_key("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
@@ -155,14 +199,26 @@ def chisquare_of(key: Any, df: Any, shape: tuple[int, ...], dtype: np.dtype) -> 
 
 @library(static=_STATIC)
 def chisquare(
-    key: Any,
-    df: Any,
+    key: ArrayLike,
+    df: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the chi-square distribution with `df` degrees of freedom."""
+    """Draw samples of the chi-square distribution.
+
+    - `key`: key, or its words
+    - `df`: positive degrees of freedom
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: twice gamma samples; NumPy's `random.Generator.chisquare`.
+
+    >>> random.chisquare(random.key(0), 3.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("chisquare", key)
     dtype = float_dtype("chisquare", dtype)
     shape = sample_shape("chisquare", shape, df)
@@ -171,15 +227,27 @@ def chisquare(
 
 @library(static=_STATIC)
 def f(
-    key: Any,
-    dfnum: Any,
-    dfden: Any,
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the F distribution: quotients of two chi-square samples, each over its degrees."""
+    """Draw samples of the F distribution: quotients of chi-square samples over their degrees.
+
+    - `key`: key, or its words
+    - `dfnum`, `dfden`: positive degrees of freedom of numerator and denominator
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: NumPy's `random.Generator.f`.
+
+    >>> random.f(random.key(0), 2.0, 3.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("f", key)
     dtype = float_dtype("f", dtype)
     shape = sample_shape("f", shape, dfnum, dfden)
@@ -194,14 +262,26 @@ def f(
 
 @library(static=_STATIC)
 def t(
-    key: Any,
-    df: Any,
+    key: ArrayLike,
+    df: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of Student's t distribution with `df` degrees of freedom."""
+    """Draw samples of Student's t distribution.
+
+    - `key`: key, or its words
+    - `df`: positive degrees of freedom
+    - `shape`: shape of the result, to which parameters are broadcast; by default their common shape
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype or parameters that do not broadcast.
+    Source: NumPy's `random.Generator.standard_t`.
+
+    >>> random.t(random.key(0), 3.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("t", key)
     dtype = float_dtype("t", dtype)
     shape = sample_shape("t", shape, df)
@@ -224,14 +304,26 @@ def generalized_normal_of(key: Any, p: Any, shape: tuple[int, ...], dtype: np.dt
 
 @library(static=_STATIC)
 def generalized_normal(
-    key: Any,
-    p: Any,
+    key: ArrayLike,
+    p: float,
     shape: Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of the generalized normal distribution: density proportional to exp(-|x|**p)."""
+    """Draw samples of the generalized normal distribution: density in `exp(-abs(x)**p)`.
+
+    - `key`: key, or its words
+    - `p`: positive exponent
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+
+    ValueError for another dtype.
+    Source: SciPy's `stats.gennorm`.
+
+    >>> random.generalized_normal(random.key(0), 2.0, shape=(3,)).shape
+    (3,)
+    """
     keys = single_key("generalized_normal", key)
     dtype = float_dtype("generalized_normal", dtype)
     shape = sample_shape("gamma", shape, p)
@@ -241,18 +333,27 @@ def generalized_normal(
 
 @library(static=("d", *_STATIC))
 def ball(
-    key: Any,
+    key: ArrayLike,
     d: int,
-    p: Any = 2,
+    p: float = 2,
     shape: Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Points that are uniform within the unit ball of dimension `d` in the norm of order `p`.
+    """Draw points uniformly from the unit ball of a norm.
 
-    The result has shape `(*shape, d)`. Source: Barthe, Guedon, Mendelson and Naor, "A probabilistic
-    approach to the geometry of the l_p^n-ball", 2005.
+    - `key`: key, or its words
+    - `d`: dimension; `p`: order of the norm
+    - `shape`: leading shape of the result, by default none
+    - `dtype`: floating-point dtype, by default the default one
+
+    The result has shape (*shape, d). ValueError for another dtype.
+    Source: Barthe, Guedon, Mendelson and Naor, A probabilistic approach to the geometry of the
+    l_p^n-ball (2005).
+
+    >>> random.ball(random.key(0), 3, shape=(2,)).shape
+    (2, 3)
     """
     keys = single_key("ball", key)
     dtype = float_dtype("ball", dtype)

@@ -1,7 +1,6 @@
-"""Making, splitting and wrapping random keys. May import the floors below.
-
-A key is an element of an array of dtype `key<...>`, from `key(seed)`; or, as older programs have it,
-a row of uint32 words, from `PRNGKey(seed)`, which every function here and in its sisters takes too.
+"""Making, splitting and wrapping random keys. A key is an element of an array of dtype `key<...>`,
+from `key(seed)`; or, as older programs have it, a row of uint32 words, from `PRNGKey(seed)`,
+which every function here and in its sisters takes too.
 """
 
 from __future__ import annotations
@@ -32,7 +31,10 @@ from minijax.lax.prng import (
     resolve_prng,
 )
 from minijax.lax.shapes import as_value, canonical_shape, size_of
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
@@ -155,12 +157,20 @@ def _seed_of(name: str, seed: Any) -> Any:
     return lax.add(seed, lax.convert_element_type(offset, dtype)) if offset else seed
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
-    """A key (a scalar of dtype `key<...>`) from an integer seed.
+def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Make a key from an integer seed.
 
-    `impl` names the generator ("threefry2x32", "rbg", "unsafe_rbg"), by default the setting
-    `default_prng_impl`; `dtype` gives it as a key dtype instead. TypeError for a seed that is no
-    scalar integer, ValueError for an unknown generator.
+    - `seed`: integer scalar
+    - `impl`: generator: "threefry2x32", "rbg" or "unsafe_rbg"; by default the setting
+      `default_prng_impl`
+    - `dtype`: the generator as a key dtype instead
+
+    The result is an array of shape () and dtype `key<...>`. TypeError for a seed that is not an
+    integer scalar, ValueError for an unknown generator.
+    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+
+    >>> random.key(0).dtype
+    key<fry>
     """
     if dtype is not None:
         if impl is not None:
@@ -169,8 +179,19 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     return _from_seed(_seed_of("key", seed), resolve_prng(impl))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
-    """A key as its words (uint32[2] for the default generator), from an integer seed; see `key`."""
+def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
+    """Make a key as an array of words, from an integer seed.
+
+    - `seed`: integer scalar
+    - `impl`: generator, as in `key`, which is preferred
+
+    The result has dtype uint32, and shape (2,) for the default generator. TypeError for a seed that
+    is not an integer scalar, ValueError for an unknown generator.
+    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+
+    >>> random.PRNGKey(7)
+    Array([0, 7], dtype=uint32)
+    """
     impl = resolve_prng(impl)
     made = _from_seed(_seed_of("PRNGKey", seed), impl)
     return made if local.context.settings.enable_custom_prng else random_unwrap_p.bind(made)
@@ -179,8 +200,19 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 # -- between keys and words ---------------------------------------------------------------------------
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
-    """Words (uint32, with the key's shape at the end) as an array of keys; see `key_data`."""
+def wrap_key_data(key_bits_array: Array, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Make keys from their words.
+
+    - `key_bits_array`: array of dtype uint32 and shape (..., words): 2 words for the default
+      generator
+    - `impl`, `dtype`: generator, as in `key`
+
+    The result is an array of keys of shape (...,). TypeError for another dtype or number of words.
+    Source: the key formats of the generators.
+
+    >>> random.wrap_key_data(jnp.zeros((3, 2), jnp.uint32)).shape
+    (3,)
+    """
     if dtype is not None:
         if impl is not None:
             raise ValueError(
@@ -190,24 +222,61 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrapped(key_bits_array, resolve_prng(impl))
 
 
-def key_data(keys: Any) -> Array:
-    """The words of an array of keys: uint32[..., n]."""
+def key_data(keys: ArrayLike) -> Array:
+    """Return the words of keys.
+
+    - `keys`: array of keys of any shape
+
+    The result has the shape of `keys` with an axis of words added, and dtype uint32. TypeError
+    unless `keys` are keys.
+    Source: the key formats of the generators.
+
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
     return random_unwrap_p.bind(as_keys(keys)[0])
 
 
-def key_impl(keys: Any) -> str | PRNGSpec:
-    """The generator that keys are of: its name, or an object to give as `impl`."""
+def key_impl(keys: ArrayLike) -> str | PRNGSpec:
+    """Return the generator of keys: its name, or an object to give as `impl`.
+
+    - `keys`: array of keys of any shape
+
+    TypeError unless `keys` are keys.
+    Source: the dtype of `keys`.
+
+    >>> random.key_impl(random.key(0))
+    'threefry2x32'
+    """
     impl = as_keys(keys)[0].dtype._impl
     return impl.name if prngs.get(impl.name) is impl else PRNGSpec(impl)
 
 
 def key_dtype(impl_spec: Any = None) -> KeyType:
-    """The dtype of keys of a generator, by default the one of the setting."""
+    """Return the dtype of the keys of a generator.
+
+    - `impl_spec`: generator, by default the setting `default_prng_impl`
+
+    ValueError for an unknown generator.
+    Source: the key formats of the generators.
+
+    >>> random.key_dtype("rbg")
+    key<rbg>
+    """
     return resolve_prng(impl_spec).dtype
 
 
 def clone(key: Any) -> Array:
-    """The same key, as one that has not been used: for when a key is used twice on purpose."""
+    """Return a key as one that has not been used, for deliberate reuse.
+
+    - `key`: array of keys of any shape, or its words
+
+    The result has the shape, dtype and value of `key`.
+    Source: the rule that a key is used once, checked with `debug_key_reuse`.
+
+    >>> random.key_data(random.clone(random.key(7)))
+    Array([0, 7], dtype=uint32)
+    """
     return random_clone_p.bind(as_value(key))
 
 
@@ -226,8 +295,19 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
     return _rewrapped(random_split_p.bind(keys, shape=shape), as_words)
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Array:
-    """`num` new keys, independent of each other and of the given one; `num` may be a shape."""
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
+    """Make new keys, independent of each other and of the given one.
+
+    - `key`: key, or its words
+    - `num`: number of keys, or their shape
+
+    The result is an array of keys of shape (num,) or `num`. ValueError for an array of several
+    keys, TypeError for a negative number.
+    Source: Claessen and Palka, Splittable pseudorandom number generators (2013).
+
+    >>> random.split(random.key(0), 3).shape
+    (3,)
+    """
     shape = tuple(map(size_of, num)) if isinstance(num, (tuple, list)) else (size_of(num),)
     return _split(key, shape)
 
@@ -249,10 +329,18 @@ def _fold_in(key: Any, data: Any) -> Any:
     return _rewrapped(random_fold_in_p.bind(keys, data), as_words)
 
 
-def fold_in(key: Any, data: Any) -> Array:
-    """A new key from a key and an integer, which is taken as uint32.
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
+    """Make a new key from a key and an integer.
 
-    OverflowError for a Python integer outside of that range.
+    - `key`: key, or its words
+    - `data`: integer scalar, taken as uint32
+
+    The result is a key of the dtype and shape of `key`. OverflowError for a Python integer out of
+    the range of uint32, TypeError unless `data` is a scalar.
+    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+
+    >>> random.fold_in(random.key(0), 3).shape
+    ()
     """
     if isinstance(data, int) and not isinstance(data, bool):
         if not 0 <= data < 2**32:
@@ -269,11 +357,24 @@ def fold_in(key: Any, data: Any) -> Array:
 
 @library(static=("shape", "dtype", "out_sharding"))
 def bits(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Random bits, as unsigned integers of this shape and dtype (uint32, or uint64 with x64 on).
+    """Draw random bits as unsigned integers.
 
-    ValueError for a dtype that is no unsigned integer's.
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: unsigned integer dtype, by default uint32, or uint64 in 64-bit mode
+
+    ValueError for another dtype.
+    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011), for the default
+    generator.
+
+    >>> random.bits(random.key(0), (3,)).dtype
+    dtype('uint32')
     """
     keys = single_key("bits", key)
     dtype = dtypes.uint() if dtype is None else dtypes.check_user_dtype_supported(dtype, "bits")

@@ -1,7 +1,4 @@
-"""Random vectors and matrices made with linear algebra: orthogonal, multivariate normal.
-
-May import the floors below, `minijax.numpy` and the rest of `random`.
-"""
+"""Random vectors and matrices made with linear algebra: orthogonal, multivariate normal."""
 
 from __future__ import annotations
 
@@ -19,32 +16,45 @@ from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.random.continuous import normal_of
 from minijax.random.keys import single_key
 from minijax.random.uniforms import float_dtype
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["multivariate_normal", "orthogonal"]
 
 
 @library(static=("n", "shape", "dtype", "m", "out_sharding"))
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
     shape: Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of orthogonal (for complex dtypes, unitary) matrices, from the Haar measure.
+    """Draw orthogonal (for complex dtypes, unitary) matrices from the Haar measure.
 
-    The result has shape `(*shape, n, m)`, where m is n by default; the columns, or rows if there are
-    fewer, are orthonormal. Source: Mezzadri, "How to generate random matrices from the classical
-    compact groups", 2007.
+    - `key`: key, or its words
+    - `n`, `m`: numbers of rows and columns, `m` by default `n`
+    - `shape`: leading shape of the result, by default none
+    - `dtype`: floating-point or complex dtype, by default the default one
+
+    The result has shape (*shape, n, m): columns, or rows if there are fewer, are orthonormal.
+    ValueError for another dtype or negative sizes.
+    Source: Mezzadri, How to generate random matrices from the classical compact groups (2007).
+
+    >>> random.orthogonal(random.key(0), 3, shape=(2,)).shape
+    (2, 3, 3)
     """
     keys = single_key("orthogonal", key)
     dtype = float_dtype("orthogonal", dtype, complex_too=True)
-    m = n if m is None else m
+    m, given = n if m is None else m, m
     if n < 0 or m < 0:
-        raise ValueError(f"orthogonal: negative dimensions are not allowed, got n={n} and m={m}.")
+        raise ValueError(
+            f"negative dimensions are not allowed, got {n} and {given}: orthogonal has n={n}, m={m}."
+        )
     shape = (*canonical_shape(shape), max(n, m), min(n, m))
     q, r = linalg.qr(normal_of(keys, shape, dtype))
     signs = lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1))
@@ -68,20 +78,29 @@ def _root(cov: Any, method: str) -> Any:
 
 @library(static=("shape", "dtype", "method", "out_sharding"))
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
     shape: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples of normal vectors with this mean, of shape (..., n), and covariance, (..., n, n).
+    """Draw normal vectors with a given mean and covariance.
 
-    `shape` is that of the result without the axis of the vectors, by default what `mean` and `cov`
-    broadcast to. `method` says how the covariance is taken apart: "cholesky" is the fastest, "svd"
-    and "eigh" also hold for singular ones. ValueError for shapes that do not fit.
+    - `key`: key, or its words
+    - `mean`, `cov`: arrays of shapes (..., n) and (..., n, n)
+    - `shape`: shape of the result without the last axis, by default their common one
+    - `dtype`: floating-point dtype, by default that of `mean` and `cov`
+    - `method`: factorization of the covariance: "cholesky" is the fastest, "svd" and "eigh" accept
+      singular ones
+
+    The result has shape (*shape, n). ValueError for shapes that do not fit or another method.
+    Source: NumPy's `random.Generator.multivariate_normal`.
+
+    >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
+    (3, 2)
     """
     keys = single_key("multivariate_normal", key)
     check_arraylike("multivariate_normal", mean, cov)
@@ -107,8 +126,8 @@ def _check_vectors(mean: Any, cov: Any) -> None:
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ValueError(
-            "multivariate_normal requires cov.shape == (..., n, n) for n=mean.shape[-1], but got "
-            f"cov.shape == {cov.shape} for mean.shape == {mean.shape}."
+            "multivariate_normal requires cov.shape == (..., n, n) for "
+            f"n={n}, but got cov.shape == {cov.shape}, and mean.shape == {mean.shape}."
         )
 
 

@@ -1,8 +1,6 @@
-"""Uniform numbers, integers and coins. May import the floors below, `numpy.promotion` and
-`random.keys`.
-
-A uniform float has random bits for its mantissa and the exponent of one: it lies in [1, 2), evenly
-spaced. An integer from a span is the remainder of a number of twice the bits, made of two.
+"""Uniform numbers, integers and coins. A uniform float has random bits for its mantissa and the
+exponent of one: it lies in [1, 2), evenly spaced. An integer from a span is the remainder of a
+number of twice the bits, made of two.
 """
 
 from __future__ import annotations
@@ -20,7 +18,10 @@ from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.lax.shapes import broadcast_shapes, canonical_shape
 from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["bernoulli", "rademacher", "randint", "uniform"]
 
@@ -122,7 +123,8 @@ def uniform_between(
 def _check_bounds(shape: tuple[int, ...], rank: int, minval: Any, maxval: Any) -> None:
     found = np.shape(minval), np.shape(maxval)
     try:
-        if rank <= len(shape) and broadcast_shapes(shape, *found) == shape:
+        common = broadcast_shapes(shape, *found)
+        if common == shape or (not shape and set(common) == {1}):
             return
     except ValueError:
         pass
@@ -142,22 +144,31 @@ def _with_ranks(x: Any, y: Any, rank: int) -> tuple[Any, Any]:
 def _with_rank(x: Any, rank: int) -> Any:
     """Leading axes of size one where there are too few; numbers stay."""
     found = np.ndim(x)
-    return x if found in (0, rank) else lax.broadcast_to_rank(x, rank)
+    return x if found == 0 or found >= rank else lax.broadcast_to_rank(x, rank)
 
 
 @library(static=("shape", "dtype", "out_sharding"))
 def uniform(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int] = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Uniform samples of [minval, maxval), of a floating dtype.
+    """Draw samples uniformly from [minval, maxval).
 
-    ValueError for another dtype.
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: floating-point dtype, by default the default one
+    - `minval`, `maxval`: bounds that broadcast to `shape`
+
+    ValueError for another dtype, TypeError for bounds that do not broadcast.
+    Source: NumPy's `random.Generator.uniform`.
+
+    >>> random.uniform(random.key(0), (3,)).shape
+    (3,)
     """
     keys = single_key("uniform", key)
     dtype = float_dtype("uniform", dtype)
@@ -169,18 +180,27 @@ def uniform(
 
 @library(static=("shape", "dtype", "out_sharding"))
 def randint(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Uniform integers of [minval, maxval), bounds that broadcast against the shape.
+    """Draw integers uniformly from [minval, maxval).
 
-    Where maxval <= minval the result is minval. TypeError for a dtype that is not an integer's,
-    ValueError for bounds of other shapes.
+    - `key`: key, or its words
+    - `shape`: shape of the result
+    - `minval`, `maxval`: bounds that broadcast to `shape`; where maxval <= minval the result is
+      minval
+    - `dtype`: integer dtype, by default int32
+
+    TypeError for another dtype, ValueError for bounds that do not broadcast.
+    Source: NumPy's `random.Generator.integers`.
+
+    >>> random.randint(random.key(0), (4,), 0, 10)
+    Array([9, 0, 2, 3], dtype=int32)
     """
     keys = single_key("randint", key)
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype, "randint")
@@ -291,17 +311,26 @@ def _clipped(x: Any, least: int, most: int) -> Any:
 
 @library(static=("shape", "mode", "out_sharding"))
 def bernoulli(
-    key: Any,
-    p: Any = 0.5,
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
     shape: Sequence[int] | None = None,
     mode: str = "low",
     *,
-    out_sharding: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Booleans that are True with probability `p`, by default of the shape of `p`.
+    """Draw booleans that are True with probability `p`.
 
-    With `mode="high"` probabilities below the spacing of floats count too. TypeError if `p` is not
-    floating, ValueError for another mode.
+    - `key`: key, or its words
+    - `p`: floating-point probabilities
+    - `shape`: shape of the result, by default the shape of `p`
+    - `mode`: "low", or "high" so that probabilities below the spacing of floats count too
+
+    The result has dtype bool. TypeError if `p` is not floating-point, ValueError for another mode
+    or shapes that do not broadcast.
+    Source: NumPy's `random.Generator.binomial` with n = 1.
+
+    >>> random.bernoulli(random.key(0), jnp.array([0.0, 1.0]))
+    Array([False,  True], dtype=bool)
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
@@ -324,9 +353,23 @@ def coins(key: Any, p: Any, shape: tuple[int, ...], mode: str = "low") -> Any:
 
 @library(static=("shape", "dtype", "out_sharding"))
 def rademacher(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
-    """Samples that are 1 or -1 with equal probability."""
+    """Draw samples that are 1 or -1 with equal probability.
+
+    - `key`: key, or its words
+    - `shape`: shape of the result, by default a scalar
+    - `dtype`: numeric dtype, by default int32
+
+    Source: Bernoulli samples of probability 1/2.
+
+    >>> abs(random.rademacher(random.key(0), (3,)))
+    Array([1, 1, 1], dtype=int32)
+    """
     keys = single_key("rademacher", key)
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     return signs(keys, canonical_shape(shape), dtype)

@@ -1,1 +1,1 @@
-"""The only rooms that touch jaxlib's client. See the layers in README.md."""
+"""The only modules that touch jaxlib's client. See the layers in README.md."""

@@ -1,9 +1,9 @@
 """Whether the processes of a run compile the same programs.
 
-May import the ground floor and `runtime`. A program over devices of several processes runs when all
-of them start it; were they different ones, they would wait for each other, or exchange each other's
-parts. So each process tells the distributed service what it compiles, and compares with what others
-have told: who comes later finds out. Nobody waits.
+A program over devices of several processes runs when all of them start it; were they different
+ones, they would wait for each other, or exchange each other's parts. So each process tells the
+distributed service what it compiles, and compares with what others have told: who comes later finds
+out. Nobody waits.
 """
 
 from __future__ import annotations

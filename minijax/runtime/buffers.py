@@ -1,4 +1,4 @@
-"""Buffers: values on devices, to and from NumPy. May import the ground floor and `runtime`."""
+"""Buffers: values on devices, to and from NumPy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.released import collect, released
 from minijax.runtime.versions import _jax
 
 __all__ = ["Buffer", "CopySemantics", "block_until_ready", "move", "put", "to_numpy"]
@@ -35,16 +36,46 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
             parts = list(copied.reshape(len(indices), size, *aval.shape[1:]))
         else:
             parts = [np.array(value[index], order="C") for index in indices]
-    return _jax.batched_device_put(
-        aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
-    )
+    try:
+        return _jax.batched_device_put(
+            aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
+        )
+    except _jax.JaxRuntimeError as error:
+        if "Unknown NumPy dtype" not in str(error):
+            raise
+        raise _jax.JaxRuntimeError(
+            f"XLA holds no arrays of dtype {aval.dtype.name} on {devices[0].platform}: convert to a "
+            "wider dtype, such as float8_e4m3fn."
+        ) from None
 
 
-def putter(aval: Any, sharding: Any) -> Callable[[np.ndarray], Any]:
-    """`put` of values of one type on one device, uncommitted and copied."""
+_LARGE = 1 << 16  # bytes, below which copying takes no longer than lending
+
+
+def putter(
+    aval: Any, sharding: Any, dtype: Any = None, copy: bool = True
+) -> Callable[[np.ndarray], Any]:
+    """`put` of values of one type on one device, uncommitted, converted to `dtype` if it is given.
+
+    Small values are copied always.
+    """
     put, devices = _jax.batched_device_put, list(sharding._device_assignment)
-    how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    return lambda value: put(aval, sharding, [value], devices, False, False, how, True)
+    how = _jax.HostBufferSemantics.ZERO_COPY
+    if copy or aval.size * aval.dtype.itemsize < _LARGE:
+        how = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    if dtype is not None:
+        return lambda x: put(aval, sharding, [x.astype(dtype)], devices, False, False, how, True)
+    return lambda x: put(aval, sharding, [x], devices, False, False, how, True)
+
+
+def described(buffer: Any) -> tuple[Any, Any, bool]:
+    """Return the aval and the sharding of a buffer, and whether it is committed to it."""
+    return buffer.aval, buffer._sharding, buffer._committed
+
+
+def is_ours(buffer: Any) -> bool:
+    """Whether minijax made a buffer, and not upstream in the same process on a device of ours."""
+    return isinstance(buffer._sharding, shardings.Sharding)
 
 
 def parts_of(buffer: Any) -> list[Any]:
@@ -114,6 +145,7 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
         return _widened(buffer, aval, device)
     if aval.size == 0:
         return np.zeros(aval.shape, dtype)
+    next(released)
     buffer.block_until_ready()
     raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(
         buffer.unsafe_buffer_pointer()
@@ -151,6 +183,7 @@ def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     executable = executables.compile_module(module, (device,))
     result_type = _Wide(aval.shape, _WIDE[wide])
     handler = executables.result_handler(result_type, shardings.single_device(device), False)
+    next(released)
     result = executable.execute_sharded([buffer]).consume_with_handlers([handler])[0]
     return np.asarray(memoryview(result)).astype(aval.dtype)
 
@@ -186,6 +219,8 @@ def dlpack_kind(device: Any) -> tuple[int, int]:
 
 
 def to_dlpack(buffer: Any, stream: Any = None) -> Any:
+    """A DLPack capsule that shares the memory of a buffer."""
+    collect()  # buffers that other libraries have let go of: they may be large
     return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
 
 

@@ -1,12 +1,14 @@
 """Several processes: jaxlib's distributed service, and how a process learns of its place.
 
-May import the ground floor and `runtime`. The first process runs the service; all connect to it,
-and the platforms that are started afterwards know of every process's devices.
+The first process runs the service; all connect to it, and the platforms that are started afterwards
+know of every process's devices.
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
+import operator
 import os
 import re
 import socket
@@ -148,8 +150,8 @@ def initialize(
     - `initialization_timeout`, `heartbeat_timeout_seconds`, `shutdown_timeout_seconds`: how long to
       wait for the others, in seconds
 
-    RuntimeError if it was called before, or devices were used already; ValueError if the place of
-    the process is not known; a timeout that names the address if the coordinator is not there.
+    RuntimeError if it was called before, devices were used already, or the coordinator's port is in
+    use; ValueError if the place of the process is not known or has no meaning; a timeout that names the address if the coordinator is not there.
     """
     with _lock:
         if state.client is not None:
@@ -171,12 +173,27 @@ def initialize(
                     f"{name} should be defined: pass it to distributed.initialize, or set "
                     f"JAX_{name.upper()}."
                 )
+        count, number = _as_int("num_processes", count), _as_int("process_id", number)
+        for name, value in (
+            ("initialization_timeout", initialization_timeout),
+            ("heartbeat_timeout_seconds", heartbeat_timeout_seconds),
+            ("shutdown_timeout_seconds", shutdown_timeout_seconds),
+        ):
+            if _as_int(name, value) <= 0:
+                raise ValueError(f"{name}={value} must be a positive number of seconds.")
+        if count < 1:
+            raise ValueError(f"num_processes={count} must be at least 1.")
         if not 0 <= number < count:
             raise ValueError(
                 f"process_id={number} must be from 0 to num_processes - 1 = {count - 1}."
             )
+        _, port = _host_and_port("coordinator_address", address)
+        ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
+        if ids is not None:
+            ids = [_as_int("local_device_ids", n) for n in ids]
         if number == 0:
-            bind = coordinator_bind_address or f"[::]:{address.rsplit(':', 1)[1]}"
+            bind = coordinator_bind_address or f"[::]:{port}"
+            _check_free(bind)
             state.service = _jax.get_distributed_runtime_service(
                 bind, count, heartbeat_timeout=heartbeat_timeout_seconds,
                 shutdown_timeout=shutdown_timeout_seconds,
@@ -191,12 +208,47 @@ def initialize(
         _join(client, number, count, address, initialization_timeout)
         state.client, state.process_id, state.num_processes = client, number, count
         state.coordinator_address = address
-        ids = [local_device_ids] if isinstance(local_device_ids, int) else local_device_ids
         state.visible_devices = found.local_device_ids if ids is None else ids
         platforms.client_options.update(_cpu_options(client, number, count))
         plugins.joined.client, plugins.joined.visible = client, state.visible_devices
         plugins.joined.options = {"node_id": number, "num_nodes": count}
         atexit.register(shutdown)
+
+
+def _as_int(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}.") from None
+
+
+def _host_and_port(name: str, address: Any) -> tuple[str, int]:
+    """The parts of "host:port". ValueError for anything else."""
+    host, found, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not (found and host and port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError(
+            f"{name}={address!r} must be a string 'host:port', with a port from 1 to 65535, such as "
+            "'10.0.0.1:1234'."
+        )
+    return host.strip("[]"), int(port)
+
+
+def _check_free(address: str) -> None:
+    """RuntimeError if the service could not listen there: jaxlib would end the process."""
+    host, port = _host_and_port("coordinator_bind_address", address)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind((host, port))
+    except OSError as error:
+        if host == "::" and error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            return _check_free(f"0.0.0.0:{port}")  # a machine without IPv6
+        raise RuntimeError(
+            f"The coordinator cannot listen at {address}: {error}. If the port is in use, by another "
+            "program or by an earlier run that has not ended, give all processes another one in "
+            "coordinator_address."
+        ) from None
 
 
 _LONG = 7 * 24 * 3600  # jaxlib ends the process when its own time is up: ours is to be up before
@@ -232,11 +284,11 @@ _abandoned: list[Any] = []  # what a thread still waits with
 
 def _wait_for(address: str, seconds: float) -> None:
     """TimeoutError that names the address if nothing listens there in time."""
-    host, _, port = address.rpartition(":")
+    where = _host_and_port("coordinator_address", address)
     deadline = time.monotonic() + seconds
     while True:
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+            socket.create_connection(where, timeout=1.0).close()
             return
         except OSError as error:
             if time.monotonic() > deadline:

@@ -1,8 +1,10 @@
-"""Compiling a module and running it. May import the ground floor and `runtime`."""
+"""Compiling a module and running it."""
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +13,16 @@ import numpy as np
 
 from minijax import errors
 from minijax.config import local
+from minijax.runtime import platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.agreement import check_agreement
-from minijax.runtime.cache import disk_cache, program_key
+from minijax.runtime.cache import cacheable, disk_cache, program_key
 from minijax.runtime.versions import (
     CompileOptions,
     HloSharding,
     _jax,
     result_handler,
+    set_efforts,
     xla_client,
 )
 
@@ -36,7 +40,12 @@ JaxRuntimeError = errors.JaxRuntimeError = _jax.JaxRuntimeError
 def compile_options(
     devices: tuple, *, spmd: bool = False, overrides: dict[str, Any] | None = None
 ) -> CompileOptions:
-    """XLA's options for one program over these devices: one partition a device if `spmd`."""
+    """XLA's options for one program over these devices: one partition a device if `spmd`.
+
+    For accelerators the partitioner's passes run over a single partition too: among them are
+    simplifications that no later pass makes. For the CPU they cost time to compile alone.
+    """
+    spmd = spmd or devices[0].platform != "cpu"
     options = CompileOptions()
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
@@ -52,8 +61,7 @@ def compile_options(
     if settings.disable_most_optimizations:
         build.debug_options.xla_backend_optimization_level = 0
         build.debug_options.xla_llvm_disable_expensive_passes = True
-    if settings.exec_time_optimization_effort:
-        build.exec_time_optimization_effort = settings.exec_time_optimization_effort
+    set_efforts(build, settings.exec_time_optimization_effort, settings.memory_fitting_effort)
     if overrides:
         options.env_option_overrides = list(overrides.items())
     return options
@@ -96,6 +104,30 @@ _pending: dict[tuple, threading.Lock] = {}
 _MOST_IN_MEMORY = 256  # about half a megabyte each; what is in use lives on without this
 
 
+class CompileOnly:
+    """A program that was compiled for devices which are only described: to be looked at, or kept."""
+
+    def __init__(self, executable: Any, devices: tuple):
+        self._executable = executable
+        self._kind = devices[0].device_kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._executable, name)
+
+    def execute_sharded(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"This program was compiled for {self._kind!r}, a machine that is described and not "
+            "attached, so that it cannot be called here: keep it with "
+            "experimental.serialize_executable.serialize and load it there, or lower and compile "
+            "the function for devices of this machine."
+        )
+
+
+def is_compile_only(devices: tuple) -> bool:
+    """Whether devices are only described, and can be compiled for."""
+    return type(devices[0].client) is _jax.CompileOnlyPyClient
+
+
 def compile_module(
     text: Any,
     devices: tuple,
@@ -109,8 +141,13 @@ def compile_module(
 
     `cached=False` keeps it off the disk: it refers to this process, as callbacks do. A module that
     calls back names its `callbacks` by number, so that equal ones are different programs; it is
-    given as an MLIR module.
+    given as an MLIR module, and so is one for devices that are only described.
     """
+    if is_compile_only(devices):
+        options = compile_options(devices, spmd=spmd, overrides=overrides)
+        where = shardings.device_list(devices)
+        return CompileOnly(devices[0].client.compile(text, where, options), devices)
+    platforms.check_not_forked()
     if callbacks:
         options = compile_options(devices, spmd=spmd, overrides=overrides)
         where = shardings.device_list(devices)
@@ -123,6 +160,7 @@ def compile_module(
         tuple(sorted(overrides.items())) if overrides else (),
         settings.disable_most_optimizations,
         settings.exec_time_optimization_effort,
+        settings.memory_fitting_effort,
     )
     executable = _in_memory.pop(key, None)
     if executable is not None:
@@ -144,9 +182,9 @@ def compile_module(
 def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -> Any:
     """From the disk if it is there, else compiled and kept."""
     client, device_list = devices[0].client, shardings.device_list(devices)
-    kept = disk_cache() if cached and not transformations else None
+    kept = disk_cache() if cached and not transformations and cacheable(client) else None
     if kept is None:
-        return client.compile_and_load(text, device_list, options)
+        return _compiled(client, text, device_list, options)
     key = program_key(text, devices, options)
     payload = kept.get(key)
     if payload is not None:
@@ -158,14 +196,36 @@ def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -
                 f"A compiled program in the cache could not be loaded and is compiled anew: {error}",
                 stacklevel=2,
             )
-    executable = client.compile_and_load(text, device_list, options)
+    settings, begun = local.context.settings, time.perf_counter()
+    executable = _compiled(client, text, device_list, options)
+    if time.perf_counter() - begun < settings.persistent_cache_min_compile_time_secs:
+        return executable
     try:
-        kept.put(key, executable.serialize())
+        payload = executable.serialize()
+        if len(payload) >= settings.persistent_cache_min_entry_size_bytes:
+            kept.put(key, payload)
     except Exception as error:
-        if local.context.settings.raise_persistent_cache_errors:
+        if settings.raise_persistent_cache_errors:
             raise
-        warnings.warn(f"A compiled program could not be kept on disk: {error}", stacklevel=2)
+        kept.warn(f"A compiled program could not be kept on disk: {error}")
     return executable
+
+
+_NO_KERNEL = re.compile(r"No FFI handler registered for (\S+)")
+
+
+def _compiled(client: Any, text: str, device_list: Any, options: CompileOptions) -> Any:
+    try:
+        return client.compile_and_load(text, device_list, options)
+    except _jax.JaxRuntimeError as error:
+        lacking = _NO_KERNEL.search(str(error))
+        if lacking is None:
+            raise
+        raise _jax.JaxRuntimeError(
+            f"{error}. The plug-in of platform {client.platform!r} ({client.platform_version!r}) "
+            f"has no kernel {lacking[1]!r}: compute this on the CPU, with minijax.device_put(x, "
+            "minijax.devices('cpu')[0]), or install a plug-in that brings it."
+        ) from None
 
 
 def clear_executables() -> None:
@@ -177,6 +237,19 @@ def result_shardings(executable: Any) -> list[Any]:
     return [HloSharding.from_proto(found) for found in executable.get_output_shardings() or ()]
 
 
-def unoptimized_cost(computation: Any, device: Any) -> dict[str, float]:
-    """XLA's estimate for a computation as it was written."""
+def unoptimized_cost(computation: Any, device: Any) -> dict[str, float] | None:
+    """XLA's estimate for a computation as it was written; None for devices that are not here."""
+    if is_compile_only((device,)):
+        return None
     return _jax.hlo_module_cost_analysis(device.client, computation.as_hlo_module())
+
+
+def optimized_cost(executable: Any) -> dict[str, float] | None:
+    """The compiler's estimate for what it made; None where a plug-in has none."""
+    try:
+        found = executable.cost_analysis()
+    except _jax.JaxRuntimeError as error:
+        if "UNIMPLEMENTED" in str(error):
+            return None
+        raise
+    return found[0] if isinstance(found, list) else found

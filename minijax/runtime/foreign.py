@@ -1,4 +1,4 @@
-"""Foreign functions: what compiled programs call by name. May import jaxlib and `runtime.versions`."""
+"""Foreign functions: what compiled programs call by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import jaxlib
 
+from minijax.runtime import plugins
 from minijax.runtime.versions import xla_client
 
 __all__ = [
@@ -27,8 +28,14 @@ def register_type(name: str, registration: Any, platform: str) -> None:
 
 
 def register_batch_partitionable(name: str) -> None:
-    """Say that a target may be called on parts of a batch."""
-    xla_client.register_custom_call_as_batch_partitionable(name)
+    """Say to XLA, and to that of each plug-in, that a target may be called on parts of a batch."""
+    for key, table in [("", None), *plugins.tables.items()]:
+        if (name, key) not in _partitionable:
+            _partitionable.add((name, key))
+            xla_client.register_custom_call_as_batch_partitionable(name, c_api=table)
+
+
+_partitionable: set[tuple[str, str]] = set()
 
 
 def include_dir() -> str:

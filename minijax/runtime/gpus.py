@@ -1,8 +1,9 @@
-"""NVIDIA's and AMD's plug-ins: their options, from the variables that users know, and their kernels.
+"""NVIDIA's and AMD's plug-ins: their options, from the variables that users know, and their
+kernels.
 
-May import jaxlib, the ground floor and `runtime.versions`. The wheels jax-cuda12-pjrt,
-jax-cuda13-pjrt and jax-rocm*-pjrt bring the plug-in's library, jax-cuda12-plugin and its likes the
-kernels; nothing of their Python is run, so that upstream is not needed.
+The wheels jax-cuda12-pjrt, jax-cuda13-pjrt and jax-rocm*-pjrt bring the plug-in's library,
+jax-cuda12-plugin and its likes the kernels; nothing of their Python is run, so that upstream is not
+needed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from typing import Any, NamedTuple
 from minijax.config import local
 from minijax.runtime.versions import xla_client
 
-__all__ = ["Layout", "driver_problem", "is_present", "layout_of", "options", "register_kernels"]
+__all__ = [
+    "Layout", "driver_problem", "is_present", "layout_of", "options", "platform_name",
+    "register_kernels",
+]  # fmt: skip
 
 # Each brings targets of the typed FFI: solvers, sparse matrices, random bits, recurrent networks.
 _KERNELS = ("gpu_linalg", "gpu_prng", "gpu_solver", "gpu_sparse")
@@ -43,6 +47,14 @@ def layout_of(module: str) -> Layout | None:
     if found is None:
         return None
     return Layout(found[1], int(found[2]), f"xla_{found[1]}_plugin.so")
+
+
+def platform_name(platform: str, device: Any = None) -> str:
+    """The name that programs know a platform by: "cuda" or "rocm" where devices say "gpu"."""
+    if platform != "gpu":
+        return platform
+    version = getattr(getattr(device, "client", None), "platform_version", "")
+    return "rocm" if "rocm" in version.lower() else "cuda"
 
 
 @functools.cache

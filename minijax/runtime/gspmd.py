@@ -1,7 +1,4 @@
-"""Shardings as XLA's own partitioner writes them, without names.
-
-May import the ground floor and `runtime`.
-"""
+"""Shardings as XLA's own partitioner writes them, without names."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from minijax.runtime.mesh import Mesh, PartitionSpec
-from minijax.runtime.named import NamedSharding
-from minijax.runtime.sharding import Sharding, check_memory_kind, device_list
+from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.sharding import Sharding, check_memory_kind, default_memory_kind, device_list
 from minijax.runtime.versions import HloSharding, xla_client
 
 __all__ = ["GSPMDSharding"]
@@ -33,7 +30,7 @@ class GSPMDSharding(Sharding):
         is_message = isinstance(op_sharding, xla_client.OpSharding)
         self._hlo_sharding = HloSharding.from_proto(op_sharding) if is_message else op_sharding
         if memory_kind is None:
-            memory_kind = devices[0].default_memory().kind
+            memory_kind = default_memory_kind(devices[0])
         else:
             check_memory_kind(devices[0], memory_kind)
         self._memory_kind = memory_kind

@@ -1,4 +1,4 @@
-"""Transfers that a setting watches: `transfer_guard` and its three kin. May import the ground floor."""
+"""Transfers that a setting watches: `transfer_guard` and its three kin."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """LAPACK as jaxlib brings it: kernels that programs on CPU call by name.
 
-May import jaxlib and `runtime.versions`. The kernels are registered with XLA, and pointed at SciPy's
-LAPACK, the first time that a program is written that calls one: importing them costs 50 ms. Upstream
-may have registered the same kernels in this process, or may do so later: neither minds.
+The kernels are registered with XLA, and pointed at SciPy's LAPACK, the first time that a program is
+written that calls one: importing them costs 50 ms. Upstream may have registered the same kernels in
+this process, or may do so later: neither minds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The order of an array's dimensions in memory, as data. May import the standard library only.
-
-Programs are compiled with XLA's own choice of layouts; what was chosen can be read from an array.
+"""The order of an array's dimensions in memory, as data. Programs are compiled with XLA's own
+choice of layouts; what was chosen can be read from an array.
 """
 
 from __future__ import annotations
@@ -37,6 +36,18 @@ class Format:
 
     layout: Layout | AutoLayout | None = None
     sharding: Any = None
+
+    def __post_init__(self) -> None:
+        if not (self.layout is None or isinstance(self.layout, (Layout, AutoLayout))):
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are `None`, "
+                f"`Layout.AUTO` or an instance of `Layout`. Got {self.layout!r}."
+            )
+        if self.sharding is not None and not hasattr(self.sharding, "memory_kind"):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are `None` or an "
+                f"instance of `jax.Sharding`. Got {self.sharding!r} of type {type(self.sharding)}."
+            )
 
 
 def format_of(buffer: Any, sharding: Any) -> Format:

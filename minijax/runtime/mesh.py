@@ -1,7 +1,7 @@
 """Meshes of devices with named axes, and which of them is in force.
 
-May import the ground floor and `runtime`. Data: which devices, which axes; a `PartitionSpec` says
-which dimension of an array is split over which of them.
+Data: which devices, which axes; a `PartitionSpec` says which dimension of an array is split over
+which of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 
 from minijax.config import local
 from minijax.runtime import platforms
+from minijax.runtime.platforms import Device
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "DuplicateSpecError", "Mesh", "PartitionSpec",
-    "UNCONSTRAINED", "axes_of", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh",
+    "UNCONSTRAINED", "axes_of", "constraint_mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh",
+    "use_abstract_mesh",
 ]  # fmt: skip
 
 
@@ -56,18 +58,26 @@ _NO_AXIS: frozenset = frozenset()
 
 
 class PartitionSpec:
-    """For each dimension of an array the mesh axis, or axes, that it is split over; None for none.
+    """Partition specification: for each dimension of a shape the mesh axis, or axes, that split it.
 
-    `unreduced`: a set of mesh axes over which the array is a sum still to be taken: each device holds
-    a summand. `reduced`: those over which it is whole, and its cotangent such a sum. Both are over
-    Explicit axes. TypeError for what is no set; ValueError for an axis named twice.
+    - `partitions`: names of mesh axes, tuples of them, or None for a dimension that is not split
+    - `unreduced`: set of explicit mesh axes over which the array is a sum still to be taken
+    - `reduced`: set of explicit mesh axes over which it is whole, and its cotangent such a sum
+
+    TypeError if these are not sets; ValueError for an axis named twice.
+    Source: Shardy's `DimensionShardingAttr`.
+
+    >>> jax.P("data", None)
+    P('data', None)
     """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
 
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions, unreduced=_NO_AXIS, reduced=_NO_AXIS):
+    def __init__(
+        self, *partitions: Any, unreduced: Any = _NO_AXIS, reduced: Any = _NO_AXIS
+    ) -> None:
         self._partitions = tuple([_canonical(part) for part in partitions])
         self.unreduced, self.reduced = unreduced, reduced
         if unreduced is not _NO_AXIS or reduced is not _NO_AXIS:
@@ -100,11 +110,11 @@ class PartitionSpec:
             )
 
     @property
-    def partitions(self) -> tuple:
+    def partitions(self) -> tuple[Any, ...]:
         return self._partitions
 
     @property
-    def split_axes(self) -> frozenset:
+    def split_axes(self) -> frozenset[Any]:
         """The mesh axes that some dimension is split over."""
         return frozenset(name for part in self._partitions for name in axes_of(part))
 
@@ -130,7 +140,7 @@ class PartitionSpec:
             return self
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
-    def update(self, **changes) -> PartitionSpec:
+    def update(self, **changes: Any) -> PartitionSpec:
         partitions = changes.pop("partitions", self._partitions)
         changes = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
         return PartitionSpec(*partitions, **changes)
@@ -144,13 +154,13 @@ class PartitionSpec:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._plain("*{}"))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self._plain("{}[...]")[index]
 
-    def __add__(self, other) -> PartitionSpec:
+    def __add__(self, other: Any) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
             return PartitionSpec(
                 *self._partitions,
@@ -163,7 +173,7 @@ class PartitionSpec:
             return PartitionSpec(*self._partitions, *other)
         return NotImplemented
 
-    def __radd__(self, other) -> PartitionSpec:
+    def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             return NotImplemented
         self._check_tuple(other, "__radd__")
@@ -180,10 +190,10 @@ class PartitionSpec:
     def _fields(self):
         return self._partitions, self.unreduced, self.reduced
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, PartitionSpec) and self._fields() == other._fields()
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash((PartitionSpec, self._fields()))
 
     def __repr__(self) -> str:
@@ -196,7 +206,7 @@ class PartitionSpec:
             return f"P({', '.join([*map(repr, self._partitions), *extra])})"
         return f"P{self._partitions!r}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _unpickle_spec, self._fields()
 
 
@@ -225,9 +235,9 @@ def _unpickle_spec(partitions, unreduced, reduced):
 class _Axes:
     """What meshes have in common: named axes with sizes and types."""
 
-    axis_names: tuple
-    axis_sizes: tuple
-    axis_types: tuple
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[Any, ...]
+    axis_types: tuple[Any, ...]
 
     @property
     def shape(self) -> OrderedDict:
@@ -235,7 +245,7 @@ class _Axes:
         return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
-    def shape_tuple(self) -> tuple:
+    def shape_tuple(self) -> tuple[Any, ...]:
         return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
@@ -275,7 +285,10 @@ def _axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
             f"{types} of type {tuple([type(kind) for kind in types])}"
         )
     if len(types) != count:
-        raise ValueError(f"{count} axes have {len(types)} axis_types: give one for each axis.")
+        raise ValueError(
+            f"Number of axis names should match the number of axis_types. Got {count} names and "
+            f"axis_types={types}."
+        )
     return types
 
 
@@ -284,16 +297,16 @@ class AbstractDevice:
 
     __slots__ = ("device_kind", "num_cores", "platform")
 
-    def __init__(self, device_kind: str, num_cores: int | None, platform: str):
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
         self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
 
     def _fields(self):
         return self.device_kind, self.num_cores, self.platform
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, AbstractDevice) and self._fields() == other._fields()
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash(self._fields())
 
     def __repr__(self) -> str:
@@ -305,7 +318,14 @@ class AbstractDevice:
 class AbstractMesh(_Axes):
     """A mesh without its devices: enough to write a program for it."""
 
-    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+    def __init__(
+        self,
+        axis_sizes: Any,
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: Any = None,
+    ) -> None:
         self.axis_sizes = tuple(axis_sizes)
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
@@ -313,25 +333,27 @@ class AbstractMesh(_Axes):
                 f"AbstractMesh: {len(self.axis_sizes)} sizes for axes named {self.axis_names}."
             )
         self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
+            raise TypeError(f"abstract_device must be an AbstractDevice; got {abstract_device!r}.")
         self.abstract_device = abstract_device
 
     abstract_mesh = property(lambda self: self)
 
     @property
-    def devices(self):
+    def devices(self) -> Any:
         raise ValueError("AbstractMesh does not implement devices")
 
-    def update(self, **changes) -> AbstractMesh:
+    def update(self, **changes: Any) -> AbstractMesh:
         names = ("axis_sizes", "axis_names", "axis_types", "abstract_device")
         return AbstractMesh(**{name: changes.get(name, getattr(self, name)) for name in names})
 
     def _fields(self):
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, AbstractMesh) and self._fields() == other._fields()
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash(self._fields())
 
     def __repr__(self) -> str:
@@ -350,7 +372,7 @@ class Mesh(_Axes):
 
     made = False  # whether this process uses meshes at all: without, nobody looks for them
 
-    def __init__(self, devices, axis_names, axis_types=None):
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         self.devices = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -375,7 +397,7 @@ class Mesh(_Axes):
         return np.array(ids, dtype=int).reshape(self.devices.shape)
 
     @property
-    def local_devices(self) -> list:
+    def local_devices(self) -> list[Any]:
         return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
@@ -397,12 +419,12 @@ class Mesh(_Axes):
             kind = AbstractDevice(device.device_kind, cores, device.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
-    def update(self, **changes) -> Mesh:
+    def update(self, **changes: Any) -> Mesh:
         names = ("devices", "axis_names", "axis_types")
         return Mesh(**{name: changes.get(name, getattr(self, name)) for name in names})
 
     @functools.cached_property
-    def flat_devices(self) -> tuple:
+    def flat_devices(self) -> tuple[Any, ...]:
         """The devices in the order of the mesh."""
         return tuple(self.devices.flat)
 
@@ -414,10 +436,10 @@ class Mesh(_Axes):
     def _hash(self) -> int:
         return hash(self._fields)
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return self is other or (isinstance(other, Mesh) and self._fields == other._fields)
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return self._hash
 
     def __repr__(self) -> str:
@@ -428,11 +450,16 @@ class Mesh(_Axes):
         return f"Mesh({self._described()})"
 
     def __enter__(self) -> Mesh:
-        self._saved.append(set_mesh(self))
+        """Have `with_sharding_constraint` and `pjit` take PartitionSpecs; commits nothing to it."""
+        context = local.context
+        self._saved.append(context.constraint_mesh)
+        context.constraint_mesh = self
+        context.refresh_key()
         return self
 
-    def __exit__(self, *exc):
-        self._saved.pop().__exit__(*exc)
+    def __exit__(self, *exc: Any) -> Any:
+        local.context.constraint_mesh = self._saved.pop()
+        local.context.refresh_key()
 
 
 _last_with: dict[AbstractMesh, Mesh] = {}
@@ -456,9 +483,20 @@ _NO_AXES = AbstractMesh((), ())
 
 
 class set_mesh:
-    """Put a mesh in force, at once; as a context manager, until the context ends."""
+    """Put a mesh in force at once; as a context manager, until the block ends.
 
-    def __init__(self, mesh: Mesh | AbstractMesh | None):
+    - `mesh`: a `Mesh`, an `AbstractMesh`, or None
+
+    A `PartitionSpec` then refers to it, and the type of arrays names it beside shape and dtype.
+    ValueError for another object.
+    Source: Shardy's mesh symbols.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("i",))):
+    ...     jax.typeof(jnp.ones(2)).shape
+    (2,)
+    """
+
+    def __init__(self, mesh: Mesh | AbstractMesh | None) -> None:
         if not (mesh is None or isinstance(mesh, (Mesh, AbstractMesh))):
             raise ValueError(
                 f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}: make one with "
@@ -472,7 +510,7 @@ class set_mesh:
     def __enter__(self) -> Any:
         return local.context.mesh
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: Any) -> Any:
         local.context.mesh = self._before
         local.context.refresh_key()
 
@@ -487,6 +525,12 @@ def get_mesh() -> Mesh:
     return mesh if isinstance(mesh, Mesh) else _NO_MESH
 
 
+def constraint_mesh() -> Mesh:
+    """The mesh of devices in force, or that of `with mesh:`; an empty one if there is none."""
+    mesh = get_mesh()
+    return mesh if not mesh.empty else local.context.constraint_mesh or _NO_MESH
+
+
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the mesh in force."""
     mesh = local.context.mesh
@@ -498,9 +542,20 @@ def make_mesh(
     axis_names: Sequence[str],
     axis_types: Sequence[AxisType] | None = None,
     *,
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices, in their order, with explicit axes unless said otherwise."""
+    """Make a mesh of devices.
+
+    - `axis_shapes`, `axis_names`: shape of the mesh and names of its axes
+    - `axis_types`: an `AxisType` for each axis, by default Explicit
+    - `devices`: devices, by default the first ones of the preferred platform
+
+    ValueError for more devices than exist, or if the lengths differ.
+    Source: Shardy's `MeshAttr`.
+
+    >>> jax.make_mesh((1, 1), ("data", "model")).axis_names
+    ('data', 'model')
+    """
     devices = list(platforms.devices() if devices is None else devices)
     sizes = [axis_shapes] if isinstance(axis_shapes, str) else axis_shapes
     if not all(isinstance(size, numbers.Real) for size in sizes):

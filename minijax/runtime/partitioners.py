@@ -1,7 +1,7 @@
 """Operations that Python splits over devices while XLA's partitioner runs.
 
-May import the ground floor and `runtime`. A custom call names its entry in a table by number; the entry is asked
-for the program of one device, for the shardings that were chosen.
+A custom call names its entry in a table by number; the entry is asked for the program of one
+device, for the shardings that were chosen.
 """
 
 from __future__ import annotations

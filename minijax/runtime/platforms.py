@@ -1,22 +1,25 @@
 """Platforms and their devices: clients of jaxlib, made the first time that something asks.
 
-May import the ground floor, `runtime.versions` and `runtime.plugins`. Where a platform is not asked
-for by name and cannot be started, the next is taken, silently: the CPU is always there.
+Where a platform is not asked for by name and cannot be started, the next is taken, silently: the
+CPU is always there.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minijax.config import local
-from minijax.runtime import gpus, plugins
+from minijax.config import forget_keys, local
+from minijax.runtime import gpus, launches, plugins
 from minijax.runtime.versions import xla_client
 
 __all__ = [
     "backend",
     "backends",
+    "check_not_forked",
     "clear_backends",
     "default_backend",
     "default_device",
@@ -24,6 +27,7 @@ __all__ = [
     "devices",
     "local_device_count",
     "local_devices",
+    "memory_said",
     "process_count",
     "process_index",
     "process_indices",
@@ -34,7 +38,27 @@ _clients: dict[str, Any] = {}  # the preferred one first
 _failures: dict[tuple[str, str], str] = {}  # by platform and source: why it did not start
 _ALIASES = {"gpu": ("cuda", "rocm", "gpu")}
 _NVIDIA = ("cuda", "gpu")
-Device = xla_client.Device
+
+if TYPE_CHECKING:
+
+    class Device:
+        """One device of a platform, as jaxlib shows it."""
+
+        id: int
+        process_index: int
+        platform: str
+        device_kind: str
+        local_hardware_id: int | None
+        host_id: int
+        client: Any
+
+        def memory_stats(self) -> dict[str, Any] | None: ...
+        def addressable_memories(self) -> list[Any]: ...
+        def default_memory(self) -> Any: ...
+        def memory(self, kind: str) -> Any: ...
+
+else:
+    Device = xla_client.Device
 
 
 client_options: dict[str, Any] = {}  # of the CPU's, when there are several processes
@@ -44,7 +68,12 @@ def _make_cpu_client():
     settings = local.context.settings
     count = settings.num_cpu_devices
     options = dict(client_options) if count < 0 else {"num_devices": count, **client_options}
-    return xla_client.make_cpu_client(asynchronous=settings.cpu_enable_async_dispatch, **options)
+    if count < 0:  # XLA_FLAGS may name a file, and XLA reads them once: only a client can tell
+        count = xla_client.make_cpu_client().device_count() if os.environ.get("XLA_FLAGS") else 1
+    with launches.threads_for(count):
+        return xla_client.make_cpu_client(
+            asynchronous=settings.cpu_enable_async_dispatch, **options
+        )
 
 
 plugins.add(plugins.Candidate("cpu", "jaxlib", 0, _make_cpu_client))
@@ -57,11 +86,54 @@ def _asked() -> list[str]:
 
 
 def _start() -> dict[str, Any]:
+    check_not_forked()
     with _lock:
         if not _clients:
             asked = _asked()
             _clients.update(_start_asked(asked) if asked else _start_all())
         return _clients
+
+
+# -- processes that fork ---------------------------------------------------------------------------
+
+_abandoned: list[dict[str, Any]] = []  # clients of the process that this one was forked from
+
+
+def check_not_forked() -> None:
+    """RuntimeError in a child of a process that had started its devices before the fork."""
+    if _abandoned:
+        raise RuntimeError(
+            "This process was forked from one that had used minijax, whose devices work with threads "
+            "that a fork does not copy: nothing can be computed here, it would wait for ever. Use "
+            "multiprocessing.get_context('spawn') or 'forkserver', or fork before the first use of "
+            "devices. Reading arrays as NumPy's, and starting another program, work."
+        )
+
+
+def _before_fork() -> None:
+    if _clients:
+        warnings.warn(
+            "os.fork() was called. os.fork() is incompatible with multithreaded code, and JAX is "
+            "multithreaded, so this will likely lead to a deadlock. In the child process minijax "
+            "raises an error instead: use the start methods 'spawn' or 'forkserver' of "
+            "multiprocessing.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _in_child() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread of the parent may have held it
+    if _clients:
+        _abandoned.append(dict(_clients))
+        _clients.clear()
+        launches.abandon(check_not_forked)
+        forget_keys()  # so that no compiled program is found
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
 
 
 def _start_asked(asked: list[str]) -> dict[str, Any]:
@@ -165,6 +237,11 @@ def backend(platform: str | Any | None = None) -> Any:
     if platform is None:
         return next(iter(clients.values()))
     if not isinstance(platform, str):
+        if not hasattr(platform, "process_index"):
+            raise TypeError(
+                f"backend must be the name of a platform, such as 'cpu', or a client; got "
+                f"{platform!r} of type {type(platform).__name__}."
+            )
         return platform
     for name in _ALIASES.get(platform, (platform,)):
         if name in clients:
@@ -183,6 +260,19 @@ def started() -> bool:
     return bool(_clients)
 
 
+def memory_said(device: Any) -> str:
+    """The end of a message about memory: how much a device has, and what to do."""
+    held = None
+    if device.platform == "cpu":
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # not all systems tell
+            held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        with contextlib.suppress(Exception):  # a device that is only described
+            held = device.memory_stats()["bytes_limit"]
+    had = f"{device} has {held} bytes of memory in all" if held else f"{device} has less memory"
+    return f"{had}. Ask for smaller shapes, or compute in parts."
+
+
 def clear_backends() -> None:
     """Forget all clients: the next use starts them anew."""
     with _lock:
@@ -194,13 +284,34 @@ def clear_backends() -> None:
 _client = backend  # by a name that the parameters below do not hide
 
 
-def devices(backend: str | Any | None = None) -> list:
-    """All devices of a platform, over all processes."""
+def devices(backend: str | Any | None = None) -> list[Any]:
+    """Return the devices of a platform, over all processes.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is a list. RuntimeError for an unknown platform.
+    Source: PJRT's list of devices.
+
+    >>> len(jax.devices()) == jax.device_count()
+    True
+    """
     return _client(backend).devices()
 
 
-def local_devices(process_index: int | None = None, backend=None, host_id=None) -> list:
-    """The devices of one process, this one by default."""
+def local_devices(
+    process_index: int | None = None, backend: Any = None, host_id: int | None = None
+) -> list[Any]:
+    """Return the devices of one process.
+
+    - `process_index`: number of the process, by default this one; `host_id` is an older name of it
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is a list. ValueError for an unknown process, RuntimeError for an unknown platform.
+    Source: PJRT's list of devices.
+
+    >>> len(jax.local_devices()) == jax.local_device_count()
+    True
+    """
     index = host_id if process_index is None else process_index
     client = _client(backend)
     if index is None:
@@ -210,28 +321,85 @@ def local_devices(process_index: int | None = None, backend=None, host_id=None) 
     return [device for device in client.devices() if device.process_index == index]
 
 
-def device_count(backend=None) -> int:
+def device_count(backend: Any = None) -> int:
+    """Return the number of devices of a platform, over all processes.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is an integer. RuntimeError for an unknown platform.
+    Source: PJRT's list of devices.
+
+    >>> jax.device_count() >= 1
+    True
+    """
     return _client(backend).device_count()
 
 
-def local_device_count(backend=None) -> int:
+def local_device_count(backend: Any = None) -> int:
+    """Return the number of devices of this process.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is an integer. RuntimeError for an unknown platform.
+    Source: PJRT's list of addressable devices.
+
+    >>> jax.local_device_count() <= jax.device_count()
+    True
+    """
     return _client(backend).local_device_count()
 
 
-def process_index(backend=None) -> int:
+def process_index(backend: Any = None) -> int:
+    """Return the number of this process, from 0.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is an integer. RuntimeError for an unknown platform.
+    Source: PJRT's process index.
+
+    >>> jax.process_index()
+    0
+    """
     return _client(backend).process_index()
 
 
-def process_indices(backend=None) -> list[int]:
+def process_indices(backend: Any = None) -> list[int]:
+    """Return the sorted numbers of the processes that have devices.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is a list of integers. RuntimeError for an unknown platform.
+    Source: PJRT's list of devices.
+
+    >>> jax.process_indices()
+    [0]
+    """
     return sorted({device.process_index for device in devices(backend)})
 
 
-def process_count(backend=None) -> int:
+def process_count(backend: Any = None) -> int:
+    """Return the number of processes.
+
+    - `backend`: name of a platform, by default the preferred one
+
+    The result is an integer. RuntimeError for an unknown platform.
+    Source: PJRT's list of devices.
+
+    >>> jax.process_count()
+    1
+    """
     return max(device.process_index for device in devices(backend)) + 1
 
 
 def default_backend() -> str:
-    """The name of the preferred platform: "cpu", "gpu" or "tpu"."""
+    """Return the name of the preferred platform: "cpu", "gpu" or "tpu".
+
+    RuntimeError if no platform can be started.
+    Source: PJRT's platform name.
+
+    >>> jax.default_backend() in ("cpu", "gpu", "tpu")
+    True
+    """
     return backend().platform
 
 

@@ -1,9 +1,9 @@
 """The names of upstream's that a plug-in's package imports, served while its code runs.
 
-May import the ground floor and `runtime.versions`. A PJRT plug-in announces itself by calling
-`jax._src.xla_bridge.register_plugin` in its `initialize()`. Upstream is not imported for that: the
-few modules below stand in its place for that moment, and whatever was imported before, upstream
-itself perhaps, is put back. In a process where minijax stands in for `jax` nothing needs to be done.
+A PJRT plug-in announces itself by calling `jax._src.xla_bridge.register_plugin` in its
+`initialize()`. Upstream is not imported for that: the few modules below stand in its place for that
+moment, and whatever was imported before, upstream itself perhaps, is put back. In a process where
+minijax stands in for `jax` nothing needs to be done.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """PJRT plug-ins: finding those that are installed, and loading them without upstream.
 
-May import jaxlib, the ground floor and `runtime.versions`. Plug-ins are found as upstream finds
-them: the entry points of the group `jax_plugins`, the namespace package `jax_plugins`, the variable
-PJRT_NAMES_AND_LIBRARY_PATHS ("name:path,name:path"), and libtpu. A plug-in that fails is no error
-here: why it failed is kept, for the error of whoever asks for its platform by name.
+Plug-ins are found as upstream finds them: the entry points of the group `jax_plugins`, the
+namespace package `jax_plugins`, the variable PJRT_NAMES_AND_LIBRARY_PATHS ("name:path,name:path"),
+and libtpu. A plug-in that fails is no error here: why it failed is kept, for the error of whoever
+asks for its platform by name.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
 import importlib.util
 import logging
@@ -15,6 +17,7 @@ import os
 import pkgutil
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -22,11 +25,13 @@ from minijax.runtime import gpus, plugin_names
 from minijax.runtime.versions import _jax
 
 __all__ = [
-    "Candidate", "NoHardware", "candidates", "discover", "joined", "problems",
+    "Candidate", "NoHardware", "candidates", "discover", "identities", "joined",
+    "library_identity", "problems",
     "register_backend_factory", "register_plugin",
 ]  # fmt: skip
 
 GROUP = "jax_plugins"
+_SAMPLE = 1 << 16  # bytes at either end of a library
 _logger = logging.getLogger(__name__)
 
 
@@ -42,6 +47,7 @@ class Candidate(NamedTuple):
     priority: int
     make: Callable[[], Any]
     quiet: bool = True  # whether its failure matters to nobody who has not asked for it
+    load: Callable[[], str] | None = None  # its library alone: the name that jaxlib knows it by
 
 
 class Joined:
@@ -58,6 +64,9 @@ problems: dict[str, str] = {}  # by source: why a plug-in offers no platform
 joined = Joined()
 
 tables: dict[str, Any] = {}  # of functions, of the plug-ins that were loaded
+# Which build of which library compiles for a client; all builds of a plug-in call themselves the same.
+identities: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_by_key: dict[str, str | None] = {}  # by the name that jaxlib knows a library by: its identity
 _lock = threading.RLock()
 _discovered = False
 _source: list[str] = []  # the plug-in whose code runs now
@@ -92,14 +101,14 @@ def register_plugin(
     api = key = None
     if library_path is not None or c_api is not None:
         key, api = _load(plugin_name, library_path, c_api)
-        tables[key] = api
 
     def make():
         if factory is not None:
             return factory()
         return _client(key, options() if callable(options) else options)
 
-    add(Candidate(plugin_name, _here(), priority, make))
+    load = None if key is None else lambda: key
+    add(Candidate(plugin_name, _here(), priority, make, load=load))
     return api
 
 
@@ -125,14 +134,42 @@ def _load(platform: str, path: str | None, c_api: Any = None) -> tuple[str, Any]
     while _jax.pjrt_plugin_loaded(key):
         count += 1
         key = f"minijax_{platform}_{count}"
-    return key, _jax.load_pjrt_plugin(key, path, c_api=c_api)
+    _by_key[key] = library_identity(path) if path is not None else None
+    tables[key] = _jax.load_pjrt_plugin(key, path, c_api=c_api)
+    return key, tables[key]
+
+
+@functools.cache
+def _loaded(platform: str, path: str) -> tuple[str, Any]:
+    """A library that may serve both a client and the descriptions of machines elsewhere."""
+    return _load(platform, path)
+
+
+def library_identity(path: str) -> str | None:
+    """A digest of a library's size, time and first and last bytes, among which is its build id.
+
+    None if it cannot be read. Reading the whole of it, hundreds of megabytes, would take too long.
+    """
+    try:
+        with open(path, "rb") as file:
+            info = os.fstat(file.fileno())
+            digest = hashlib.sha256(f"{info.st_size} {info.st_mtime_ns}\n".encode())
+            digest.update(file.read(_SAMPLE))
+            file.seek(max(0, info.st_size - _SAMPLE))
+            digest.update(file.read(_SAMPLE))
+    except OSError:
+        return None
+    return digest.hexdigest()
 
 
 def _client(key: str, options: dict[str, Any] | None) -> Any:
     if not _jax.pjrt_plugin_initialized(key):
         _jax.initialize_pjrt_plugin(key)
     values = {**(options or {}), **joined.options}
-    return _jax.get_c_api_client(key, values, joined.client)
+    client = _jax.get_c_api_client(key, values, joined.client)
+    if _by_key.get(key) is not None:
+        identities[client] = _by_key[key]
+    return client
 
 
 def told(error: BaseException) -> str:
@@ -285,15 +322,18 @@ def _add_gpu(name: str, layout: gpus.Layout) -> None:
         if problem is not None:
             raise NoHardware(problem)
         options = gpus.options(layout.platform, joined.visible)
-        key, api = _load(layout.platform, os.path.join(folders[0], layout.library))
-        client = _client(key, options)
+        return _client(load(), options)
+
+    @functools.cache
+    def load():
+        key, api = _loaded(layout.platform, os.path.join(folders[0], layout.library))
         gpus.register_kernels(layout, api)
-        return client
+        return key
 
     if not folders:
         _failed(source, "there is no such package")
         return
-    add(Candidate(layout.platform, source, 500, make))
+    add(Candidate(layout.platform, source, 500, make, load=load))
 
 
 # The PCI numbers of Google's chips: v2 and v3, v4, v5p, v5e, v6e, 7x.
@@ -327,7 +367,7 @@ def _add_tpu() -> None:
     def make():
         if not _has_tpu():  # libtpu would wait for a network that is not there
             raise NoHardware("this machine has no TPU chip")
-        key, _ = _load("tpu", path)
+        key, _ = _loaded("tpu", path)
         return _client(key, {"ml_framework_name": "JAX"})
 
-    add(Candidate("tpu", source, 300, make))
+    add(Candidate("tpu", source, 300, make, load=lambda: _loaded("tpu", path)[0]))

@@ -1,7 +1,4 @@
-"""jaxlib's profiler: sessions, annotations, the server, and profiles of memory.
-
-May import the ground floor and `runtime`.
-"""
+"""jaxlib's profiler: sessions, annotations, the server, and profiles of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XLA's shardings as bytes and as objects. May import `runtime.versions`."""
+"""XLA's shardings as bytes and as objects."""
 
 from __future__ import annotations
 

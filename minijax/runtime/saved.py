@@ -1,22 +1,49 @@
 """Compiled programs as bytes, for another process with such devices.
 
-May import the ground floor and `runtime`. Devices are written by number; on reading, others may take
-their places.
+Devices are written by number; on reading, others may take their places. Bytes begin with a digest
+of the rest, and name no classes but those in `_CLASSES`: reading others is refused before anything
+of theirs runs. A compiled program itself is code of the machine, which no check makes safe.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import pickle
+import types
 from collections.abc import Sequence
 from typing import Any
 
 from minijax.runtime import sharding as shardings
 from minijax.runtime.cache import disk_cache, program_key
-from minijax.runtime.executables import compile_options
+from minijax.runtime.executables import compile_options, is_compile_only
 from minijax.runtime.versions import _jax
 
-__all__ = ["load", "load_executable", "save", "save_executable"]
+__all__ = ["load", "load_executable", "save", "save_executable", "sealed", "unsealed"]
+
+_MAGIC = b"minijax executable 1\n"
+_ARRAYS = "_reconstruct scalar"
+# What a description of a program is made of: modules, and names in them.
+_CLASSES: dict[str, frozenset[str]] = {
+    module: frozenset(names.split())
+    for module, names in {
+        "minijax.arrays.array": "_unpickle",
+        "minijax.arrays.placement": "Placement",
+        "minijax.core.avals": "_unpickle",
+        "minijax.lax.prng": "key_type",
+        "minijax.runtime.gspmd": "GSPMDSharding",
+        "minijax.runtime.layouts": "AutoLayout Format Layout",
+        "minijax.runtime.mesh": "AbstractDevice AbstractMesh AxisType Mesh _unpickle_spec",
+        "minijax.runtime.named_sharding": "NamedSharding",
+        "minijax.runtime.saved": "_on_device",
+        "ml_dtypes": "bfloat16 float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 "
+        "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
+        "int1 int2 int4 uint1 uint2 uint4",
+        "numpy": "dtype ndarray",
+        "numpy._core.multiarray": _ARRAYS,
+        "numpy.core.multiarray": _ARRAYS,
+    }.items()
+}
 
 
 class _Pickler(pickle.Pickler):
@@ -26,6 +53,12 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is shardings.SingleDeviceSharding:  # else it were on the device of that number
             return _on_device, (obj.device, obj.memory_kind)
+        named = isinstance(obj, (type, types.FunctionType, types.BuiltinFunctionType))
+        if named and obj.__name__ not in _CLASSES.get(obj.__module__, ()):
+            raise ValueError(
+                f"the program has a part that cannot be serialized: "
+                f"{obj.__module__}.{obj.__qualname__}"
+            )
         return NotImplemented
 
 
@@ -39,6 +72,11 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self.devices = devices
 
+    def find_class(self, module: str, name: str) -> Any:
+        if name not in _CLASSES.get(module, ()):
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a compiled program")
+        return super().find_class(module, name)
+
     def persistent_load(self, pid: Any) -> Any:
         try:
             return self.devices[pid[1]]
@@ -50,15 +88,50 @@ class _Unpickler(pickle.Unpickler):
 
 
 def save(value: Any) -> bytes:
-    """A value, in which devices may be, as bytes."""
+    """Return a value, in which devices may be, as bytes.
+
+    ValueError if it has parts of other classes than `load` takes, such as a type of the user's.
+    """
     file = io.BytesIO()
-    _Pickler(file).dump(value)
+    _Pickler(file, protocol=4).dump(value)
     return file.getvalue()
 
 
 def load(data: bytes, devices: dict[int, Any]) -> Any:
-    """The value, with these devices in the places of those that had the numbers."""
-    return _Unpickler(io.BytesIO(data), devices).load()
+    """Return the value, with these devices in the places of those that had the numbers.
+
+    ValueError for bytes that `save` did not give.
+    """
+    try:
+        return _Unpickler(io.BytesIO(data), devices).load()
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"these {len(data)} bytes are no description of a program: {error}"
+        ) from None
+
+
+def sealed(data: bytes) -> bytes:
+    """Return bytes as a program is handed out: with what tells them from others, and from damage."""
+    return _MAGIC + hashlib.sha256(data).digest() + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return the bytes that `sealed` was given. ValueError for others, and for damaged ones."""
+    start = len(_MAGIC) + hashlib.sha256().digest_size
+    content = data[start:]
+    if not data.startswith(_MAGIC):
+        raise ValueError(
+            f"these {len(data)} bytes are no program that this version of minijax serialized: "
+            "give the bytes that serialize gave, whole."
+        )
+    if data[len(_MAGIC) : start] != hashlib.sha256(content).digest():
+        raise ValueError(
+            f"a serialized program of {len(data)} bytes is damaged: give the bytes that serialize "
+            "gave, whole."
+        )
+    return content
 
 
 def save_executable(executable: Any, text: str, devices: Any, spmd: bool, options: Any) -> bytes:
@@ -67,9 +140,11 @@ def save_executable(executable: Any, text: str, devices: Any, spmd: bool, option
     One that came from the disk is read there again: XLA leaves functions out when it writes what it
     has read.
     """
-    kept = disk_cache()
+    kept = None if is_compile_only(devices) else disk_cache()
+    if kept is None:
+        return executable.serialize()
     key = program_key(text, devices, compile_options(devices, spmd=spmd, overrides=options))
-    found = kept.get(key) if kept is not None else None
+    found = kept.get(key)
     return executable.serialize() if found is None else found
 
 

@@ -1,6 +1,5 @@
-"""Where the parts of an array lie. May import the ground floor and `runtime`.
-
-The classes subclass jaxlib's C++ base class, which its buffers and executables know.
+"""Where the parts of an array lie. The classes subclass jaxlib's C++ base class, which its buffers
+and executables know.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ class Sharding(_jax.Sharding):
     """The base class of all shardings."""
 
     # These hide the properties that upstream puts on jaxlib's class.
-    _device_assignment: tuple = ()
+    _device_assignment: tuple[Any, ...] = ()
     _internal_device_list: Any = None
 
     @property
-    def device_set(self) -> set:
+    def device_set(self) -> set[Any]:
         return set(self._device_assignment)
 
     @property
@@ -33,7 +32,7 @@ class Sharding(_jax.Sharding):
         return len(self._device_assignment)
 
     @property
-    def addressable_devices(self) -> set:
+    def addressable_devices(self) -> set[Any]:
         process = next(iter(self.device_set)).client.process_index()
         return {device for device in self.device_set if device.process_index == process}
 
@@ -59,12 +58,12 @@ class Sharding(_jax.Sharding):
         local = self.addressable_devices
         return tuple([device for device in self._device_assignment if device in local])
 
-    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple]:
+    def addressable_devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple[Any, ...]]:
         local = self.addressable_devices
         table = self.devices_indices_map(global_shape)
         return {device: index for device, index in table.items() if device in local}
 
-    def local_parts(self, global_shape: Shape) -> tuple[list, list, bool]:
+    def local_parts(self, global_shape: Shape) -> tuple[list[Any], list[Any], bool]:
         """The devices of this process, in order, the part of an array that each holds, and whether
         the parts are its rows from first to last.
         """
@@ -82,10 +81,27 @@ def _are_rows(indices: Sequence[tuple], shape: Shape) -> bool:
     return list(map(tuple, indices)) == rows
 
 
+def default_memory_kind(device: Any) -> str | None:
+    """The kind of memory that arrays on a device are in; None for one that is only described."""
+    try:
+        return _device(device).default_memory().kind
+    except _jax.JaxRuntimeError:
+        return None
+
+
+def _device(device: Any) -> Any:
+    if not hasattr(device, "addressable_memories"):
+        raise TypeError(
+            f"Expected a device, as devices() lists them; got {device!r} of type "
+            f"{type(device).__name__}."
+        )
+    return device
+
+
 def check_memory_kind(device: Any, kind: str) -> None:
-    """ValueError unless the device has a memory of this kind."""
-    kinds = [memory.kind for memory in device.addressable_memories()]
-    if kind not in kinds:
+    """ValueError unless the device has a memory of this kind, or is one that is only described."""
+    kinds = [memory.kind for memory in _device(device).addressable_memories()]
+    if kinds and kind not in kinds:
         raise ValueError(
             f"Could not find memory addressable by device {device.device_kind}. Device "
             f"{device.device_kind} can address the following memory kinds: {', '.join(kinds)}. Got "
@@ -101,21 +117,18 @@ class SingleDeviceSharding(Sharding):
 
     is_fully_replicated = True
     is_fully_addressable = True
+    memory_kind: str | None = None  # data, since jaxlib asks for it at each transfer
 
-    def __init__(self, device: Any, *, memory_kind: str | None = None):
+    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
         if memory_kind is None:
-            memory_kind = device.default_memory().kind
+            memory_kind = default_memory_kind(device)
         else:
             check_memory_kind(device, memory_kind)
         super().__init__()
         self.device = self._device = device
-        self._memory = memory_kind
+        self.memory_kind = memory_kind
         self._device_assignment = (device,)
         self._internal_device_list = device_list((device,))
-
-    @property
-    def memory_kind(self) -> str | None:
-        return self._memory
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         return SingleDeviceSharding(self.device, memory_kind=kind)
@@ -123,7 +136,7 @@ class SingleDeviceSharding(Sharding):
     def shard_shape(self, global_shape: Shape) -> Shape:
         return global_shape
 
-    def devices_indices_map(self, global_shape: Shape) -> dict:
+    def devices_indices_map(self, global_shape: Shape) -> dict[str, Any]:
         return {self.device: (slice(None),) * len(global_shape)}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
@@ -136,21 +149,21 @@ class SingleDeviceSharding(Sharding):
     def _to_xla_hlo_sharding(self, num_dimensions: int):
         return _WHOLE
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return self is other or (
             isinstance(other, SingleDeviceSharding)
             and self.device == other.device
-            and self._memory == other._memory
+            and self.memory_kind == other.memory_kind
         )
 
-    def __hash__(self):
-        return hash((self.device, self._memory))
+    def __hash__(self) -> Any:
+        return hash((self.device, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self._memory})"
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
 
-    def __reduce__(self):
-        return _unpickle_single, (self.device.platform, self.device.id, self._memory)
+    def __reduce__(self) -> Any:
+        return _unpickle_single, (self.device.platform, self.device.id, self.memory_kind)
 
 
 def _unpickle_single(platform: str, index: int, memory_kind: str | None):

@@ -1,4 +1,4 @@
-"""Servers that hand arrays from one process to another. May import `runtime.versions`."""
+"""Servers that hand arrays from one process to another."""
 
 from __future__ import annotations
 

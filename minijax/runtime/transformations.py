@@ -1,7 +1,5 @@
-"""Passes of one's own in XLA's compiler. May import jaxlib, the ground floor and `runtime.executables`.
-
-XLA keeps them for the whole process: programs of every library in it are compiled with them. What is
-compiled while there are any is not kept on disk.
+"""Passes of one's own in XLA's compiler. XLA keeps them for the whole process: programs of every
+library in it are compiled with them. What is compiled while there are any is not kept on disk.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
-"""What differs between the versions of jaxlib that are supported; nothing else knows of it.
-
-May import jaxlib only.
-"""
+"""What differs between the versions of jaxlib that are supported; nothing else knows of it."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 from jaxlib import _ifrt_proxy as ifrt_proxy
 from jaxlib import _jax, xla_client
 from jaxlib import version as _version
 
-__all__ = ["approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler"]
+__all__ = ["approx_top_k_size", "ifrt_proxy", "jaxlib_version", "result_handler", "set_efforts"]
 
 jaxlib_version: tuple[int, ...] = tuple(int(part) for part in _version.__version__.split(".")[:3])
 jaxlib_version_text: str = _version.__version__
+# The library with XLA in it, beside the modules that are thin faces of it.
+_common = Path(_jax.__file__).with_name("libjax_common.so")
+library_path: str = str(_common) if _common.exists() else _jax.__file__
 HloSharding = xla_client.HloSharding
 CompileOptions = xla_client.CompileOptions
 Client = _jax.Client
@@ -33,6 +36,15 @@ else:
     def result_handler(aval, sharding, committed: bool):
         """Turns a program's raw result into a jaxlib array of this type."""
         return _jax.array_result_handler(aval, sharding, committed)
+
+
+def set_efforts(build: Any, execution: float, memory: float) -> None:
+    """Set how hard XLA tries for speed and for little memory; jaxlib 0.12 knows no such numbers."""
+    for name, effort in (
+        ("exec_time_optimization_effort", execution), ("memory_fitting_effort", memory)
+    ):  # fmt: skip
+        if effort and hasattr(build, name):
+            setattr(build, name, effort)
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, override: int) -> int:

@@ -1,7 +1,14 @@
 """`minijax.scipy`: functions of SciPy on the arrays of minijax. Modules load when asked for."""
 
 from importlib import import_module as _import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from minijax.namespace import shown
+
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "sparse",
+    "special", "stats",
+]  # fmt: skip
 
 _MODULES = frozenset((
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
@@ -9,11 +16,27 @@ _MODULES = frozenset((
 ))  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return _import_module(f"minijax.scipy.{name}")
-    raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
+if TYPE_CHECKING:
+    from minijax.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return _import_module(f"minijax.scipy.{name}")
+        raise AttributeError(f"module 'minijax.scipy' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__dir__ = shown(__name__)

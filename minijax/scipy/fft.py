@@ -1,4 +1,4 @@
-"""`minijax.scipy.fft`: cosine transforms. May import the floors below and `numpy`."""
+"""`minijax.scipy.fft`: cosine transforms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.namespace import shown
 from minijax.numpy import fft, ufuncs
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.promotion import (
@@ -19,6 +20,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.shapes import flip, moveaxis
 from minijax.transforms.library import library
+from minijax.typing import Array
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -117,28 +119,89 @@ def _along_several(name, x, kind, s, axes, norm, is_forward) -> Any:
 
 
 @library(static=("type", "n", "axis", "norm"))
-def dct(x, type=2, n=None, axis=-1, norm=None):
-    """The cosine transform of the second kind along an axis, cut or padded to `n` elements.
+def dct(
+    x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Compute the cosine transform of the second kind along an axis.
 
-    Term k is 2 sum(x[j] cos(pi k (2 j + 1) / (2 n))); `norm="ortho"` makes it orthonormal.
-    NotImplementedError for other types. Source: scipy.fft.dct.
+    - `x`: real array
+    - `type`: must be 2
+    - `n`: size to which the axis is cut or padded
+    - `norm`: None, or "ortho" to make the transform orthonormal
+
+    The result has an inexact dtype; element k is `2 * sum(x[j] * cos(pi * k * (2 * j + 1) / (2 *
+    n)))`. NotImplementedError for another type, ValueError for another norm.
+    Source: SciPy's `fft.dct`; Makhoul (1980).
+
+    >>> jax.scipy.fft.dct(jnp.ones(4)).shape
+    (4,)
     """
     return _along("dct", _checked("dct", x, type, norm), n, axis, norm, True)
 
 
 @library(static=("type", "n", "axis", "norm"))
-def idct(x, type=2, n=None, axis=-1, norm=None):
-    """The inverse of `dct`. Source: scipy.fft.idct."""
+def idct(
+    x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Compute the inverse of `dct` along an axis.
+
+    - `x`: real array
+    - `type`, `n`, `norm`: as in `dct`
+
+    The result has an inexact dtype. NotImplementedError for another type.
+    Source: SciPy's `fft.idct`.
+
+    >>> jax.scipy.fft.idct(jnp.zeros(4)).shape
+    (4,)
+    """
     return _along("idct", _checked("idct", x, type, norm), n, axis, norm, False)
 
 
 @library(static=("type", "s", "axes", "norm"))
-def dctn(x, type=2, s=None, axes=None, norm=None):
-    """`dct` along several axes, all by default. Source: scipy.fft.dctn."""
+def dctn(
+    x: Array,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Compute the cosine transform of the second kind along several axes.
+
+    - `x`: real array
+    - `type`: must be 2
+    - `s`: sizes to which the axes are cut or padded
+    - `axes`: axes, by default all
+    - `norm`: as in `dct`
+
+    The result has an inexact dtype. NotImplementedError for another type.
+    Source: SciPy's `fft.dctn`.
+
+    >>> jax.scipy.fft.dctn(jnp.ones((2, 4))).shape
+    (2, 4)
+    """
     return _along_several("dctn", x, type, s, axes, norm, True)
 
 
 @library(static=("type", "s", "axes", "norm"))
-def idctn(x, type=2, s=None, axes=None, norm=None):
-    """The inverse of `dctn`. Source: scipy.fft.idctn."""
+def idctn(
+    x: Array,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Compute the inverse of `dctn` along several axes.
+
+    - `x`: real array
+    - `type`, `s`, `axes`, `norm`: as in `dctn`
+
+    The result has an inexact dtype. NotImplementedError for another type.
+    Source: SciPy's `fft.idctn`.
+
+    >>> jax.scipy.fft.idctn(jnp.zeros((2, 4))).shape
+    (2, 4)
+    """
     return _along_several("idctn", x, type, s, axes, norm, False)
+
+
+__dir__ = shown(__name__)

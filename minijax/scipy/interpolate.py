@@ -1,7 +1,4 @@
-"""`minijax.scipy.interpolate`: values between the points of a grid.
-
-May import the floors below and `numpy`.
-"""
+"""`minijax.scipy.interpolate`: values between the points of a grid."""
 
 from __future__ import annotations
 
@@ -13,19 +10,28 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
 
 __all__ = ["RegularGridInterpolator"]
 
 
 class RegularGridInterpolator:
-    """A function given by its values on a grid of increasing coordinates.
+    """Function given by its values on a grid of increasing coordinates.
 
-    - `points`: for each axis, its coordinates; `values`: [*sizes of these, ...]
+    - `points`: for each axis, a vector of coordinates
+    - `values`: array of shape (*sizes of these, ...)
     - `method`: "linear" or "nearest"
-    - `fill_value`: outside of the grid; None goes on with the outermost cells
+    - `bounds_error`: must be False
+    - `fill_value`: value outside of the grid; None to extrapolate
 
-    Source: scipy.interpolate.RegularGridInterpolator.
+    Calling it with points of shape (..., axes) interpolates. ValueError for another method or sizes
+    that do not fit, NotImplementedError for `bounds_error`.
+    Source: SciPy's `interpolate.RegularGridInterpolator`.
+
+    >>> grid, values = jnp.array([0.0, 1.0]), jnp.array([0.0, 10.0])
+    >>> jax.scipy.interpolate.RegularGridInterpolator((grid,), values)(jnp.array([[0.5]]))
+    Array([5.], dtype=float32)
     """
 
     def __init__(
@@ -121,3 +127,6 @@ def _linear(values: Any, cells: list) -> Any:
 
 def _nearest(values: Any, cells: list) -> Any:
     return values[tuple([jnp.where(part <= 0.5, place, place + 1) for place, part in cells])]
+
+
+__dir__ = shown(__name__)

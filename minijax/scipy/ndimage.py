@@ -1,7 +1,4 @@
-"""`minijax.scipy.ndimage`: values between the elements of an array.
-
-May import the floors below and `numpy`.
-"""
+"""`minijax.scipy.ndimage`: values between the elements of an array."""
 
 from __future__ import annotations
 
@@ -11,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import check_arraylike
+from minijax.namespace import shown
+from minijax.numpy.promotion import check_arraylike, check_ranks
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["map_coordinates"]
 
@@ -43,15 +42,26 @@ _PLACES = {
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
+    input: ArrayLike,
+    coordinates: Sequence[ArrayLike],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of an array at coordinates that may lie between its elements.
+    """Interpolate an array at coordinates between its elements.
 
-    - `coordinates`: for each axis, an array of places; all of one shape
-    - `order`: 0, of the nearest element, or 1, linear
-    - `mode`: beyond the ends: "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect"
+    - `input`: array
+    - `coordinates`: for each axis, an array of positions; all of one shape
+    - `order`: 0 for the nearest element, 1 for linear interpolation
+    - `mode`: outside: "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect"
+    - `cval`: value outside
 
-    Source: scipy.ndimage.map_coordinates, whose "grid-wrap" and "grid-constant" are meant here.
+    The result has the shape of a coordinate array and the dtype of `input`. NotImplementedError for
+    another order or mode, ValueError for another number of coordinates.
+    Source: SciPy's `ndimage.map_coordinates` with "grid-wrap" and "grid-constant".
+
+    >>> jax.scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.5])], order=1)
+    Array([5.], dtype=float32)
     """
     places = [jnp.asarray(c) for c in coordinates]
     check_arraylike("map_coordinates", input)
@@ -69,6 +79,7 @@ def map_coordinates(
         raise NotImplementedError(
             f"jax.scipy.ndimage.map_coordinates currently requires order<=1; got order={order!r}."
         )
+    check_ranks("map_coordinates", *places)
     return _map_coordinates(input, places, cval, order, mode)
 
 
@@ -90,7 +101,7 @@ def _map_coordinates(input, places, cval, order, mode):
             values = jnp.where(inside, values, cval)
         total = total + (values if order == 0 else weight * values)
     if dtypes.issubdtype(input.dtype, np.integer) and order:
-        total = jnp.round(total)
+        total = lax.round(total)  # halves away from zero
     return jnp.asarray(total).astype(input.dtype)
 
 
@@ -104,3 +115,6 @@ def _corners(place: Any, order: int) -> list[tuple[Any, Any]]:
     upper = place - below
     index = below.astype(np.int32)
     return [(index, 1 - upper), (index + 1, upper)]
+
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""`minijax.scipy.optimize`: least values. May import the floors below and `numpy`."""
+"""`minijax.scipy.optimize`: least values."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.namespace import shown
 from minijax.transforms.grad import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
-    """What a minimization has found.
+    """Result of a minimization.
 
-    - `x`, `fun`, `jac`: the place, the value and the gradient there; `hess_inv`: the inverse of the
-      matrix of second derivatives, as estimated
-    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 a search along a line failed
-    - `nfev`, `njev`, `nit`: how many values, gradients and iterations it took
+    - `x`, `fun`, `jac`: the point of shape (n,), the value and the gradient there
+    - `hess_inv`: estimated inverse of the Hessian, of shape (n, n)
+    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 the line search failed
+    - `nfev`, `njev`, `nit`: numbers of values, gradients and iterations
+
+    Source: SciPy's `optimize.OptimizeResult`.
+
+    >>> jax.scipy.optimize.minimize(lambda x: x @ x, jnp.zeros(2), method="BFGS").success
+    Array(True, dtype=bool)
     """
 
     x: Array
@@ -36,21 +42,28 @@ class OptimizeResults(NamedTuple):
 
 
 def minimize(
-    fun: Callable,
-    x0: Any,
-    args: tuple = (),
+    fun: Callable[..., Any],
+    x0: Array,
+    args: tuple[Any, ...] = (),
     *,
     method: str,
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """The least value of `fun(x, *args)` near the vector `x0`.
+    """Minimize a function near a vector.
 
+    - `fun`: function `fun(x, *args)` to a scalar
+    - `x0`: floating-point array of shape (n,)
     - `method`: "BFGS"
-    - `tol`: how small the gradient's largest element is to be (option `gtol`, 1e-5)
-    - `options`: `maxiter`, `gtol`, `norm` (the order of the gradient's norm), `line_search_maxiter`
+    - `tol`: largest element of the gradient (option `gtol`, by default 1e-5)
+    - `options`: `maxiter`, `gtol`, `norm` (order of the gradient's norm), `line_search_maxiter`
 
-    Source: scipy.optimize.minimize; Nocedal and Wright, "Numerical Optimization", chapters 3 and 6.
+    The result is an `OptimizeResults`. ValueError for another method or shape.
+    Source: SciPy's `optimize.minimize`; Nocedal and Wright, Numerical Optimization, chapters 3 and
+    6.
+
+    >>> jax.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS").x.shape
+    (2,)
     """
     options = dict(options or {})
     if not isinstance(args, tuple):
@@ -190,3 +203,6 @@ def _between(p: _Search) -> Any:
     part = at / jnp.where(width == 0, 1, width)
     usable = jnp.isfinite(part) & (bend != 0) & (part > 0.1) & (part < 0.9)
     return p.low + width * jnp.where(usable, part, 0.5)
+
+
+__dir__ = shown(__name__)

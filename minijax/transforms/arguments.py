@@ -1,6 +1,5 @@
-"""Which arguments of a function a transform is about. May import the floors below.
-
-Everything here runs when a function is transformed or traced, never on a cached call.
+"""Which arguments of a function a transform is about. Everything here runs when a function is
+transformed or traced, never on a cached call.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from typing import Any
 from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import DebugInfo
+from minijax.core.refs import Ref
 
 __all__ = [
     "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
-    "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after",
-    "path_of", "signature_of",
+    "check_at_most", "check_callable", "check_different", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after",
+    "path_of", "place_of", "signature_of",
 ]  # fmt: skip
 
 
@@ -33,10 +33,24 @@ def fun_name(fun: Callable, default: str = "<unnamed function>") -> str:
     return name
 
 
+class Stage(functools.partial):
+    """A method of a function that is compiled as a whole: one that is made of it has its own."""
+
+    __slots__ = ()
+
+
 def named_after(fun: Callable, wrapper: Any, name: str | None = None) -> Any:
-    """`wrapper` with the name, signature and attributes of `fun`; a partial has its function's."""
+    """`wrapper` with the name, signature and attributes of `fun`; a partial has its function's.
+
+    Attributes that are named like methods of the wrapper are left out.
+    """
     with contextlib.suppress(Exception):
-        functools.update_wrapper(wrapper, fun)
+        functools.update_wrapper(wrapper, fun, updated=())
+        own = type(wrapper)
+        for key, value in getattr(fun, "__dict__", {}).items():
+            if not hasattr(own, key) and type(value) is not Stage:
+                wrapper.__dict__[key] = value
+        wrapper.__wrapped__ = fun
     if name is not None or not hasattr(fun, "__name__"):
         wrapper.__name__ = wrapper.__qualname__ = fun_name(fun) if name is None else name
     return wrapper
@@ -51,6 +65,12 @@ def check_callable(fun: Any) -> None:
             f"Expected a function, got a generator function: {fun}. Return the values instead of "
             "yielding them."
         )
+
+
+def check_at_most(name: str, value: int, most: int) -> None:
+    """ValueError for a number of steps, axes or parts that would take for ever to write out."""
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}; got {value}.")
 
 
 def signature_of(fun: Callable) -> inspect.Signature | None:
@@ -182,6 +202,34 @@ def path_of(fun: Callable, in_tree: Any, index: int) -> str:
     """The name of one leaf of `(args, kwargs)` in an error message."""
     names = argument_names(fun, in_tree)
     return names[index] if names and index < len(names) else f"number {index}"
+
+
+def place_of(fun: Callable) -> str:
+    """The name of a function, and where its source stands if that is known."""
+    code = getattr(inspect.unwrap(fun) if callable(fun) else fun, "__code__", None)
+    where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return fun_name(fun) + where
+
+
+def check_different(
+    what: str, leaves: Sequence[Any], fun: Callable, in_tree: Any, outer: Sequence[Any] = ()
+) -> None:
+    """ValueError if the same reference is given twice, or given and closed over (`outer`)."""
+    refs = [(n, x) for n, x in enumerate(leaves) if type(x) is Ref]
+    for n, x in refs:
+        kind, path = f"a mutable array reference of type {x.aval.str_short()}", path_of
+        if any(x is other for other in outer):
+            raise ValueError(
+                f"when tracing {place_of(fun)} for {what}, {kind} was both closed over and passed as "
+                f"the argument {path(fun, in_tree, n)}: let it take the reference once."
+            )
+        first = next(other for other, y in refs if y is x)
+        if first < n:
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, "
+                f"but when tracing {place_of(fun)} for {what} the{kind[1:]} appeared at both "
+                f"{path(fun, in_tree, first)} and {path(fun, in_tree, n)}: let it take the reference once."
+            )
 
 
 def aval_of_argument(

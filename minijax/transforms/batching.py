@@ -1,7 +1,6 @@
-"""Vectorizing: the interpreter behind vmap. May import the floors below and the basics here.
-
-A `BatchTracer` holds a value with one axis more than it shows, and says which. `BatchTrace` applies
-the batching rule of each primitive, with its parent as the current trace.
+"""Vectorizing: the interpreter behind vmap. A `BatchTracer` holds a value with one axis more than
+it shows, and says which. `BatchTrace` applies the batching rule of each primitive, with its
+parent as the current trace.
 """
 
 from __future__ import annotations
@@ -93,6 +92,7 @@ class BatchTrace(Trace):
     """Maps every operation over one axis."""
 
     __slots__ = ("axis", "effect")
+    maps = True
     adjective, other = "vmapped", "an unbatched"
 
     def __init__(self, parent: Trace, axis: AxisData):

@@ -1,12 +1,14 @@
 """Why a jitted function was traced again: what differs from the nearest earlier call.
 
-May import the floors below. `transforms.jit` calls `explain` when `explain_cache_misses` is on.
+`transforms.jit` calls `explain` when `explain_cache_misses` is on.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any
 
 from minijax.config import traced_differences
@@ -16,6 +18,8 @@ from minijax.transforms.arguments import argument_names, fun_name
 __all__ = ["explain"]
 
 _log = logging.getLogger("minijax")
+# By the code of a function, the first one that was traced: another is a definition repeated.
+_seen: weakref.WeakKeyDictionary[CodeType, weakref.ref] = weakref.WeakKeyDictionary()
 
 
 def explain(fun: Callable, key: tuple, earlier: Iterable[tuple]) -> None:
@@ -26,6 +30,13 @@ def explain(fun: Callable, key: tuple, earlier: Iterable[tuple]) -> None:
     compared = [differences(fun, key, other) for other in earlier]
     if not compared:
         lines += ["never seen function:", f"  {fun_name(fun)} id={id(fun)}{place}"]
+        own = getattr(fun, "__func__", fun)  # of a method, which is made anew for each call
+        if code is not None and _seen.setdefault(code, weakref.ref(own))() is not own:
+            lines += [
+                "but seen another function defined on the same line; maybe the function is",
+                "being re-defined repeatedly, preventing caching? Define it, or call jit, once, outside",
+                "of the loop or function.",
+            ]
     else:
         lines += [
             f"for {fun_name(fun)}{place}",

@@ -1,24 +1,25 @@
 """Sharding constraints: where an intermediate value is to lie.
 
-May import the floors below and the `transforms` basics. A constraint is the identity; XLA's
-partitioner (Shardy) splits the value as it says. Applied to a concrete array it moves it.
+A constraint is the identity; XLA's partitioner (Shardy) splits the value as it says. Applied to a
+concrete array it moves it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import as_array
 from minijax.arrays.dispatch import run_primitive
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.splits import parts_of
-from minijax.core.sums import NO_SUMS, sums_of
+from minijax.core.sharding_rules import parts_of
 from minijax.core.trace import Tracer, eval_trace
+from minijax.core.unreduced import NO_SUMS, sums_of
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
@@ -28,7 +29,7 @@ from minijax.runtime.mesh import (
     get_abstract_mesh,
     mesh_of,
 )
-from minijax.runtime.named import NamedSharding, sharding_of, sums_open
+from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of, sums_open
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.transfer import device_put, put_array
 
@@ -36,6 +37,8 @@ __all__ = [
     "constrained", "hidden", "reduced_as", "reshard_p", "retyped", "sharding_constraint_p",
     "with_types", "with_sharding_constraint",
 ]  # fmt: skip
+
+_T = TypeVar("_T")
 
 sharding_constraint_p = Primitive("sharding_constraint")
 sharding_constraint_p.sharding(in_shape_rule)
@@ -110,6 +113,7 @@ def _asked(x: Any, sharding: Any) -> Any:
     """`x` constrained as a user asks: over the axes that its type leaves open."""
     if not isinstance(sharding, NamedSharding) or not hasattr(get_aval(x), "shape"):
         return constrained(x, sharding)
+    check_rank("with_sharding_constraint arguments", sharding, np.ndim(x))
     mesh = sharding.mesh
     in_force = get_abstract_mesh().shape_tuple == mesh.shape_tuple
     if in_force and mesh.are_all_axes_explicit:
@@ -158,9 +162,7 @@ def _asserted(x: Any, sharding: NamedSharding) -> Any:
 
 # -- types that say it -----------------------------------------------------------------------------
 
-ShapedArray.unsplit = staticmethod(
-    lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
-)
+hooks.fill(unsplit=lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim)))
 
 # The operand with the type that `dst_sharding` gives it; `free` says that its own type does not
 # tell how it is split, since that is left to XLA.
@@ -298,7 +300,7 @@ def _of_format(where: Any, what: str) -> Any:
     if not isinstance(where, Format):
         return where
     order = getattr(where.layout, "major_to_minor", ())
-    if what != "with_sharding_constraint" and list(order) != sorted(order):
+    if not what.startswith("with_sharding_constraint") and list(order) != sorted(order):
         raise NotImplementedError(
             f"{what} with {where.layout}: arguments and results lie in row-major order in minijax. "
             "Transpose the array, or give its sharding only."
@@ -306,12 +308,20 @@ def _of_format(where: Any, what: str) -> Any:
     return where.sharding
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """A tree of arrays, each laid out as a sharding says; values do not change.
+def with_sharding_constraint(x: _T, shardings: Any) -> _T:
+    """Return arrays laid out over devices as shardings say.
 
-    `shardings`: one for all, or a tree of them that is a prefix of `x`; a PartitionSpec is over the
-    mesh in force (`set_mesh`). ValueError where a dimension cannot be split so.
+    - `x`: pytree of arrays of any shape and dtype, which stay
+    - `shardings`: sharding for all, or pytree of them that is a prefix of `x`; a `PartitionSpec`
+      refers to the mesh in force (`set_mesh`)
+
+    ValueError where a dimension cannot be split so.
+    Source: the Shardy operation `sdy.sharding_constraint`.
+
+    >>> mesh = jax.make_mesh((1,), ("i",), (jax.sharding.AxisType.Auto,))
+    >>> lax.with_sharding_constraint(jnp.array([1, 2]), jax.NamedSharding(mesh, jax.P("i")))
+    Array([1, 2], dtype=int32)
     """
     leaves, tree = tree_util.flatten(x)
-    places = flat_shardings("with_sharding_constraint", shardings, tree)
+    places = flat_shardings("with_sharding_constraint shardings", shardings, tree)
     return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])

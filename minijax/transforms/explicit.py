@@ -1,9 +1,9 @@
 """Shardings in types: changing them, and leaving them to XLA for a while.
 
-May import the floors below and the `transforms` basics. Over the Explicit axes of a mesh the type of
-an array says how it is split, and operations derive the types of their results (`core.splits`).
-`reshard` goes from one such type to another; `auto_axes` hides them from a function, within which
-XLA splits values as it likes; `explicit_axes` shows them again.
+Over the Explicit axes of a mesh the type of an array says how it is split, and operations derive
+the types of their results (`core.sharding_rules`). `reshard` goes from one such type to another;
+`auto_axes` hides them from a function, within which XLA splits values as it likes; `explicit_axes`
+shows them again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minijax.core.avals import get_aval
 from minijax.core.hitypes import is_hi_value
 from minijax.core.trace import eval_trace
 from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
-from minijax.runtime.named import NamedSharding, out_sharding_of, sharding_of
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
 from minijax.transforms.jit import jit
@@ -41,12 +41,19 @@ def split_as(x: Any, where: Any, name: str = "reshard") -> Any:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A tree of arrays, split over the explicit axes of a mesh as shardings say.
+    """Move arrays to shardings over explicit mesh axes.
 
-    `out_shardings`: NamedShardings, or PartitionSpecs over the mesh in force (`set_mesh`); one for
-    all, or a tree that is a prefix of `xs`. Values do not change. ValueError where a dimension cannot
-    be split so, or an axis is not Explicit: what XLA decides is asked for with
-    `with_sharding_constraint`.
+    - `xs`: pytree of arrays of any shape and dtype, which stay
+    - `out_shardings`: `NamedSharding`, or `PartitionSpec` over the mesh in force, for all, or
+      pytree of these that is a prefix of `xs`
+
+    ValueError where a dimension cannot be split so, or an axis is not explicit: use
+    `with_sharding_constraint` there.
+    Source: the Shardy operation `sdy.reshard`.
+
+    >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("i",)), jax.P("i"))
+    >>> jax.reshard(jnp.array([1, 2]), sharding)
+    Array([1, 2], dtype=int32)
     """
     leaves, tree = tree_util.flatten(xs)
     is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
@@ -96,8 +103,12 @@ def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
 
 
 def auto_axes(
-    f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
-) -> Callable:
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    out_sharding: Any = None,
+) -> Callable[..., Any]:
     """`f` with some axes of the mesh (all by default) left to XLA within it.
 
     Its arguments have types that do not say how they are split over these axes; `out_sharding` (a
@@ -129,8 +140,12 @@ def auto_axes(
 
 
 def explicit_axes(
-    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Callable:
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: str | tuple[str, ...] | None = None,
+    in_sharding: Any = None,
+) -> Callable[..., Any]:
     """`f` with some axes of the mesh (all by default) in the types of values within it.
 
     `in_sharding` (a prefix of the tree of its positional arguments) says how these are split.

@@ -1,13 +1,13 @@
 """The derivative functions: jvp, linearize, vjp, grad and linear_transpose, on pytrees.
 
-May import the floors below and the interpreters. The work is done on flat values by
-`transforms.jvp`, `linearize` and `transpose`; here stand the checks and the trees.
+The work is done on flat values by `transforms.jvp`, `linearize` and `transpose`; here stand the
+checks and the trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core.sharding_rules import whole
 from minijax.core.source import named_scope
-from minijax.core.splits import whole
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
@@ -30,6 +30,11 @@ from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
 from minijax.transforms.transpose import backward_pass
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+
+_A = TypeVar("_A")  # the first argument
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_X = TypeVar("_X")  # auxiliary data
 
 
 def as_given(x: Any) -> Any:
@@ -106,13 +111,36 @@ def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
 # -- forward mode -----------------------------------------------------------------------------------
 
 
+@overload
+def jvp(
+    fun: Callable[..., _R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[_R, _R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[_R, _X]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[_R, _R, _X]: ...
 @boundary
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Jacobian-vector product: `fun` at `primals`, and its derivative in the direction `tangents`.
+def jvp(
+    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Compute a function and its derivative in a direction.
 
-    Both are tuples or lists of pytrees of one structure, shapes and dtypes (float0 where the primal
-    is integer or boolean). Returns `(out, tangent_out)`, with the auxiliary data last if `has_aux`.
-    TypeError or ValueError where they do not match.
+    - `fun`: function of pytrees of arrays; with `has_aux` it returns `(out, aux)`
+    - `primals`, `tangents`: tuples of pytrees of one structure, shapes and dtypes (float0 for
+      integers)
+
+    The result is `(out, tangent_out)`, and aux with `has_aux`. TypeError where structures or dtypes
+    differ, ValueError where shapes differ.
+    Source: forward-mode automatic differentiation (Wengert, 1964).
+
+    >>> jax.jvp(lambda x: x * x, (3.0,), (1.0,))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -190,8 +218,8 @@ class LinearFunction:
         leaves, tree = tree_util.flatten(tangents)
         if tree != self.in_tree:
             raise TypeError(
-                "the function that linearize returned takes tangents with the tree structure of "
-                f"the primals: expected {self.in_tree}, got {tree}."
+                f"expected {self.in_tree}, got {tree}: the function that linearize returned takes "
+                "tangents with the tree structure of the primals."
             )
         given = []
         for aval, t in zip(self.in_avals, leaves, strict=True):
@@ -235,12 +263,30 @@ tree_util.register_pytree_node(
 )
 
 
+@overload
+def linearize(
+    fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[_R, Callable[..., _R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[_R, _X]], *primals: Any, has_aux: Literal[True]
+) -> tuple[_R, Callable[..., _R], _X]: ...
 @boundary
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`fun` at `primals`, and its derivative there as a linear function of tangents.
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    """Compute a function, and its derivative as a linear function that can be applied many times.
 
-    The function is evaluated once; the linear function can be applied many times. Returns
-    `(out, linear_function)`, with the auxiliary data last if `has_aux`.
+    - `fun`: function of pytrees of arrays; with `has_aux` it returns `(out, aux)`
+    - `primals`: pytrees of arrays
+
+    The result is `(out, linear_function)`, and aux with `has_aux`; the linear function takes
+    tangents of the primals' shapes and dtypes. TypeError or ValueError for other tangents.
+    Source: forward-mode automatic differentiation (Wengert, 1964).
+
+    >>> out, derivative = jax.linearize(lambda x: x * x, 3.0)
+    >>> derivative(1.0)
+    Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     leaves, in_tree = tree_util.flatten(primals)
@@ -271,15 +317,37 @@ def _pullback(
     return outs, kind(*program, **more)
 
 
+@overload
+def vjp(
+    fun: Callable[..., _R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+) -> tuple[_R, Callable[[_R], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[_R, _X]],
+    *primals: Any,
+    has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = (),
+) -> tuple[_R, Callable[[_R], tuple[Any, ...]], _X]: ...
 @boundary
 def vjp(
-    fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()
-) -> tuple[Any, ...]:
-    """`fun` at `primals`, and the function that pulls cotangents of its output back.
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    """Compute a function, and the function from cotangents of its output to those of its arguments.
 
-    `vjp_fun(cotangent)` takes a tree like the output and gives a tuple with a cotangent for each
-    primal (float0 zeros for integers). Returns `(out, vjp_fun)`, with auxiliary data last if
-    `has_aux`.
+    - `fun`: function of pytrees of arrays; with `has_aux` it returns `(out, aux)`
+    - `primals`: pytrees of arrays; `reduce_axes`: must be empty
+
+    The result is `(out, vjp_fun)`, and aux with `has_aux`; `vjp_fun(cotangent)` returns a tuple of
+    the primals' structures, shapes and dtypes (float0 for integers). ValueError for a cotangent of
+    another shape.
+    Source: reverse-mode automatic differentiation (Linnainmaa, 1970).
+
+    >>> out, vjp_fun = jax.vjp(lambda x: x * x, 3.0)
+    >>> vjp_fun(1.0)
+    (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
     _no_reduce_axes("vjp", reduce_axes)
@@ -296,37 +364,111 @@ def _no_reduce_axes(name: str, reduce_axes: Sequence) -> None:
         raise NotImplementedError(f"reduce_axes argument to {name} is deprecated")
 
 
+@overload
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[Concatenate[_A, _P], _R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[Concatenate[_A, _P], tuple[_R, _A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[_A, _P], tuple[_R, _X]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[Concatenate[_A, _P], tuple[tuple[_R, _X], _A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[_P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence = (),
-) -> Callable:
-    """A function that gives the value of `fun` and its gradient: `(value, gradient)`.
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Make a function that returns the value and the gradient of `fun`.
 
-    `fun` must return a scalar. `argnums` says with respect to which positional arguments; an
-    integer gives one gradient, a sequence a tuple of them. With `has_aux`, `fun` returns
-    `(value, aux)` and the result is `((value, aux), gradient)`. TypeError if the output is not a
-    real scalar (complex with `holomorphic`), or if an input is integer (unless `allow_int`).
+    - `fun`: function that returns a real scalar (complex if `holomorphic`), or `(scalar, aux)` if
+      `has_aux`
+    - `argnums`: positional arguments to differentiate, an integer or a sequence
+    - `allow_int`: whether these may be integers; `reduce_axes`: must be empty
+
+    The function returns `(value, gradient)`, or `((value, aux), gradient)`; the gradient has the
+    structure, shapes and dtypes of the argument, a tuple for a sequence. TypeError for another
+    output or input.
+    Source: reverse-mode automatic differentiation (Linnainmaa, 1970).
+
+    >>> jax.value_and_grad(lambda x: x * x)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     return _differentiated(
         fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "value_and_grad"
     )
 
 
+@overload
 def grad(
-    fun: Callable,
+    fun: Callable[Concatenate[_A, _P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[Concatenate[_A, _P], _A]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[_A, _P], tuple[Any, _X]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[Concatenate[_A, _P], tuple[_A, _X]]: ...
+@overload
+def grad(
+    fun: Callable[_P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Sequence = (),
-) -> Callable:
-    """A function that gives the gradient of `fun`; see `value_and_grad` for the arguments.
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """Make a function that returns the gradient of `fun`.
 
-    With `has_aux` it gives `(gradient, aux)`.
+    - `fun`: function that returns a real scalar (complex if `holomorphic`), or `(scalar, aux)` if
+      `has_aux`
+    - `argnums`: positional arguments to differentiate, an integer or a sequence
+    - `allow_int`: whether these may be integers; `reduce_axes`: must be empty
+
+    The function returns the gradient, or `(gradient, aux)`; it has the structure, shapes and dtypes
+    of the argument, a tuple for a sequence. TypeError for another output or input.
+    Source: reverse-mode automatic differentiation (Linnainmaa, 1970).
+
+    >>> jax.grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
     """
     both = _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "grad")
 
@@ -509,11 +651,21 @@ def _check_scalar_output(outs: list, flat: _Flat, holomorphic: bool, transform: 
         )
 
 
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
-    """The transpose of a function that is linear: `transposed(cotangent) -> tuple`.
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
+) -> Callable[..., Any]:
+    """Transpose a linear function.
 
-    `primals` give shapes and dtypes only: arrays, or `ShapeDtypeStruct`s. TypeError where `fun` is
-    not linear in them (found when an operation has no transpose rule).
+    - `fun`: function that is linear in `primals`
+    - `primals`: arrays, or objects with `shape` and `dtype`: values are not used
+    - `reduce_axes`: must be empty
+
+    The result is a function from a cotangent of the output to a tuple of cotangents of the primals'
+    shapes and dtypes. TypeError where `fun` is not linear.
+    Source: the adjoint of a linear map.
+
+    >>> jax.linear_transpose(lambda x: 2 * x, jnp.ones(2))(jnp.array([1.0, 3.0]))
+    (Array([2., 6.], dtype=float32),)
     """
     check_callable(fun)
     _no_reduce_axes("linear_transpose", reduce_axes)

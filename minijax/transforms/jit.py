@@ -1,8 +1,8 @@
 """`jit`: calling a sub-program, and compiling one.
 
-May import the floors below and the other interpreters. `jit_p` is the primitive that calls a
-program; each interpreter transforms the program once and calls the result. `PjitFunction` is what
-`jit` gives: on a cached call it costs one dict lookup and the execution; see `entries`.
+`jit_p` is the primitive that calls a program; each interpreter transforms the program once and
+calls the result. `PjitFunction` is what `jit` gives: on a cached call it costs one dict lookup and
+the execution; see `entries`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from minijax import monitoring, tree_util
-from minijax.arrays.array import ArrayImpl, as_array
+from minijax.arrays.array import ArrayImpl, as_array, lent_array
 from minijax.arrays.dispatch import (
     Program,
     check_executed,
@@ -34,25 +36,37 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.lowered import is_high, stated
 from minijax.core.primitive import Primitive
 from minijax.core.refs import CallPrimitive, Ref
+from minijax.core.source import capture, is_internal
 from minijax.core.staging import recording_trace, trace_to_jaxpr
 from minijax.core.struct import abstract, shape_struct
-from minijax.core.trace import Tracer, eval_trace
-from minijax.core.tracebacks import boundary
+from minijax.core.trace import Tracer, check_alive, eval_trace
+from minijax.core.tracebacks import boundary, hide_frames
 from minijax.runtime import platforms
+from minijax.runtime.platforms import Device
+from minijax.runtime.released import released
 from minijax.transforms.arguments import (
     aval_of_argument,
     check_callable,
+    check_different,
     debug_info,
     fun_name,
     named_after,
+    place_of,
     resolve_static,
 )
 from minijax.transforms.cache_misses import explain
-from minijax.transforms.called import calls_program
+from minijax.transforms.cached_calls import (
+    CACHE_MISS_ERRORS,
+    NUMBERS,
+    entry_of,
+    gather,
+    new_array,
+    operand_of,
+)
+from minijax.transforms.call_rules import calls_program
+from minijax.transforms.codegen_calls import ARRAY, HOST, STATIC, reader
 from minijax.transforms.constraints import constrained, flat_shardings
-from minijax.transforms.entries import UNMET, entry_of, gather, new_array
-from minijax.transforms.stages import Traced, make_traced
-from minijax.transforms.written import reader
+from minijax.transforms.stages import Lowered, Traced, make_traced
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
@@ -222,6 +236,24 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+class _Static:
+    """Stands for a static argument among the leaves of a call."""
+
+
+_STATIC = _Static()
+_KINDS = {ArrayImpl: ARRAY, np.ndarray: HOST, **dict.fromkeys(NUMBERS, HOST), _Static: STATIC}
+
+
+def _operand(x: Any) -> tuple:
+    """The signature and the buffer of a value of the host, as an operand of a call."""
+    if type(x) is np.ndarray:
+        lent = lent_array(x)
+        if lent is not None:
+            return lent
+    x = operand_of(x, local.context)
+    return x.signature, x._buffer
+
+
 _OFTEN = 32  # calls after which their structure is worth lines of its own
 
 
@@ -242,10 +274,13 @@ class PjitFunction(Generic[_P, _R]):
         self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
         self._static_places: dict[int, Sequence[int]] = {}
         self._has_static = bool(self._static_argnums or self._static_argnames)
+        asked = options["compiler_options"] or {}
+        if not isinstance(asked, Mapping):
+            raise TypeError(f"compiler_options must be a dict of XLA's options; got {asked!r}.")
         self._params = {
             "inline": options["inline"],
             "keep_unused": options["keep_unused"],
-            "compiler_options_kvs": tuple(sorted((options["compiler_options"] or {}).items())),
+            "compiler_options_kvs": tuple(sorted(asked.items())),
             "device": options["device"],
         }
         key = (
@@ -260,39 +295,45 @@ class PjitFunction(Generic[_P, _R]):
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         context = local.context
-        if context.trace is not eval_trace:
-            return self._bind(context, args, kwargs)
         try:
-            if self._read is not None:
-                try:
-                    key, operands = self._read(context.key, args, kwargs)
-                except UNMET:
-                    key, operands = self._key(context, args, kwargs)
-            elif len(args) != 1 or type(args[0]) is not ArrayImpl or kwargs or self._has_static:
-                key, operands = self._key(context, args, kwargs)
-            else:
-                (x,) = args
-                key, operands = (context.key, x.signature), [x._buffer]
-            execute, handlers, signature, many = self._fast[key]
-        except UNMET:
-            pass
-        else:
+            if context.trace is not eval_trace:
+                return self._bind(context, args, kwargs)
             try:
-                results = execute(operands).consume_with_handlers(handlers)
-            except Exception as error:
-                check_executed(tree_util.tree_leaves((args, kwargs)), error)
-                raise
-            if many is not None:
-                return many(results)
-            out = new_array(ArrayImpl)
-            (out._buffer,) = results
-            out.signature = signature
-            return out
-        # Outside of the handler: errors from here on have no other as context.
-        return self._call(context, args, kwargs)
+                if self._read is not None:
+                    try:
+                        key, operands = self._read(context.key, args, kwargs)
+                    except CACHE_MISS_ERRORS:
+                        key, operands = self._key(context, args, kwargs)
+                elif len(args) != 1 or type(args[0]) is not ArrayImpl or kwargs or self._has_static:
+                    key, operands = self._key(context, args, kwargs)
+                else:
+                    (x,) = args
+                    key, operands = (context.key, x.signature), [x._buffer]
+                execute, handlers, signature, many = self._fast[key]
+            except CACHE_MISS_ERRORS:
+                pass
+            else:
+                try:
+                    next(released)
+                    results = execute(operands).consume_with_handlers(handlers)
+                except Exception as error:
+                    check_executed(tree_util.tree_leaves((args, kwargs)), error)
+                    raise
+                if many is not None:
+                    return many(results)
+                out = new_array(ArrayImpl)
+                (out._buffer,) = results
+                out.signature = signature
+                return out
+            operands = x = None  # perhaps copies of large arrays of the host, which are made again
+            # Outside of the handler: errors from here on have no other as context.
+            return self._call(context, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _key(self, context, args, kwargs) -> tuple[tuple, list]:
-        """By what a call finds its entry, and the operands; one of `UNMET` where it has no such."""
+        """By what a call finds its entry, and the operands; one of `CACHE_MISS_ERRORS` where it has no such."""
         self._looked_up += 1
         if self._looked_up == _OFTEN:
             self._write_out(args, kwargs)
@@ -322,13 +363,21 @@ class PjitFunction(Generic[_P, _R]):
     def _write_out(self, args: tuple, kwargs: dict) -> None:
         """Look up calls of the structure of this one, which are made often, by lines of their own."""
         self._looked_up = 0
-        leaves, tree = tree_util.flatten((args, kwargs))
+        statics = self._static_among(len(args)) if self._static_argnums else ()
+        leaves, tree = tree_util.flatten(
+            (
+                tuple([_STATIC if n in statics else x for n, x in enumerate(args)]),
+                {n: _STATIC if n in self._static_argnames else x for n, x in kwargs.items()},
+            )
+        )
         self._read = None
-        if not self._has_static and {ArrayImpl}.issuperset(map(type, leaves)):
-            readers = self._cache.readers
-            if tree not in readers:
-                readers[tree] = reader(tree)
-            self._read = readers[tree]
+        kinds = tuple([_KINDS.get(type(x)) for x in leaves])
+        if None in kinds:
+            return
+        readers = self._cache.readers
+        if (tree, kinds) not in readers:
+            readers[tree, kinds] = reader(tree, kinds, _operand)
+        self._read = readers[tree, kinds]
 
     def _static_among(self, count: int) -> Sequence[int]:
         """The numbers of the static arguments among so many."""
@@ -338,7 +387,6 @@ class PjitFunction(Generic[_P, _R]):
             self._static_places[count] = found
         return found
 
-    @boundary
     def _call(self, context, args, kwargs):
         """An eager call that is not simply of arrays met before."""
         if context.settings.disable_jit:
@@ -357,10 +405,12 @@ class PjitFunction(Generic[_P, _R]):
             entry = self._compile(call or self._take_apart(args, kwargs), arrays, key)
         program, out_tree = entry
         if type(program) is Program and program.simple:
-            with contextlib.suppress(*UNMET):
+            if call is None:  # not the values of the host, which would be copied again
+                args, kwargs = tree.unflatten(arrays)
+            with contextlib.suppress(*CACHE_MISS_ERRORS):
                 self._fast[self._key(context, args, kwargs)[0]] = entry_of(program, out_tree)
             if self._read is not None:
-                with contextlib.suppress(*UNMET):
+                with contextlib.suppress(*CACHE_MISS_ERRORS):
                     key, _ = self._read(context.key, args, kwargs)
                     self._fast[key] = entry_of(program, out_tree, often=True)
         return out_tree.unflatten(program(arrays))
@@ -382,6 +432,9 @@ class PjitFunction(Generic[_P, _R]):
         traced = self._traced(call)
         if not cell_types.isdisjoint(map(type, traced.consts)) or is_high(traced.closed):
             return (lambda _: self._applied(call, traced)), traced.out_tree
+        for c in traced.consts:
+            if isinstance(c, Tracer):  # of a trace that has ended, or of another thread's
+                check_alive(c)
         places = self._shardings(call, traced.out_tree)
         params = dict(self._params, donated_invars=call.donated, **places)
         program = program_of(traced.closed, traced.name, params, arrays)
@@ -493,13 +546,21 @@ class PjitFunction(Generic[_P, _R]):
             return outs
 
         began = time.time()
+        if not isinstance(fun_name(fun), str):
+            raise TypeError(
+                f"The __name__ of a function under jit must be a string: got {fun_name(fun)!r} of "
+                f"type {type(fun_name(fun))}, of {fun}."
+            )
         closed = trace_to_jaxpr(flat, avals, debug_info("jit", fun, in_tree))
+        if hasattr(fun, "__code__") and is_internal(fun.__code__):
+            where = capture()
+            for eqn in closed.jaxpr.eqns:  # which are kept for calls from other lines
+                eqn.source = None if eqn.source == where else eqn.source
         monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
         log_stage("Finished tracing %s for jit", fun_name(fun), began)
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 
-    @boundary
     def _bind(self, context: Context, args: tuple, kwargs: dict) -> Any:
         """The call within another trace: one equation, or the equations themselves if inline."""
         if context.settings.disable_jit:
@@ -519,7 +580,7 @@ class PjitFunction(Generic[_P, _R]):
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
-        check_different((*outer, *call.leaves), self._fun)
+        check_different("jit", call.leaves, self._fun, call.in_tree, outer)
         return jit_p.bind(
             *outer,
             *call.leaves,
@@ -529,7 +590,8 @@ class PjitFunction(Generic[_P, _R]):
             **self._params,
         )
 
-    def trace(self, *args, **kwargs) -> Traced:
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
         call = self._take_apart(args, kwargs)
         values = call.leaves
@@ -542,11 +604,19 @@ class PjitFunction(Generic[_P, _R]):
             {**self._params, **self._shardings(call, traced.out_tree)},
         )  # fmt: skip
 
-    def lower(self, *args, lowering_platforms=None, _private_parameters=None, **kwargs):
+    @boundary
+    def lower(
+        self,
+        *args: Any,
+        lowering_platforms: Sequence[str] | None = None,
+        _private_parameters: Any = None,
+        **kwargs: Any,
+    ) -> Lowered:
         """Lower for arguments of these types; see `trace`."""
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
-    def eval_shape(self, *args, **kwargs) -> Any:
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the results, without running anything."""
         return self.trace(*args, **kwargs).out_info
 
@@ -622,36 +692,52 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: 
             path = tree_util.keystr(list(paths)[index][0])
             where = f" at output component {path}" if path else ""
             raise TypeError(
-                f"function {fun_name(fun)} traced for {transform} returned a value of type "
+                f"function {place_of(fun)} traced for {transform} returned a value of type "
                 f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
         if is_ref(aval):
             raise ValueError(
-                f"function {fun_name(fun)} traced for {transform} returned a mutable array reference of "
+                f"function {place_of(fun)} traced for {transform} returned a mutable array reference of "
                 f"type {aval.str_short()}, but mutable array references cannot be returned: return "
                 "what it holds, as in ref[...]."
             )
-
-
-def check_different(args: Sequence[Any], fun: Callable) -> None:
-    """ValueError if a call would get the same reference twice."""
-    refs = [x for x in args if type(x) is Ref]
-    twice = next((x for n, x in enumerate(refs) if any(x is y for y in refs[:n])), None)
-    if twice is not None:
-        raise ValueError(
-            "only one reference to a mutable array may be passed as an argument to a function, or be "
-            f"closed over by it, but {fun_name(fun)} gets one of type {twice.aval.str_short()} "
-            "twice: let it take the reference once."
-        )
 
 
 _NOT_GIVEN = object()
 
 
 @overload
-def jit(fun: Callable[_P, _R], /, **options: Any) -> PjitFunction[_P, _R]: ...
+def jit(
+    fun: Callable[_P, _R],
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> PjitFunction[_P, _R]: ...
 @overload
-def jit(**options: Any) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
+def jit(
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
 def jit(
     fun: Any = _NOT_GIVEN,
     /,
@@ -663,30 +749,32 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Compile `fun` with XLA when it is first called with arguments of new types.
+    """Compile `fun` with XLA when it is first called with arguments of new shapes and dtypes.
 
-    - `static_argnums`, `static_argnames`: arguments that are compile-time constants; each new
-      value (they must be hashable) is a new program.
-    - `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over.
-    - `keep_unused`: keep arguments that nothing reads in the compiled program.
-    - `in_shardings`, `out_shardings`: how arguments and results lie over devices: shardings, or
-      PartitionSpecs over the mesh in force, as prefixes of the trees; None leaves it to the
-      arguments, or to XLA.
-    - `inline`: within another traced function, leave no boundary around this one.
-    - `compiler_options`: XLA options for this program.
+    - `static_argnums`, `static_argnames`: arguments that are compile-time constants; each new value
+      (they must be hashable) is a new program
+    - `donate_argnums`, `donate_argnames`: arguments whose memory the results may take over
+    - `keep_unused`: whether the program keeps arguments that nothing reads
+    - `in_shardings`, `out_shardings`: shardings of arguments and results, or prefixes of the
+      pytrees
+    - `inline`: whether to leave no call in a jaxpr; `compiler_options`: options of XLA
 
-    Without `fun` it gives a decorator. TypeError unless `fun` is callable; ValueError if an
-    argument named static or donated does not exist, or a static value cannot be hashed.
+    TypeError unless `fun` is callable; ValueError for an argument that does not exist, and when a
+    static value cannot be hashed. Source: XLA.
+
+    >>> jax.jit(lambda x: x + 1)(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
     if (device is not None or backend is not None) and not (in_shardings is out_shardings is None):
         raise ValueError(
-            "If backend or device is specified on jit, then in_shardings and out_shardings should "
-            "not be specified: they say where the function runs."
+            f"If backend or device is specified on jit, then "
+            f"{'in_shardings' if in_shardings is not None else 'out_shardings'} should not be "
+            "specified: it says where the function runs."
         )
     options = {
         "in_shardings": in_shardings,

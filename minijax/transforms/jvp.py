@@ -1,7 +1,6 @@
-"""Forward-mode differentiation. May import the floors below and the `transforms` basics.
-
-A `JVPTracer` holds a primal and a tangent; `JVPTrace` applies the jvp rule of each primitive, with
-its parent as the current trace. A result whose tangent is a symbolic zero is no tracer at all.
+"""Forward-mode differentiation. A `JVPTracer` holds a primal and a tangent; `JVPTrace` applies the
+jvp rule of each primitive, with its parent as the current trace. A result whose tangent is a
+symbolic zero is no tracer at all.
 """
 
 from __future__ import annotations
@@ -86,6 +85,10 @@ class JVPTrace(Trace):
         # then costs a constant factor of the number of distinct expressions, not of all of them.
         # In the outermost, sharing would only keep intermediate values alive.
         self.shared: dict | None = None if type(outer) is EvalTrace else {}
+
+    def end(self) -> None:
+        self.alive = False
+        self.shared = None  # its tracers refer to the trace, which must not refer to them
 
     def process(self, primitive, args, params):
         primals, tangents, active = [], [], False

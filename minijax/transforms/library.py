@@ -1,8 +1,8 @@
 """`library`: how the functions of `minijax.numpy` and its kin run.
 
-May import the floors below and `transforms.jit`. Called eagerly, such a function runs as ONE
-compiled program, found by one dict lookup on the signatures of its arguments and the values of its
-static ones; within a trace it is an ordinary function, so that its operations are inlined.
+Called eagerly, such a function runs as ONE compiled program, found by one dict lookup on the
+signatures of its arguments and the values of its static ones; within a trace it is an ordinary
+function, so that its operations are inlined.
 """
 
 from __future__ import annotations
@@ -17,15 +17,25 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import check_executed, program_for
-from minijax.config import local
+from minijax.config import local, promoting_freely
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.core.tracebacks import hide_frames
-from minijax.transforms.entries import LEAF, NUMBERS, UNMET, entry_of, new_array, operand_of
+from minijax.runtime.released import released
+from minijax.transforms.arguments import Stage
+from minijax.transforms.cached_calls import (
+    CACHE_MISS_ERRORS,
+    LEAF,
+    NUMBERS,
+    entry_of,
+    new_array,
+    operand_of,
+)
 from minijax.transforms.explicit import split_as
+from minijax.transforms.jit import PjitFunction, jit
 
-__all__ = ["library", "program_table"]
+__all__ = ["as_jitted", "library", "program_table"]
 
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
@@ -53,7 +63,7 @@ _F = TypeVar("_F", bound=Callable)
 def library(fun: _F, *, static: Sequence[str] = ()) -> _F: ...
 @overload
 def library(fun: None = None, *, static: Sequence[str] = ()) -> Callable[[_F], _F]: ...
-def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
+def library(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) -> Any:
     """Decorator: see the top of this file.
 
     `static` names the parameters that are no arrays: axes, dtypes, flags, functions. They must be
@@ -68,7 +78,27 @@ def library(fun: Callable | None = None, *, static: Sequence[str] = ()) -> Any:
     general = _Calls(fun, static)
     wrapper = (None if static else _of_few(fun, general)) or _of_any(fun, general)
     functools.update_wrapper(wrapper, fun)
+    for stage in _STAGES:
+        setattr(wrapper, stage, Stage(_staged, stage, wrapper, static))
     return wrapper
+
+
+_STAGES = ("clear_cache", "eval_shape", "lower", "trace")
+
+
+def _staged(stage: str, fun: Callable, static: Sequence[str], /, *args: Any, **kwargs: Any) -> Any:
+    """A method of the jitted function, for a library function."""
+    return getattr(as_jitted(fun, static), stage)(*args, **kwargs)
+
+
+def as_jitted(fun: Callable, static: Sequence[str] | None = None) -> PjitFunction | None:
+    """`jit` of a library function, whose static parameters are known; None for another function."""
+    if static is None:
+        made = getattr(fun, "lower", None)
+        if type(made) is not Stage or made.args[1] is not fun:
+            return None
+        static = made.args[2]
+    return jit(fun, static_argnames=tuple(static))
 
 
 def _of_few(fun: Callable, general: _Calls) -> Callable | None:
@@ -88,26 +118,51 @@ def _of_few(fun: Callable, general: _Calls) -> Callable | None:
     return wrapper if kinds == {inspect.Parameter.POSITIONAL_ONLY} else None
 
 
+def _checked_once(fun: Callable) -> Callable:
+    """`fun`, which checks promotion itself where it is restricted; what it calls promotes freely.
+
+    The user's operands are promoted by the function that is called with them; what that one computes
+    with the help of others is its own affair.
+    """
+
+    @functools.wraps(fun)
+    def checked(*args, **kwargs):
+        context = local.context
+        if context.promotes_freely:
+            return fun(*args, **kwargs)
+        if context.in_library:
+            with promoting_freely():
+                return fun(*args, **kwargs)
+        context.in_library = True
+        try:
+            return fun(*args, **kwargs)
+        finally:
+            context.in_library = False
+
+    return checked
+
+
 # The three that follow do the same, the first two in fewer steps: what stands in them is most of
 # what an eager call costs beside the execution. `new_array` and what follows is `ArrayImpl(...)`.
 
 
 def _of_one(fun: Callable, general: _Calls) -> Callable:
     """The wrapper of a function of one positional array."""
-    plain = general.plain
+    plain, checked = general.plain, general.fun
 
     def wrapper(x, /):
         context = local.context
         if context.trace is not eval_trace:
-            return fun(x)
+            return fun(x) if context.promotes_freely else checked(x)
         try:
             if type(x) is not ArrayImpl:
                 x = operand_of(x, context)
             execute, handlers, signature, many = plain[context.key][x.signature]
-        except UNMET:
+        except CACHE_MISS_ERRORS:
             pass
         else:
             try:
+                next(released)
                 results = execute([x._buffer]).consume_with_handlers(handlers)
             except Exception as error:
                 check_executed((x,), error)
@@ -119,7 +174,7 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
             out.signature = signature
             return out
         try:
-            return general.met(context, (x,), {})
+            return general.on_miss(context, (x,), {})
         except Exception as error:
             hide_frames(error)
             raise
@@ -129,22 +184,23 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
 
 def _of_two(fun: Callable, general: _Calls) -> Callable:
     """The wrapper of a function of two positional arrays."""
-    plain = general.plain
+    plain, checked = general.plain, general.fun
 
     def wrapper(x, y, /):
         context = local.context
         if context.trace is not eval_trace:
-            return fun(x, y)
+            return fun(x, y) if context.promotes_freely else checked(x, y)
         try:
             if type(x) is not ArrayImpl:
                 x = operand_of(x, context)
             if type(y) is not ArrayImpl:
                 y = operand_of(y, context)
             execute, handlers, signature, many = plain[context.key][(x.signature, y.signature)]
-        except UNMET:
+        except CACHE_MISS_ERRORS:
             pass
         else:
             try:
+                next(released)
                 results = execute([x._buffer, y._buffer]).consume_with_handlers(handlers)
             except Exception as error:
                 check_executed((x, y), error)
@@ -156,7 +212,7 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
             out.signature = signature
             return out
         try:
-            return general.met(context, (x, y), {})
+            return general.on_miss(context, (x, y), {})
         except Exception as error:
             hide_frames(error)
             raise
@@ -167,11 +223,13 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
 def _of_any(fun: Callable, general: _Calls) -> Callable:
     """The wrapper of any other function."""
     plain, statics, alone = general.plain, general.static_places, general.alone
+    checked = general.fun
 
     def wrapper(x=_ABSENT, /, *others, **named):
         context = local.context
         if context.trace is not eval_trace:
-            return fun(**named) if x is _ABSENT else fun(x, *others, **named)
+            run = fun if context.promotes_freely else checked
+            return run(**named) if x is _ABSENT else run(x, *others, **named)
         try:
             count = len(others)
             if not count and type(x) is ArrayImpl:
@@ -218,10 +276,11 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                     values = named.values()
                     key = (key, *named, *values, *map(type, values))
             execute, handlers, signature, many = plain[context.key][key]
-        except UNMET:
+        except CACHE_MISS_ERRORS:
             pass
         else:
             try:
+                next(released)
                 results = execute(operands).consume_with_handlers(handlers)
             except Exception as error:
                 check_executed((x, *others), error)
@@ -232,8 +291,9 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
             (out._buffer,) = results
             out.signature = signature
             return out
+        operands = a = None  # perhaps copies of large arrays of the host, which are made again
         try:
-            return general.met(context, () if x is _ABSENT else (x, *others), named)
+            return general.on_miss(context, () if x is _ABSENT else (x, *others), named)
         except Exception as error:
             hide_frames(error)
             raise
@@ -275,7 +335,7 @@ class _Calls:
         unknown = set(static) - set(names)
         if unknown:
             raise TypeError(f"{fun.__name__} has no parameters {unknown}")
-        self.fun = fun
+        self.fun = _checked_once(fun)
         self.static_names = frozenset(static)
         positional = names[: code.co_argcount]
         self.static_places = frozenset(i for i, name in enumerate(positional) if name in static)
@@ -285,7 +345,7 @@ class _Calls:
         self.plain: dict[Any, dict] = {}
         _registered.extend((self.programs, self.plain))
 
-    def met(self, context: Any, args: tuple, kwargs: dict) -> Any:
+    def on_miss(self, context: Any, args: tuple, kwargs: dict) -> Any:
         """A call outside of any trace that `plain` does not have."""
         if context.settings.disable_jit:
             return self.fun(*args, **kwargs)
@@ -297,9 +357,11 @@ class _Calls:
             for name, x in kwargs.items():
                 key.append(name)
                 _note(x, name in self.static_names, arrays, key)
-            full = tuple(key)
+            full: tuple | None = tuple(key)
             entry = self.programs.get(full)
-        except TypeError:  # something that is no array, or cannot be hashed: let `fun` say so
+        except (TypeError, ValueError):  # something that is no array, or cannot be hashed
+            full = None
+        if full is None:  # outside of the handler: let `fun` say so, with no other error as context
             return self.fun(*args, **kwargs)
         if entry is None:
             entry = self._compiled(context, full, args, kwargs, arrays)
@@ -310,6 +372,7 @@ class _Calls:
             outs = program(arrays)
             return outs[0] if out_tree is None else out_tree.unflatten(outs)
         try:
+            next(released)
             results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
                 program.handlers
             )

@@ -1,8 +1,8 @@
 """Linearizing: run the primal computation once, recording the linear part.
 
-May import the floors below and the `transforms` basics. A `JVPTrace` over a `PartialTrace`: what
-depends on primals alone is computed at once in the outer trace, what depends on tangents is
-recorded, and the primal values that it reads (residuals) become constants of the linear program.
+A `JVPTrace` over a `PartialTrace`: what depends on primals alone is computed at once in the outer
+trace, what depends on tangents is recorded, and the primal values that it reads (residuals) become
+constants of the linear program.
 """
 
 from __future__ import annotations

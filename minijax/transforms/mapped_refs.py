@@ -1,7 +1,5 @@
-"""References among the arguments that vmap maps. May import the floors below.
-
-Within the mapped function each is a cell that starts with the value of the reference, which gets
-what the cells hold at the end.
+"""References among the arguments that vmap maps. Within the mapped function each is a cell that
+starts with the value of the reference, which gets what the cells hold at the end.
 """
 
 from __future__ import annotations

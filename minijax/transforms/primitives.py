@@ -1,8 +1,8 @@
 """The few primitives that the transforms need themselves, each with all of its rules.
 
-May import the floors below and `transforms.tangents`. They are: adding cotangents, broadcasting
-(which makes zeros), summing (its transpose), moving axes, and nothing else; `jit_p`, calling a
-sub-program, stands in `transforms.jit`. `minijax.lax` re-exports them.
+They are: adding cotangents, broadcasting (which makes zeros), summing (its transpose), moving axes,
+and nothing else; `jit_p`, calling a sub-program, stands in `transforms.jit`. `minijax.lax`
+re-exports them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arrays.array import array_of
+from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.splits import batched_sharding, kept_axes, parts_of
-from minijax.core.sums import NO_SUMS, added, first, sums_of
+from minijax.core.sharding_rules import batched_sharding, kept_axes, parts_of
+from minijax.core.unreduced import NO_SUMS, added, first, sums_of
 from minijax.errors import ShardingTypeError
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import axes_of
@@ -231,11 +233,11 @@ def reduced_aval(name: str, x: ShapedArray, axes: Sequence[int], weak_type: bool
     """The aval of a reduction over `axes`; ValueError unless these are different and exist."""
     if any(not 0 <= axis < x.ndim for axis in axes):
         raise ValueError(
-            f"{name}: reduction axes {tuple(axes)} contain out-of-bounds indices for an operand of "
-            f"type {x.str_short()}: axes count from 0."
+            f"reduction axes {tuple(axes)} contains out-of-bounds indices for {x.str_short()}. The axes "
+            f"of {name} count from 0."
         )
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: duplicate value in 'axes' of reduction: {tuple(axes)}.")
+        raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}, by {name}.")
     shape = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
     return ShapedArray(shape, x.dtype, weak_type, vma=x.vma)
 
@@ -349,16 +351,29 @@ def broadcast_batch(x: Any, size: int, axis: int = 0) -> Any:
     return _insert_axis(x, size, axis)
 
 
+_scalars: dict[tuple, Any] = {}
+
+
+def scalar_of_type(value: complex, dtype: np.dtype, weak_type: bool) -> Any:
+    """A number of a type; an array where in the current mode no number is of that type."""
+    x64 = local.context.settings.enable_x64
+    key = (value, dtype, weak_type, x64, value == 0 and str(value))  # 0.0 and -0.0 are equal
+    try:
+        found = _scalars[key]
+    except KeyError:
+        scalar = np.asarray(value, dtype)[()]
+        kinds = (scalar.item(), scalar) if weak_type else (scalar,)  # Python's numbers are weak
+        found = _scalars[key] = next((x for x in kinds if get_aval(x).dtype == dtype), None)
+    return array_of(dtype.type(value), x64=not x64) if found is None else found
+
+
 def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     """An array of the type `aval`, filled with a number."""
     if aval.dtype == dtypes.float0:
         return float0_zeros(aval.shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return _zeros_by_rule(aval)
-    scalar = np.asarray(value, aval.dtype)[()]
-    if aval.weak_type:
-        number = scalar.item()  # a Python number is what has a weak type
-        scalar = number if get_aval(number).dtype == aval.dtype else scalar
+    scalar = scalar_of_type(value, aval.dtype, aval.weak_type)
     if not aval.shape and sums_of(aval) == NO_SUMS:
         return scalar
     return broadcast_in_dim_p.bind(

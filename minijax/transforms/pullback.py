@@ -1,7 +1,4 @@
-"""What `vjp` gives: the linear map of cotangents, its residuals, and where gradients are to go.
-
-May import the floors below, `core.refs` and the interpreters of `transforms`.
-"""
+"""What `vjp` gives: the linear map of cotangents, its residuals, and where gradients are to go."""
 
 from __future__ import annotations
 
@@ -16,8 +13,9 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.refs import Ref
-from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer, eval_trace
+from minijax.core.tracebacks import boundary
+from minijax.core.unreduced import sums_of
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import UndefinedPrimal, float0_zeros, is_float0
 from minijax.transforms.transpose import UNWANTED, backward_pass
@@ -115,6 +113,7 @@ class Pullback:
         self.in_avals, self.out_avals = in_avals, out_avals
         self.in_tree, self.out_tree = in_tree, out_tree
 
+    @boundary
     def __call__(self, *cotangents):
         return self.in_tree.unflatten([as_result(ct) for ct in self.pull(self.given(cotangents))])
 

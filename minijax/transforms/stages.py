@@ -1,7 +1,6 @@
 """Compiling ahead of time: a function traced, lowered, compiled, each a thing to look at.
 
-May import the floors below. `jit(f).trace(...)` gives `Traced`, its `.lower()` `Lowered`, whose
-`.compile()` gives `Compiled`.
+`jit(f).trace(...)` gives `Traced`, its `.lower()` `Lowered`, whose `.compile()` gives `Compiled`.
 """
 
 from __future__ import annotations
@@ -24,17 +23,19 @@ from minijax.arrays.dispatch import (
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval, is_ref
 from minijax.core.hitypes import is_hi_value
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.lowered import is_high, lower_jaxpr, raised
 from minijax.core.refs import Ref, keep, on_values
 from minijax.core.struct import ShapeDtypeStruct, shape_struct
 from minijax.core.trace import Tracer
-from minijax.lowering.text import as_hlo, parse, pretty
+from minijax.lowering.text import as_hlo, with_result_names
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
-from minijax.transforms.entries import UNMET, entry_of, gather
-from minijax.transforms.written import reader
+from minijax.runtime.released import released
+from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
+from minijax.transforms.codegen_calls import reader
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
@@ -44,7 +45,7 @@ class ArgInfo:
 
     __slots__ = ("_aval", "donated")
 
-    def __init__(self, _aval: ShapedArray, donated: bool):
+    def __init__(self, _aval: ShapedArray, donated: bool) -> None:
         self._aval, self.donated = _aval, donated
 
     shape = property(lambda self: self._aval.shape)
@@ -53,20 +54,20 @@ class ArgInfo:
     def __repr__(self) -> str:
         return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
             other._aval,
             other.donated,
         )
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash((self._aval, self.donated))
 
 
 class _Stage:
     """What the three stages have in common: the types that go in and out."""
 
-    def __init__(self, spec: _Spec):
+    def __init__(self, spec: _Spec) -> None:
         self._spec = spec
 
     @property
@@ -147,7 +148,10 @@ class Traced(_Stage):
     def lower(
         self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None
     ) -> Lowered:
-        """Write the StableHLO module, for the default platform or for another."""
+        """Write the StableHLO module, for the default platform or for others.
+
+        That of several takes the number of the platform as its first argument.
+        """
         spec = self._spec
         if is_high(spec.closed):
             spec = spec.lowered()
@@ -171,18 +175,28 @@ class Traced(_Stage):
             in_shardings=spec.in_shardings,
             out_shardings=spec.out_shardings,
             arg_names=[*["a closed-over reference"] * len(spec.consts), *spec.arg_names],
-            platform=lowering_platforms[0] if lowering_platforms else None,
         )
-        return Lowered(self._spec, lower(), functools.partial(lower, located=True))
+        chosen = tuple(lowering_platforms or (None,))
+
+        def made(**options):
+            each = [lower(platform=platform, **options) for platform in chosen]
+            if len(chosen) > 1:
+                each[0].text = hooks.for_platforms([one.text for one in each], chosen)
+            return each[0]
+
+        return Lowered(self._spec, made(), functools.partial(made, located=True), len(chosen) > 1)
 
 
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
-    def __init__(self, spec: _Spec, made: Any, located: Callable[[], Any]):
+    def __init__(
+        self, spec: _Spec, made: Any, located: Callable[[], Any], several: bool = False
+    ) -> None:
         super().__init__(spec)
         self._made = made
         self._located = located  # makes it with the places in the user's program
+        self._several = several  # whether it is for several platforms
 
     @property
     def out_info(self) -> Any:
@@ -196,36 +210,46 @@ class Lowered(_Stage):
         """
         if dialect in (None, "stablehlo"):
             made = self._located() if debug_info else self._made
-            return pretty(made.text, debug_info)
+            module = with_result_names(made.text, self._result_names())
+            return module.operation.get_asm(enable_debug_info=debug_info)
         if dialect == "hlo":
             return as_hlo(self._made.text).as_hlo_text()
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
+    def _result_names(self) -> list[str]:
+        tree = self.out_tree.unflatten(range(self.out_tree.num_leaves))
+        return [f"result{tree_util.keystr(path)}" for path, _ in tree_util.generate_key_paths(tree)]
+
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an object: MLIR by default, an XlaComputation for `dialect="hlo"`."""
         if dialect in (None, "stablehlo"):
-            return parse(self._made.text)
+            return with_result_names(self._made.text, self._result_names())
         if dialect == "hlo":
             return as_hlo(self._made.text)
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate of operations and bytes before optimization."""
+    def cost_analysis(self) -> dict[str, float] | None:
+        """XLA's estimate of operations and bytes before optimization; None without the devices."""
         return executables.unoptimized_cost(as_hlo(self._made.text), self._made.devices[0])
 
     def called_with(self, tree: Any) -> Lowered:
         """The same for calls whose arguments have this structure, and these leaves."""
         spec = copy.copy(self._spec)
         spec.in_tree = tree
-        return Lowered(spec, self._made, self._located)
+        return Lowered(spec, self._made, self._located, self._several)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile for the devices of the arguments, or the default device."""
         made = self._made
+        if self._several:
+            raise ValueError(
+                f"{self._spec.name} was lowered for several platforms, among which its first "
+                "argument chooses: lower it for one of them to compile it, or export it."
+            )
         if compiler_options:
             made = copy.copy(made)
             made.options = {**(made.options or {}), **compiler_options}
-        return Compiled(self._spec, compile_lowered(made))
+        return Compiled(self._spec, compile_lowered(made, self._located))
 
 
 class Compiled(_Stage):
@@ -233,26 +257,27 @@ class Compiled(_Stage):
 
     Spec = _Spec
 
-    def __init__(self, spec: _Spec, program: Program):
+    def __init__(self, spec: _Spec, program: Program) -> None:
         super().__init__(spec)
         self._program = program
         self._fast: dict[tuple, tuple] = {}  # by the types of arguments met before
         self._read: Callable | None = None  # what gives key and operands of calls with arrays
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if self._read is None:
                 key, operands = self._key(args, kwargs)
             else:
                 try:
                     key, operands = self._read(None, args, kwargs)
-                except UNMET:
+                except CACHE_MISS_ERRORS:
                     key, operands = self._key(args, kwargs)
             execute, handlers, signature, many = self._fast[key]
-        except UNMET:
+        except CACHE_MISS_ERRORS:
             pass
         else:
             try:
+                next(released)
                 results = execute(operands).consume_with_handlers(handlers)
             except Exception as error:
                 check_executed(tree_util.tree_leaves((args, kwargs)), error)
@@ -314,12 +339,12 @@ class Compiled(_Stage):
     def _remember(self, args: tuple, kwargs: dict, leaves: list, execute: Callable) -> None:
         """Let the next call like this one find its entry; one with arrays only by lines of its own."""
         entry = entry_of(self._program, self._spec.out_tree, execute, often=True)
-        with contextlib.suppress(*UNMET):
+        with contextlib.suppress(*CACHE_MISS_ERRORS):
             self._fast[self._key(args, kwargs)[0]] = entry
         if {ArrayImpl}.issuperset(map(type, leaves)):
             self._read = reader(self._spec.in_tree)
         if self._read is not None:
-            with contextlib.suppress(*UNMET):
+            with contextlib.suppress(*CACHE_MISS_ERRORS):
                 self._fast[self._read(None, args, kwargs)[0]] = entry
 
     def _names(self) -> list[str]:
@@ -331,10 +356,9 @@ class Compiled(_Stage):
         modules = self._program.executable.hlo_modules()
         return "\n\n".join(module.to_string() for module in modules)
 
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate of operations and bytes after optimization."""
-        found = self._program.executable.cost_analysis()
-        return found[0] if isinstance(found, list) else found
+    def cost_analysis(self) -> dict[str, float] | None:
+        """The compiler's estimate of operations and bytes; None if its platform gives none."""
+        return executables.optimized_cost(self._program.executable)
 
     def memory_analysis(self) -> Any:
         """Sizes in bytes: arguments, results, temporaries, generated code."""
@@ -425,9 +449,17 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
 
 
 def make_traced(
-    closed: ClosedJaxpr, consts: Sequence[Any], leaves: Sequence[Any], avals: Sequence[Any],
-    donated: Sequence[bool], in_tree: Any, out_tree: Any, name: str, arg_names: Any, params: dict,
-) -> Traced:  # fmt: skip
+    closed: ClosedJaxpr,
+    consts: Sequence[Any],
+    leaves: Sequence[Any],
+    avals: Sequence[Any],
+    donated: Sequence[bool],
+    in_tree: Any,
+    out_tree: Any,
+    name: str,
+    arg_names: Any,
+    params: dict,
+) -> Traced:
     """The first stage of a jitted function; see `PjitFunction.trace`."""
     spec = _Spec()
     spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names

@@ -1,7 +1,4 @@
-"""Looking at programs without running them: make_jaxpr, eval_shape, and their kin.
-
-May import the floors below and `transforms.jit`.
-"""
+"""Looking at programs without running them: make_jaxpr, eval_shape, and their kin."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
 from minijax.core.trace import Tracer, ensure_compile_time_eval
+from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import (
     as_ints,
     aval_of_argument,
@@ -66,7 +64,7 @@ def _trace(transform, fun, in_tree, avals, statics):
             args.insert(position, value)
         outs, tree = tree_util.flatten(fun(*args, **kwargs))
         trees.append(tree)
-        check_results(outs, fun, tree, transform)
+        check_results(outs, fun, tree, "jit")
         return outs
 
     closed = trace_to_jaxpr(flat, avals, debug_info(transform, fun, in_tree))
@@ -80,11 +78,18 @@ def _avals(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -
     ]
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of what `fun` would return, without computing it.
+@boundary
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Compute the shapes and dtypes of the results of a function, without running it.
 
-    Arguments may be arrays or anything with `shape` and `dtype`. Gives a tree of
-    `ShapeDtypeStruct`.
+    - `fun`: function of pytrees of arrays
+    - `args`, `kwargs`: arrays, or objects with `shape` and `dtype`
+
+    The result is a pytree of `ShapeDtypeStruct`. TypeError unless `fun` is callable.
+    Source: abstract interpretation (Cousot and Cousot, 1977).
+
+    >>> jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
     if isinstance(fun, PjitFunction):  # it knows which of its arguments are static
@@ -96,19 +101,30 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def make_jaxpr(
-    fun: Callable,
+    fun: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
-) -> Callable:
-    """A function that gives the jaxpr of `fun` for its arguments, as a `ClosedJaxpr`.
+) -> Callable[..., Any]:
+    """Make a function that returns the jaxpr of `fun` for given arguments.
 
-    With `return_shape` it gives a pair: the jaxpr, and the results' tree of `ShapeDtypeStruct`.
-    `axis_env` names axes and their sizes for collectives.
+    - `fun`: function of pytrees of arrays
+    - `static_argnums`: arguments that are constants
+    - `axis_env`: pairs of names and sizes of axes, for collectives
+    - `return_shape`: whether to return the results' pytree of `ShapeDtypeStruct` too
+
+    The result is a `ClosedJaxpr`, with the shape and dtype of every value. TypeError unless `fun`
+    is callable.
+    Source: Frostig, Johnson and Leary, Compiling machine learning programs via high-level tracing
+    (2018).
+
+    >>> jax.make_jaxpr(lambda x: x + 1)(jnp.array([1, 2]))
+    { lambda ; a:i32[2]. let b:i32[2] = add a 1:i32[] in (b,) }
     """
     check_callable(fun)
     numbers = as_ints("static_argnums", static_argnums)
 
+    @boundary
     def traced(*args, **kwargs):
         chosen = set(canonical_argnums("make_jaxpr", numbers, len(args), fun))
         dynamic = tuple(x for n, x in enumerate(args) if n not in chosen)
@@ -137,13 +153,35 @@ def _in_axes(axes: list, run: Callable):
         return _in_axes(axes[1:], run)
 
 
-def disable_jit(disable: bool = True):
-    """Context manager: run jitted functions operation by operation, as plain Python."""
+def disable_jit(disable: bool = True) -> Any:
+    """Run jitted functions operation by operation within a `with` block.
+
+    - `disable`: whether to do so, by default True
+
+    Values, shapes and dtypes are the same, and Python code sees concrete arrays. Source: the
+    setting `jax_disable_jit`.
+
+    >>> with jax.disable_jit():
+    ...     jax.jit(lambda x: x + 1)(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
+    """
     return override("disable_jit", disable)
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
-    """`fun` with its operations named `name/...` in compiled programs and profiles."""
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """Name the operations of a function in compiled programs and profiles.
+
+    - `fun`: function; values, shapes and dtypes of its results do not change
+    - `name`: name, by default the function's
+
+    TypeError unless the name is a string.
+    Source: the locations of StableHLO operations.
+
+    >>> jax.named_call(lambda x: x + 1, name="increment")(jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
+    """
+    if not callable(fun):
+        raise TypeError(f"named_call takes a function; got {fun!r} of type {type(fun)}.")
     label = fun_name(fun) if name is None else name
 
     @wraps(fun)

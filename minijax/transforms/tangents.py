@@ -1,6 +1,6 @@
 """Symbolic zeros and undefined primals: what stands for a value in derivative programs.
 
-May import the floors below. See `transforms.primitives` for the operations on them.
+See `transforms.primitives` for the operations on them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Moving arrays between host and devices: device_put, device_get, block_until_ready.
-
-May import the floors below and the `transforms` basics.
-"""
+"""Moving arrays between host and devices: device_put, device_get, block_until_ready."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -16,16 +13,18 @@ from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
 from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.sums import sums_of
 from minijax.core.trace import Tracer
+from minijax.core.unreduced import sums_of
 from minijax.dtypes import is_extended
+from minijax.lowering.escape import quoted
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Format, Layout
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
-from minijax.runtime.named import NamedSharding, sharding_of
+from minijax.runtime.named_sharding import NamedSharding, sharding_of
 from minijax.transforms.tangents import Zero, is_undefined
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "block_until_ready", "copy_to_host_async", "device_get", "device_put", "device_put_p",
@@ -41,6 +40,9 @@ device_put_p.sharding(in_shape_rule)
 @device_put_p.shape_rule
 def _(*avals, devices, **params):
     return [_typed(aval, where) for aval, where in zip(avals, devices, strict=True)]
+
+
+_T = TypeVar("_T")
 
 
 def _typed(aval: Any, where: Any) -> Any:
@@ -84,7 +86,7 @@ def annotated(b: Any, x: Value, out: Any, kind: str | None = None) -> Value:
     b.lines.append(
         f'{value.name} = "stablehlo.custom_call"({x.name}) <{{call_target_name = '
         f'"annotate_device_placement", api_version = 1 : i32, has_side_effect = true}}> '
-        f'{{mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}}} : '
+        f"{{mhlo.frontend_attributes = {{_xla_buffer_placement = {quoted(kind)}}}}} : "
         f"({x.type}) -> {value.type}"
     )
     return value
@@ -165,7 +167,7 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
     if space is MemorySpace.Any:
         raise ValueError("device_put takes MemorySpace.Device or MemorySpace.Host; got Any.")
     own = getattr(x, "sharding", None) or shardings.single_device(platforms.default_device())
-    default = own._device_assignment[0].default_memory().kind
+    default = shardings.default_memory_kind(own._device_assignment[0])
     return as_sharding(own.with_memory_kind(HOST_KIND if space is MemorySpace.Host else default))
 
 
@@ -195,7 +197,7 @@ def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
 
 
 def _is_default_kind(where: shardings.SingleDeviceSharding) -> bool:
-    return where.memory_kind == where.device.default_memory().kind
+    return where.memory_kind == shardings.default_memory_kind(where.device)
 
 
 def _places(device: Any, x: Any, is_place: Callable) -> list[Any]:
@@ -208,19 +210,45 @@ def _places(device: Any, x: Any, is_place: Callable) -> list[Any]:
         ) from None
 
 
+@overload
+def device_put(
+    x: ArrayLike,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: bool | Any = False,
+    may_alias: bool | Any | None = None,
+) -> Array: ...
+@overload
+def device_put(
+    x: _T,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: bool | Any = False,
+    may_alias: bool | Any | None = None,
+) -> _T: ...
 def device_put(
     x: Any,
     device: Any = None,
     *,
     src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
+    donate: bool | Any = False,
+    may_alias: bool | Any | None = None,
 ) -> Any:
-    """Transfer a tree of arrays to a device or sharding (or a tree of these, a prefix of `x`).
+    """Transfer a pytree of arrays to a device or sharding.
 
-    The result is committed to it: operations with arrays committed elsewhere are errors. Without
-    `device` values become uncommitted arrays on the default device. `donate=True` frees the source
-    where it had to be copied; `may_alias=False` copies always.
+    - `x`: pytree of arrays or numbers of any shape and dtype
+    - `device`: device, sharding, or pytree of these that is a prefix of `x`; the result is
+      committed to it. Without it values become uncommitted arrays on the default device
+    - `donate`: whether to free a source that is copied; `may_alias`: False to copy always
+
+    The result has the structure, shapes and dtypes of `x`. TypeError for leaves that are not
+    arrays, ValueError for another `device`.
+    Source: PJRT's transfers between memories.
+
+    >>> jax.device_put(np.array([1, 2]), jax.devices()[0])
+    Array([1, 2], dtype=int32)
     """
     if may_alias is True and donate is True:
         raise ValueError(
@@ -253,9 +281,16 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """Transfer a tree of arrays to the host: a tree of NumPy arrays.
+    """Transfer a pytree of arrays to the host.
 
-    Leaves that are no arrays, arrays of keys, and tracers are unchanged.
+    - `x`: pytree; leaves that are not arrays, arrays of keys, and tracers are unchanged
+
+    The result has NumPy arrays of the same shapes and dtypes. An error of the computation is raised
+    here.
+    Source: PJRT's transfers to the host.
+
+    >>> jax.device_get([jnp.array([1, 2])])
+    [array([1, 2], dtype=int32)]
     """
     return tree_util.tree_map(_to_host, x)
 
@@ -266,8 +301,17 @@ def _to_host(x: Any) -> Any:
     return np.asarray(x) if isinstance(x, np.generic) else x
 
 
-def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a tree are computed; gives the tree."""
+def block_until_ready(x: _T) -> _T:
+    """Wait until all arrays of a pytree are computed.
+
+    - `x`: pytree; leaves that are not arrays are ignored
+
+    The result is `x`. An error of the computation is raised here.
+    Source: PJRT's buffer-ready events.
+
+    >>> jax.block_until_ready(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     pending: Sequence[ArrayImpl] = [a for a in tree_util.tree_leaves(x) if isinstance(a, ArrayImpl)]
     try:
         buffers.block_until_ready([a._buffer for a in pending])
@@ -279,7 +323,16 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin copies to the host of all arrays of a tree; gives the tree."""
+    """Begin copies to the host of all arrays of a pytree.
+
+    - `x`: pytree of arrays of any shape and dtype
+
+    The result is `x`; later conversions to NumPy do not have to begin a copy.
+    Source: PJRT's asynchronous copies.
+
+    >>> jax.copy_to_host_async(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     for array in tree_util.tree_leaves(x):
         if hasattr(array, "copy_to_host_async"):
             array.copy_to_host_async()

@@ -1,7 +1,4 @@
-"""Transposing linear programs: the backward pass of reverse mode.
-
-May import the floors below and the `transforms` basics.
-"""
+"""Transposing linear programs: the backward pass of reverse mode."""
 
 from __future__ import annotations
 
@@ -106,7 +103,7 @@ def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
         values = []
         for var in eqn.invars:
             if type(var) is Literal:
-                values.append(var.val)
+                values.append(var.value())
             elif var in known:
                 values.append(known[var])
             else:
@@ -141,7 +138,7 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
     args = []
     for var in eqn.invars:
         if type(var) is Literal:
-            args.append(var.val)
+            args.append(var.value())
         elif var in known:
             args.append(known[var])
         elif sums and var in sums and _may_add(var, eqn.invars[: len(args)], cotangents):

@@ -1,11 +1,9 @@
-"""Types of data that `vmap` takes apart by functions of their own. May import NumPy, `tree_util`.
-
-An object of such a type is a leaf, for `vmap` even one that is a pytree elsewhere; an axis
-specification of its own type stands for it in `in_axes` and `out_axes`. Going in,
-`to_elt(handler, get_index, x, spec)` makes the element that the function sees, calling
-`handler(part, axis)` for each array in it; coming out, `from_elt(handler, size, element, spec)`
-makes the whole, by `handler(size, part, axis)`. Both run twice, to find the arrays and to put
-others in their places.
+"""Types of data that `vmap` takes apart by functions of their own. An object of such a type is a
+leaf, for `vmap` even one that is a pytree elsewhere; an axis specification of its own type
+stands for it in `in_axes` and `out_axes`. Going in, `to_elt(handler, get_index, x, spec)` makes
+the element that the function sees, calling `handler(part, axis)` for each array in it; coming
+out, `from_elt(handler, size, element, spec)` makes the whole, by `handler(size, part, axis)`.
+Both run twice, to find the arrays and to put others in their places.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pytrees: nested containers taken apart into leaves and a structure, and put together again.
 
 Node types and their registry stand in `nodes`, prefixes of trees in `prefix`; the rest is here.
-Ground floor: imports the standard library and jaxlib's pytree module only.
+Imports the standard library and jaxlib's pytree module only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from jaxlib import _jax
 
+from minijax.namespace import shown
 from minijax.tree_util.nodes import (
     DictKey,
     FlattenedIndexKey,
@@ -45,51 +46,15 @@ from minijax.tree_util.prefix import (
 )
 
 __all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "all_leaves",
-    "broadcast_prefix",
-    "build_tree",
-    "default_registry",
-    "flatten",
-    "flatten_axes",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "generate_key_paths",
-    "is_tree_node",
-    "keystr",
-    "prefix_errors",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "registry",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-    "unflatten",
-]
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
+    "SequenceKey", "all_leaves", "default_registry", "flatten_one_level",
+    "flatten_one_level_with_keys", "is_tree_node", "keystr", "register_dataclass",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
+    "register_pytree_with_keys_class", "register_static", "tree_all", "tree_broadcast",
+    "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_structure",
+    "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+]  # fmt: skip
 
 _T = TypeVar("_T")
 _IsLeaf = Callable[[Any], bool] | None
@@ -105,36 +70,95 @@ _UNSET: Any = _Unset()
 # Taking trees apart and putting them together
 
 
-def tree_flatten(tree: Any, is_leaf: _IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a pytree, left to right, and its structure.
+def _flattened(tree: Any, is_leaf: _IsLeaf) -> tuple[list[Any], PyTreeDef]:
+    try:
+        return flatten(tree, is_leaf)
+    except SystemError as error:  # jaxlib says twice that the containers are nested too deeply
+        if not isinstance(error.__cause__, RecursionError):
+            raise
+        cause = error.__cause__
+    raise cause from None
 
-    `None` is an empty node; dictionaries are walked in the order of their sorted keys (ValueError
-    where keys cannot be compared). `is_leaf(node)` true stops the walk at that node.
+
+def tree_flatten(tree: Any, is_leaf: _IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """Return the leaves of a pytree, left to right, and its structure.
+
+    - `tree`: pytree; None is a node without children, dictionaries are walked by sorted keys
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result is a list and a `PyTreeDef`. ValueError for keys that cannot be compared.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_flatten({"b": 1, "a": [2, None]})
+    ([2, 1], PyTreeDef({'a': [*, None], 'b': *}))
     """
-    return flatten(tree, is_leaf)
+    return _flattened(tree, is_leaf)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The pytree of structure `treedef` with these leaves; ValueError if too few or too many."""
-    return treedef.unflatten(leaves)
+    """Build the pytree of a structure from its leaves.
+
+    - `treedef`: a `PyTreeDef`
+    - `leaves`: iterable of leaves, left to right
+
+    The result is a pytree. ValueError for too few or too many leaves.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_unflatten(jax.tree.structure([1, (2,)]), [5, 6])
+    [5, (6,)]
+    """
+    try:
+        return treedef.unflatten(leaves)
+    except AttributeError:
+        _check_structures("tree_unflatten", treedef)
+        raise
 
 
 def tree_leaves(tree: Any, is_leaf: _IsLeaf = None) -> list[Any]:
-    """The leaves of a pytree, left to right."""
-    return flatten(tree, is_leaf)[0]
+    """Return the leaves of a pytree, left to right.
+
+    - `tree`: pytree
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result is a list. ValueError for keys that cannot be compared.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_leaves({"b": 1, "a": [2, None]})
+    [2, 1]
+    """
+    return _flattened(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: _IsLeaf = None) -> PyTreeDef:
-    """The structure of a pytree."""
-    return flatten(tree, is_leaf)[1]
+    """Return the structure of a pytree.
+
+    - `tree`: pytree
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result is a `PyTreeDef`. ValueError for keys that cannot be compared.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_structure([1, (2,)])
+    PyTreeDef([*, (*,)])
+    """
+    return _flattened(tree, is_leaf)[1]
 
 
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Like `tree_flatten`, with a `(key path, leaf)` pair in place of each leaf.
+    """Return the leaves of a pytree with their key paths, left to right, and its structure.
 
-    With `is_leaf_takes_path`, the predicate is called as `is_leaf(path, node)`.
+    - `tree`: pytree
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+    - `is_leaf_takes_path`: whether it is called as `is_leaf(path, node)`
+
+    The result is a list of pairs (path, leaf) and a `PyTreeDef`. ValueError for keys that cannot be
+    compared.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_flatten_with_path([5])
+    ([((SequenceKey(idx=0),), 5)], PyTreeDef([*]))
     """
     if is_leaf is None or is_leaf_takes_path:
         return registry.flatten_with_path(tree, is_leaf)
@@ -144,7 +168,18 @@ def tree_flatten_with_path(
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """The `(key path, leaf)` pairs of a pytree, left to right."""
+    """Return the leaves of a pytree with their key paths, left to right.
+
+    - `tree`: pytree
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+    - `is_leaf_takes_path`: whether it is called as `is_leaf(path, node)`
+
+    The result is a list of pairs (path, leaf). ValueError for keys that cannot be compared.
+    Source: pre-order traversal.
+
+    >>> jax.tree_util.tree_leaves_with_path({"a": 5})
+    [((DictKey(key='a'),), 5)]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -155,11 +190,21 @@ def generate_key_paths(tree: Any) -> list[tuple[KeyPath, Any]]:
 
 def build_tree(treedef: PyTreeDef, nested: Any) -> Any:
     """The pytree of structure `treedef` from iterables nested like its nodes."""
+    _check_structures("build_tree", treedef)
     return treedef.from_iterable_tree(nested)
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: _IsLeaf = None) -> bool:
-    """Whether every element of `iterable` is a leaf."""
+    """Test whether every element of an iterable is a leaf.
+
+    - `iterable`: iterable of any objects
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result is a boolean. Source: Python's `all`.
+
+    >>> jax.tree_util.all_leaves([1, [2]])
+    False
+    """
     if is_leaf is None:
         return _jax.pytree.all_leaves(registry, iterable)
     items = list(iterable)
@@ -171,11 +216,19 @@ def all_leaves(iterable: Iterable[Any], is_leaf: _IsLeaf = None) -> bool:
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf = None) -> Any:
-    """Apply `f` to each leaf of `tree`, and to the subtrees of `rest` at the same places.
+    """Apply a function to each leaf of a pytree, and to the subtrees of others there.
 
-    `tree` must be a prefix of each tree in `rest`; ValueError names the path where it is not.
+    - `f`: function of a leaf of `tree` and a subtree of each of `rest`
+    - `tree`: pytree, a prefix of each pytree in `rest`
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result has the structure of `tree`. ValueError, with the path, unless `tree` is a prefix.
+    Source: Python's `map`, for pytrees.
+
+    >>> jax.tree_util.tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
+    [11, (22,)]
     """
-    leaves, treedef = flatten(tree, is_leaf)
+    leaves, treedef = _flattened(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])
     columns = _columns("tree_map", tree, treedef, rest)
@@ -189,7 +242,18 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Like `tree_map`, calling `f(key path, leaf, *others)`."""
+    """Apply a function to each key path and leaf of a pytree, and to the subtrees of others there.
+
+    - `f`: function of a key path, a leaf of `tree` and a subtree of each of `rest`
+    - `tree`: pytree, a prefix of each pytree in `rest`
+    - `is_leaf`, `is_leaf_takes_path`: as in `tree_flatten_with_path`
+
+    The result has the structure of `tree`. ValueError, with the path, unless `tree` is a prefix.
+    Source: Python's `map`, for pytrees.
+
+    >>> jax.tree_util.tree_map_with_path(lambda path, x: len(path) * x, [1, (2,)])
+    [1, (4,)]
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     if not rest:
         return treedef.unflatten([f(path, x) for path, x in pairs])
@@ -212,7 +276,18 @@ def _columns(caller: str, tree: Any, treedef: PyTreeDef, rest: tuple[Any, ...]) 
 def tree_reduce(
     function: Callable[[_T, Any], _T], tree: Any, initializer: _T = _UNSET, is_leaf: _IsLeaf = None
 ) -> _T:
-    """`functools.reduce` over the leaves; TypeError if there are none and no `initializer`."""
+    """Reduce the leaves of a pytree, left to right.
+
+    - `function`: function of the value so far and a leaf
+    - `tree`: pytree
+    - `initializer`: first value, by default the first leaf
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    TypeError if there are no leaves and no `initializer`. Source: Python's `functools.reduce`.
+
+    >>> jax.tree_util.tree_reduce(lambda total, x: total + x, [1, (2, 3)])
+    6
+    """
     leaves = flatten(tree, is_leaf)[0]
     if initializer is _UNSET:
         return functools.reduce(function, leaves)
@@ -222,9 +297,17 @@ def tree_reduce(
 def tree_reduce_associative(
     operation: Callable[[_T, _T], _T], tree: Any, *, identity: _T = _UNSET, is_leaf: _IsLeaf = None
 ) -> _T:
-    """Reduce the leaves with an associative operation, as a balanced binary tree of calls.
+    """Reduce the leaves of a pytree with an associative operation, as a binary tree of calls.
 
-    `identity` is the result for a tree without leaves; without it such a tree is a TypeError.
+    - `operation`: associative function of two values
+    - `tree`: pytree
+    - `identity`: result for a pytree without leaves
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    TypeError if there are no leaves and no `identity`. Source: Python's `functools.reduce`.
+
+    >>> jax.tree_util.tree_reduce_associative(lambda x, y: x + y, [1, (2, 3)])
+    6
     """
     leaves = flatten(tree, is_leaf)[0]
     if leaves:
@@ -245,17 +328,34 @@ def _reduce_halves(operation: Callable[[Any, Any], Any], xs: list[Any]) -> Any:
 
 
 def tree_all(tree: Any, *, is_leaf: _IsLeaf = None) -> bool:
-    """Whether every leaf is true."""
+    """Test whether every leaf is true.
+
+    - `tree`: pytree
+    - `is_leaf`: function that is true of nodes to be treated as leaves
+
+    The result is a boolean. Source: Python's `all`.
+
+    >>> jax.tree_util.tree_all([True, {"a": 0}])
+    False
+    """
     return all(flatten(tree, is_leaf)[0])
 
 
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """Turn a tree of structure outer-of-inner into one of structure inner-of-outer.
+    """Turn a pytree of structure outer-of-inner into one of structure inner-of-outer.
 
-    With `inner_treedef=None` the inner structure is that of the first child. TypeError if the
-    number of leaves is not that of outer-of-inner.
+    - `outer_treedef`: structure of the outer tree
+    - `inner_treedef`: structure of the inner trees, or None for that of the first
+    - `pytree_to_transpose`: pytree
+
+    TypeError unless the pytree has the structure outer-of-inner.
+    Source: transposition of a matrix, for pytrees.
+
+    >>> outer, inner = jax.tree.structure([0, 0]), jax.tree.structure((0, 0))
+    >>> jax.tree_util.tree_transpose(outer, inner, [(1, 2), (3, 4)])
+    ([1, 3], [2, 4])
     """
     if inner_treedef is None:
         children = outer_treedef.flatten_up_to(pytree_to_transpose)
@@ -266,12 +366,13 @@ def tree_transpose(
             )
         inner_treedef = flatten(children[0])[1]
     leaves, treedef = flatten(pytree_to_transpose)
+    _check_structures("tree_transpose", outer_treedef, inner_treedef)
     m, n = outer_treedef.num_leaves, inner_treedef.num_leaves
     if len(leaves) != m * n:
         raise TypeError(
-            "tree_transpose: Mismatch: `pytree_to_transpose` has the structure\n"
-            f"  {treedef}\nbut outer_treedef of inner_treedef is\n"
-            f"  {outer_treedef.compose(inner_treedef)}\n"
+            f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}\n"
+            "tree_transpose: the first is the structure of `pytree_to_transpose`, the other one that "
+            "of outer_treedef of inner_treedef. "
             "Pass treedefs whose composition is the structure of the tree."
         )
     return inner_treedef.unflatten([outer_treedef.unflatten(leaves[j::n]) for j in range(n)])
@@ -281,7 +382,15 @@ def tree_transpose(
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple whose elements have the given structures."""
+    """Return the structure of a tuple whose elements have given structures.
+
+    - `treedefs`: iterable of `PyTreeDef`
+
+    The result is a `PyTreeDef`. Source: Python's `tuple`.
+
+    >>> jax.tree_util.treedef_tuple([jax.tree.structure(1), jax.tree.structure([2])])
+    PyTreeDef((*, [*]))
+    """
     treedefs = list(treedefs)
     for treedef in treedefs:
         if not isinstance(treedef, PyTreeDef):  # of None the process would end
@@ -293,13 +402,40 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the direct children; empty for a leaf."""
+    """Return the structures of the direct children.
+
+    - `treedef`: a `PyTreeDef`
+
+    The result is a list, empty for a leaf. Source: `PyTreeDef.children`.
+
+    >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2,)]))
+    [PyTreeDef(*), PyTreeDef((*,))]
+    """
+    _check_structures("treedef_children", treedef)
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is a single entry: a leaf, or a node without children (`None`)."""
+    """Test whether a structure is a single entry: a leaf, or a node without children such as None.
+
+    - `treedef`: a `PyTreeDef`
+
+    The result is a boolean. Source: `PyTreeDef.num_nodes`.
+
+    >>> jax.tree_util.treedef_is_leaf(jax.tree.structure(1))
+    True
+    """
+    _check_structures("treedef_is_leaf", treedef)
     return treedef.num_nodes == 1
+
+
+def _check_structures(name: str, *treedefs: Any) -> None:
+    for treedef in treedefs:
+        if not isinstance(treedef, PyTreeDef):
+            raise TypeError(
+                f"{name} takes structures of pytrees, as tree_structure gives them; got "
+                f"{treedef!r} of type {type(treedef).__name__}."
+            )
 
 
 class _Opaque:
@@ -327,10 +463,16 @@ class _Opaque:
 
 @register_pytree_node_class
 class Partial(functools.partial):
-    """A `functools.partial` that is a pytree: its arguments are children, its function metadata.
+    """Bind arguments to a function, as a pytree whose children they are.
 
-    So a function with bound arrays can be passed to, and returned from, transformed functions. A
-    `functools.partial` (or `Partial`) given as `func` is not merged but stays whole.
+    - `func`: function; a `functools.partial` is not merged but stays whole
+    - `args`, `kw`: pytrees, bound to its first parameters and by keyword
+
+    The result can be passed to, and returned from, transformed functions. TypeError unless `func`
+    is callable. Source: Python's `functools.partial`.
+
+    >>> jax.tree.leaves(jax.tree_util.Partial(jnp.add, 1))
+    [1]
     """
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
@@ -345,3 +487,6 @@ class Partial(functools.partial):
     def tree_unflatten(cls, func: Callable[..., Any], children: Any) -> Partial:
         args, keywords = children
         return cls(func, *args, **keywords)
+
+
+__dir__ = shown(__name__)

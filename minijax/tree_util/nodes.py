@@ -1,7 +1,7 @@
 """The types of pytree nodes: our own registry in jaxlib's C++, and how a class enters it.
 
 A class registered here is a leaf for any other user of jaxlib in the process, and the reverse.
-Ground floor: imports the standard library and jaxlib's pytree module only.
+Imports the standard library and jaxlib's pytree module only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxlib import _jax
 
@@ -37,7 +37,24 @@ __all__ = [
     "unflatten",
 ]
 
-PyTreeDef = _jax.pytree.PyTreeDef
+
+if TYPE_CHECKING:
+
+    class PyTreeDef:
+        """The structure of a pytree, as jaxlib represents it."""
+
+        num_leaves: int
+        num_nodes: int
+
+        def unflatten(self, leaves: Iterable[Any], /) -> Any: ...
+        def flatten_up_to(self, tree: Any, /) -> list[Any]: ...
+        def children(self) -> list[PyTreeDef]: ...
+        def compose(self, inner: PyTreeDef, /) -> PyTreeDef: ...
+        def node_data(self) -> tuple[type[Any], Any] | None: ...
+
+else:
+    PyTreeDef = _jax.pytree.PyTreeDef
+
 SequenceKey = _jax.pytree.SequenceKey
 DictKey = _jax.pytree.DictKey
 GetAttrKey = _jax.pytree.GetAttrKey
@@ -59,13 +76,30 @@ unflatten = PyTreeDef.unflatten
 """`unflatten(treedef, leaves) -> tree`: the C++ method itself, for hot paths."""
 
 
-def is_tree_node(typ: type) -> bool:
-    """Whether values of exactly this type are nodes (containers) rather than leaves."""
+def is_tree_node(typ: type[Any]) -> bool:
+    """Test whether values of exactly a type are nodes of pytrees rather than leaves.
+
+    - `typ`: class
+
+    The result is a boolean. Source: the registry of node types.
+
+    >>> jax.tree_util.is_tree_node(list)
+    True
+    """
     return registry.is_node(typ)
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """The direct children of a node and its metadata; ValueError if `tree` is a leaf."""
+    """Return the direct children of a node and its metadata.
+
+    - `tree`: pytree that is not a leaf
+
+    The result is a pair of an iterable and a hashable object. ValueError if `tree` is a leaf.
+    Source: the function with which the node's type is registered.
+
+    >>> jax.tree_util.flatten_one_level({"a": 1, "b": [2]})
+    ((1, [2]), ('a', 'b'))
+    """
     level = registry.flatten_one_level(tree)
     if level is None:
         raise ValueError(_not_a_node("flatten_one_level", tree))
@@ -73,7 +107,17 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
-    """The `(key, child)` pairs of a node and its metadata; ValueError if `tree` is a leaf."""
+    """Return the direct children of a node, with their keys, and its metadata.
+
+    - `tree`: pytree that is not a leaf
+
+    The result is an iterable of pairs (key, child) and a hashable object. ValueError if `tree` is a
+    leaf.
+    Source: the function with which the node's type is registered.
+
+    >>> jax.tree_util.flatten_one_level_with_keys({"a": 1})
+    (((DictKey(key='a'), 1),), ('a',))
+    """
     level = registry.flatten_one_level_with_keys(tree)
     if level is None:
         raise ValueError(_not_a_node("flatten_one_level_with_keys", tree))
@@ -91,7 +135,20 @@ def _not_a_node(caller: str, tree: Any) -> str:
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text: `['a'][0].b`; with `simple`, the bare keys, joined by `separator`."""
+    """Format a key path as text.
+
+    - `keys`: key path, a tuple of keys
+    - `simple`: whether to give bare keys instead of `['a'][0].b`
+    - `separator`: text between the keys
+
+    The result is a string. Source: Python's syntax of subscripts and attributes.
+
+    >>> paths, _ = jax.tree_util.tree_flatten_with_path({"a": [5]})
+    >>> jax.tree_util.keystr(paths[0][0])
+    "['a'][0]"
+    """
+    if not isinstance(separator, str):
+        raise TypeError(f"separator must be a string; got {separator!r}.")
     return separator.join(map(_simple_key if simple else str, keys))
 
 
@@ -111,11 +168,19 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], _T],
     flatten_with_keys_func: Callable[[_T], tuple[Any, Any]] | None = None,
 ) -> None:
-    """Make values of exactly the type `nodetype` nodes of pytrees.
+    """Register a class as a type of pytree nodes.
 
-    `flatten_func(x)` gives `(children, metadata)`, `unflatten_func(metadata, children)` the value;
-    metadata must be hashable and comparable. `flatten_with_keys_func(x)` gives
-    `([(key, child), ...], metadata)`. ValueError if the type is registered already.
+    - `nodetype`: class; values of exactly this type become nodes
+    - `flatten_func(x)`: returns (children, metadata); metadata are hashable and comparable
+    - `unflatten_func(metadata, children)`: returns the value
+    - `flatten_with_keys_func(x)`: returns ([(key, child), ...], metadata)
+
+    ValueError if the class is registered already. Source: the registry of node types.
+
+    >>> box = type("Box", (list,), {})
+    >>> jax.tree_util.register_pytree_node(box, lambda x: (list(x), None), lambda _, xs: box(xs))
+    >>> jax.tree.leaves(box([1, 2]))
+    [1, 2]
     """
     _check_class("register_pytree_node", nodetype)
     registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
@@ -127,7 +192,20 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Iterable[Any]], _T],
     flatten_func: Callable[[_T], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
-    """`register_pytree_node`, the keys first; `flatten_func` defaults to dropping the keys."""
+    """Register a class as a type of pytree nodes whose children have keys.
+
+    - `nodetype`: class; values of exactly this type become nodes
+    - `flatten_with_keys(x)`: returns ([(key, child), ...], metadata)
+    - `unflatten_func(metadata, children)`: returns the value
+    - `flatten_func(x)`: returns (children, metadata), by default without the keys
+
+    ValueError if the class is registered already. Source: `register_pytree_node`.
+
+    >>> box, keyed = type("Box", (list,), {}), lambda x: (list(enumerate(x)), None)
+    >>> jax.tree_util.register_pytree_with_keys(box, keyed, lambda _, xs: box(xs))
+    >>> jax.tree.leaves_with_path(box([5]))
+    [((0,), 5)]
+    """
 
     def without_keys(x: _T) -> tuple[Iterable[Any], Any]:
         pairs, aux = flatten_with_keys(x)
@@ -137,16 +215,40 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: _Cls) -> _Cls:
-    """Register a class with `tree_flatten(self)` and classmethod `tree_unflatten`; a decorator."""
+    """Register a class with methods to flatten and unflatten as a type of pytree nodes.
+
+    - `cls`: class with `tree_flatten(self)`, which returns (children, metadata), and the class
+      method `tree_unflatten(metadata, children)`
+
+    The result is the class, so that this is a decorator. ValueError if it is registered already.
+    Source: `register_pytree_node`.
+
+    >>> methods = {"tree_flatten": lambda x: (list(x), None)}
+    >>> methods["tree_unflatten"] = lambda _, xs: box(xs)
+    >>> box = jax.tree_util.register_pytree_node_class(type("Box", (list,), methods))
+    >>> jax.tree.leaves(box([1, 2]))
+    [1, 2]
+    """
     _check_class("register_pytree_node_class", cls)
     register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: _Cls) -> _Cls:
-    """Register a class with `tree_flatten_with_keys(self)` and classmethod `tree_unflatten`.
+    """Register a class with methods that flatten with keys as a type of pytree nodes; a decorator.
 
-    `tree_flatten(self)` is used where the class has it.
+    - `cls`: class with `tree_flatten_with_keys(self)`, which returns ([(key, child), ...],
+      metadata), the class method `tree_unflatten(metadata, children)`, and perhaps
+      `tree_flatten(self)`
+
+    The result is the class. ValueError if it is registered already. Source:
+    `register_pytree_with_keys`.
+
+    >>> methods = {"tree_flatten_with_keys": lambda x: (list(enumerate(x)), None)}
+    >>> methods["tree_unflatten"] = lambda _, xs: box(xs)
+    >>> box = jax.tree_util.register_pytree_with_keys_class(type("Box", (list,), methods))
+    >>> jax.tree.leaves(box([1, 2]))
+    [1, 2]
     """
     _check_class("register_pytree_with_keys_class", cls)
     register_pytree_with_keys(
@@ -156,7 +258,17 @@ def register_pytree_with_keys_class(cls: _Cls) -> _Cls:
 
 
 def register_static(cls: _Cls) -> _Cls:
-    """Register a hashable type as a node without children: its values belong to the structure."""
+    """Register a hashable class as nodes without children: values belong to the structure.
+
+    - `cls`: class with `__hash__` and `__eq__`
+
+    The result is the class, so that this is a decorator. ValueError if it is registered already.
+    Source: `register_pytree_node`.
+
+    >>> tag = jax.tree_util.register_static(type("Tag", (str,), {}))
+    >>> jax.tree.leaves([1, tag("a")])
+    [1]
+    """
     _check_class("register_static", cls)
     register_pytree_node(cls, lambda x: ((), x), lambda x, _: x, lambda x: ((), x))
     return cls
@@ -168,13 +280,20 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> _Cls:
-    """Register a class built by keyword from its fields, such as a dataclass; a decorator.
+    """Register a class built by keyword from its fields as a type of pytree nodes; a decorator.
 
-    `data_fields` are children; `meta_fields` are metadata, hashable and comparable; `drop_fields`
-    are lost when flattened. By default a dataclass's fields are data, or meta if declared with
-    `field(metadata={"static": True})`. TypeError if one list is given without the other, or
-    none for a class that is no dataclass; ValueError if the lists overlap or are not the fields
-    with `init=True`.
+    - `nodetype`: class, such as a dataclass
+    - `data_fields`: names of the children; `drop_fields`: names of fields lost when flattened
+    - `meta_fields`: names of metadata, hashable and comparable; by default a dataclass's fields are
+      children, or metadata if declared with `field(metadata={"static": True})`
+
+    TypeError if one list is given without the other, or none for a class that is not a dataclass;
+    ValueError if the lists overlap or are not the fields. Source: Python's `dataclasses`.
+
+    >>> import dataclasses
+    >>> pair = dataclasses.make_dataclass("Pair", ["a", "b"])
+    >>> jax.tree.leaves(jax.tree_util.register_dataclass(pair)(1, 2))
+    [1, 2]
     """
     given = (data_fields is not None) + (meta_fields is not None)
     if given == 1:

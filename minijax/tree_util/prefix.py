@@ -1,6 +1,6 @@
 """Prefixes of pytrees: spreading the leaves of a prefix over a tree, and saying where it is none.
 
-Ground floor: imports `tree_util.nodes` and the standard library only.
+Imports `tree_util.nodes` and the standard library only.
 """
 
 from __future__ import annotations
@@ -26,9 +26,18 @@ _is_none = functools.partial(operator.is_, None)
 def tree_broadcast(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """A tree of the structure of `full_tree`, each leaf being that of `prefix_tree` above it.
+    """Repeat the leaves of a prefix over the structure of a pytree.
 
-    ValueError names the path where `prefix_tree` is not a prefix. `is_leaf` applies to the prefix.
+    - `prefix_tree`: pytree whose leaves stand for subtrees of `full_tree`
+    - `full_tree`: pytree
+    - `is_leaf`: function that is true of nodes of the prefix to be treated as leaves
+
+    The result has the structure of `full_tree`. ValueError, with the path, unless `prefix_tree` is
+    a prefix.
+    Source: NumPy's broadcasting, for pytrees.
+
+    >>> jax.tree_util.tree_broadcast([1, 2], [(0, 0), {"a": 0}])
+    [(1, 1), {'a': 2}]
     """
     full_def = flatten(full_tree)[1]
     return full_def.unflatten(_broadcast_to(prefix_tree, full_tree, full_def, is_leaf))

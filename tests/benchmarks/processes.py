@@ -14,6 +14,12 @@ FIRST = (
     "import {m} as m, {m}.numpy as jnp\nm.jit(lambda x: jnp.sin(x) * 2)(1.0).block_until_ready()"
 )
 
+EAGER = """
+import {m} as m, {m}.numpy as jnp
+x = jnp.arange(12.0).reshape(3, 4)
+(jnp.sin(x) @ x.T + x.sum()).block_until_ready()
+"""
+
 TRAINING = """
 import {m} as m, {m}.numpy as jnp
 import numpy as np
@@ -63,8 +69,12 @@ def rows(table):
     off = {**plain, "MINIJAX_ENABLE_COMPILATION_CACHE": "0"}
     ours, theirs = in_turn(IMPORT["minijax"], IMPORT["jax"], plain, plain)
     table.section("import", [("import m, m.numpy", ours, theirs)], 0.45)
-    ours, theirs = in_turn(FIRST.format(m="minijax"), FIRST.format(m="jax"), off, plain)
-    table.section("process start to first jitted result", [("no cache", ours, theirs)], 0.6)
+    firsts = {"jit": FIRST, "few eager operations": EAGER, "MLP step": TRAINING}
+    found = [
+        (name, *in_turn(program.format(m="minijax"), program.format(m="jax"), off, plain))
+        for name, program in firsts.items()
+    ]
+    table.section("process start to first result, no cache", found, 0.45)
     with tempfile.TemporaryDirectory() as folder:
         cached = {**plain, "MINIJAX_CACHE_DIR": folder}
         ours, theirs = in_turn(

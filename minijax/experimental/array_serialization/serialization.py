@@ -1,7 +1,7 @@
 """Checkpoints of arrays that are written while the program goes on.
 
-May import the floors below and `tensorstore_impl`. A manager writes one checkpoint at a time, in a
-thread; what goes wrong there is raised by the next call.
+A manager writes one checkpoint at a time, in a thread; what goes wrong there is raised by the next
+call.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from minijax.experimental.array_serialization.tensorstore_impl import (
     run_deserialization,
     run_serialization,
 )
+from minijax.namespace import shown
 from minijax.runtime.distributed import state
 from minijax.runtime.platforms import process_count, process_index
 
@@ -29,6 +30,8 @@ __all__ = [
     "GlobalAsyncCheckpointManagerBase", "async_deserialize", "async_serialize",
     "get_tensorstore_spec", "is_remote_storage", "run_deserialization", "run_serialization",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 _numbers = itertools.count()  # of checkpoints: the same in all processes
 

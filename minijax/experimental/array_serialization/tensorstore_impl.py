@@ -1,7 +1,6 @@
 """Arrays to and from TensorStore, each process writing and reading the parts on its own devices.
 
-May import the floors below, and TensorStore, which has to be installed, when it is asked to work. Files
-are those that upstream writes: a `zarr` array with one chunk for each part of the array.
+Files are those that upstream writes: a `zarr` array with one chunk for each part of the array.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl
 from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.sharding.assembling import make_array_from_single_device_arrays
+from minijax.namespace import shown
 from minijax.runtime.layouts import Format
 from minijax.runtime.platforms import process_index
-from minijax.transforms.assembling import make_array_from_single_device_arrays
 from minijax.transforms.transfer import device_put
 
-__all__ = [
-    "async_deserialize", "async_serialize", "get_tensorstore_spec", "is_remote_storage",
-    "run_deserialization", "run_serialization",
-]  # fmt: skip
+__all__ = ["async_deserialize", "async_serialize", "get_tensorstore_spec"]
+
+__dir__ = shown(__name__)
 
 _REMOTE = {"gs://": "gcs", "s3://": "s3"}
 _contexts: list[Any] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from minijax.config import config
+from minijax.namespace import shown
 from minijax.runtime import cache
 
 __all__ = ["reset_cache", "set_cache_dir"]
@@ -21,3 +22,6 @@ def set_cache_dir(path: str | os.PathLike) -> None:
 def reset_cache() -> None:
     """Forget what is known of the folder, so that it is looked at anew."""
     cache.reset_cache()
+
+
+__dir__ = shown(__name__)

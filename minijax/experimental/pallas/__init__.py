@@ -1,6 +1,6 @@
 """`experimental.pallas`: kernels on references, run over a grid of blocks, in interpret mode.
 
-Floor 6: re-exports `lax.pallas`. Kernels run as loops of XLA's, on any platform; the compilers for
+Kernels run as loops of XLA's, on any platform; the compilers for
 GPUs and TPUs that upstream has are not here, nor are names that mean something to them only.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core.slices import Slice
-from minijax.core.slices import dslice as ds
-from minijax.core.slices import dslice as dslice
 from minijax.experimental.checkify import debug_check as _checked
+from minijax.features.references.slices import Slice
+from minijax.features.references.slices import dslice as ds
+from minijax.features.references.slices import dslice as dslice
 from minijax.lax.pallas.call import pallas_call_p
 from minijax.lax.pallas.costs import estimate_cost
 from minijax.lax.pallas.grid import num_programs, program_id
@@ -61,6 +61,7 @@ from minijax.lax.pallas.specs import (
     semaphore,
     squeezed,
 )
+from minijax.namespace import shown
 
 __all__ = [
     "ANY", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams",
@@ -72,6 +73,8 @@ __all__ = [
     "program_id", "reciprocal", "run_scoped", "run_state", "semaphore", "semaphore_read",
     "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "when", "with_scoped",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 def debug_check(condition: Any, message: str) -> None:

@@ -1,6 +1,6 @@
 """`experimental.pallas.tpu`: what kernels for TPUs name and interpretation gives a meaning.
 
-Floor 6: written with `lax.pallas`. Kinds of memory are all the same; copies are done when they start.
+Kinds of memory are all the same; copies are done when they start.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from minijax.lax.pallas.language import semaphore_signal, semaphore_wait
 from minijax.lax.pallas.meshes import TensorCoreMesh
 from minijax.lax.pallas.specs import GridSpec, SemaphoreType, no_block_spec
 from minijax.lax.ref_views import recast, view_of
+from minijax.namespace import shown
 from minijax.runtime import platforms
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "SemaphoreType", "VMEM", "VMEM_SHARED", "async_copy", "bitcast", "create_tensorcore_mesh",
     "einshape", "is_tpu_device", "load", "make_async_copy", "roll", "store", "sync_copy", "touch",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 class MemorySpace(specs.Space):

@@ -1,7 +1,6 @@
-"""Walking a program, and adding up what its operations cost. May import the floors below.
-
-A rule of a primitive says what one operation costs; see `rooflines`. Programs that are called count
-once, loops as one turn. Fused numbers are those that no fusion saves: of matrix products.
+"""Walking a program, and adding up what its operations cost. A rule of a primitive says what one
+operation costs; see `rooflines`. Programs that are called count once, loops as one turn. Fused
+numbers are those that no fusion saves: of matrix products.
 """
 
 from __future__ import annotations
@@ -22,14 +21,17 @@ from minijax.core.source import NameStack
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
 from minijax.lax.shard_map import shard_map
+from minijax.namespace import shown
 from minijax.runtime.mesh import AbstractMesh, Mesh
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.grad import vjp
 
 __all__ = [
     "RooflineResult", "RooflineRuleContext", "RooflineShape", "register_roofline",
     "register_standard_roofline", "roofline", "roofline_and_grad",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 _log = logging.getLogger("minijax")
 

@@ -17,9 +17,12 @@ from minijax.experimental.source_mapper.hlo import HloPass
 from minijax.experimental.source_mapper.jaxpr import canonicalize_filename
 from minijax.experimental.source_mapper.mlir import create_mlir_sourcemap
 from minijax.experimental.source_mapper.sourcemap import MappingsGenerator, SourceMap
+from minijax.namespace import shown
 
 __all__ = [
-    "HloPass", "MappingsGenerator", "Pass", "SourceMap", "SourceMapDump", "all_passes",
+    "MappingsGenerator", "Pass", "SourceMap", "SourceMapDump", "all_passes",
     "canonicalize_filename", "compile_with_env", "create_mlir_sourcemap", "filter_passes",
     "generate_sourcemaps", "register_pass",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""The stages of compiling that source maps can be made of. May import the floors below."""
+"""The stages of compiling that source maps can be made of."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import Any
 
 from minijax.config import config
 from minijax.experimental.source_mapper.sourcemap import SourceMap
+from minijax.namespace import shown
 
 __all__ = [
     "Pass", "SourceMapDump", "all_passes", "compile_with_env", "filter_passes", "flag_env",
     "register_pass",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Source maps of a function, for stages of compiling it. May import the floors below."""
+"""Source maps of a function, for stages of compiling it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.experimental.source_mapper.common import Pass, SourceMapDump
+from minijax.namespace import shown
 
 __all__ = ["generate_sourcemaps"]
+
+__dir__ = shown(__name__)
 
 
 def generate_sourcemaps(

@@ -1,7 +1,7 @@
 """Source maps of StableHLO and of XLA's HLO, before and after its passes.
 
-May import the floors below. Modules are written without places, which nothing reads else; here they
-are written with the place of each equation.
+Modules are written without places, which nothing reads else; here they are written with the place
+of each equation.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from minijax.experimental.source_mapper.mlir import create_mlir_sourcemap
 from minijax.experimental.source_mapper.sourcemap import SourceMap, sourcemap_of
 from minijax.lowering.located import located_text
 from minijax.lowering.text import as_hlo, pretty
+from minijax.namespace import shown
 from minijax.runtime import executables, platforms
 
 __all__ = [
     "HloPass", "optimized_generate_dump", "original_hlo_generate_dump", "parse_hlo_dump",
     "stable_hlo_generate_dump", "trace_and_lower",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 class HloPass(enum.Enum):

@@ -1,4 +1,4 @@
-"""Source maps of jaxprs. May import the floors below."""
+"""Source maps of jaxprs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.source import Source
 from minijax.experimental.source_mapper.common import Pass, SourceMapDump, register_pass
 from minijax.experimental.source_mapper.sourcemap import sourcemap_of
+from minijax.namespace import shown
 from minijax.transforms.staging import make_jaxpr
 
 __all__ = ["canonicalize_filename", "compile_jaxpr", "make_jaxpr_dump"]
+
+__dir__ = shown(__name__)
 
 _NOTE = re.compile(r" +# (?P<file>.*?):(?P<line>\d+):(?P<column>\d+) \([^()]*\)$")
 

@@ -1,12 +1,15 @@
-"""Source maps of MLIR, from the places that its text gives. May import the floors below."""
+"""Source maps of MLIR, from the places that its text gives."""
 
 from __future__ import annotations
 
 import re
 
 from minijax.experimental.source_mapper.sourcemap import SourceMap, sourcemap_of
+from minijax.namespace import shown
 
 __all__ = ["create_mlir_sourcemap"]
+
+__dir__ = shown(__name__)
 
 _DEFINED = re.compile(r"#loc(?P<id>\d*) = loc\((?P<what>.*)\)$")
 _FILE = re.compile(r'"(?P<file>[^"]*)":(?P<line>\d+):(?P<column>\d+)')

@@ -1,7 +1,7 @@
 """`minijax.experimental.sparse.ad`: derivatives with respect to sparse arrays.
 
-May import the floors below, `numpy`, `jacobian` and the formats. A sparse argument is differentiated
-by its values: its derivative is a sparse array with the same places.
+A sparse argument is differentiated by its values: its derivative is a sparse array with the same
+places.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.jacobian import jacfwd as dense_jacfwd
 from minijax.jacobian import jacrev as dense_jacrev
+from minijax.namespace import shown
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import grad as dense_grad
 from minijax.transforms.grad import value_and_grad as dense_value_and_grad
 
 __all__ = ["grad", "is_sparse", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+__dir__ = shown(__name__)
 
 
 def is_sparse(x: Any) -> bool:

@@ -1,7 +1,4 @@
-"""`minijax.experimental.sparse.api`: functions for sparse arrays of any format.
-
-May import the floors below, `numpy`, and the formats.
-"""
+"""`minijax.experimental.sparse.api`: functions for sparse arrays of any format."""
 
 from __future__ import annotations
 
@@ -17,12 +14,17 @@ from minijax.experimental.sparse.bcsr import BCSR
 from minijax.experimental.sparse.coo import COO
 from minijax.experimental.sparse.csr import CSC, CSR
 from minijax.lax.sparse.todense import todense_p
+from minijax.namespace import shown
 
 __all__ = ["empty", "eye", "todense", "todense_p"]
+
+__dir__ = shown(__name__)
 
 
 def todense(arr: JAXSparse | Array) -> Array:
     """The dense array; what is dense already is given back."""
+    if isinstance(arr, (list, tuple, dict)):
+        raise TypeError(f"todense takes an array, sparse or dense; got {arr!r}.")
     bufs, tree = tree_util.tree_flatten(arr)
     bufs = [x if isinstance(x, Array) else as_array(x) for x in bufs]
     return todense_p.bind(*bufs, tree=tree)

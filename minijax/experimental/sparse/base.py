@@ -1,7 +1,7 @@
 """`JAXSparse`, what sparse arrays of every format have in common, and their warnings and errors.
 
-May import the floors below. The operators stand here as "not implemented": a format defines those
-that it has, and `sparsify` gives BCOO and BCSR theirs.
+The operators stand here as "not implemented": a format defines those that it has, and `sparsify`
+gives BCOO and BCSR theirs.
 """
 
 from __future__ import annotations

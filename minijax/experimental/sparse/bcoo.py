@@ -1,4 +1,5 @@
-"""`minijax.experimental.sparse.bcoo`: arrays in batched coordinate format, and all that is for them.
+"""`minijax.experimental.sparse.bcoo`: arrays in batched coordinate format, and all that is for
+them.
 
 It defines nothing: the class stands in `bcoo_array`, what changes shapes in `bcoo_shapes`, products
 in `bcoo_products`.

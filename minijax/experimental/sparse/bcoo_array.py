@@ -1,9 +1,9 @@
 """`BCOO`, the sparse array in batched coordinate format, and how it is made and laid out.
 
-May import the floors below, `numpy` and `base`. Of an array of shape (batch..., sparse..., dense...)
-there are `data` of shape (batch..., nse, dense...) and `indices`, (batch..., nse, n_sparse). Values
-at one place add up, an index out of bounds stands for nothing, and a batch dimension of a buffer may
-be 1 where that of the array is more: it stands for all. Source: the coordinate format (COO).
+Of an array of shape (batch..., sparse..., dense...) there are `data` of shape (batch..., nse,
+dense...) and `indices`, (batch..., nse, n_sparse). Values at one place add up, an index out of
+bounds stands for nothing, and a batch dimension of a buffer may be 1 where that of the array is
+more: it stands for all. Source: the coordinate format (COO).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
+from minijax.errors import ConcretizationTypeError, check_arguments_of
 from minijax.experimental.sparse.base import (
     JAXSparse,
     SparseEfficiencyError,
@@ -525,3 +525,6 @@ def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
     rest = rest.reshape((*rest.shape[:at], *ones, *rest.shape[at:]))
     indices = jnp.broadcast_to(rest, (*rest.shape[:at], *sizes, *rest.shape[n_batch:]))
     return BCOO((data, indices), shape=mat.shape)
+
+
+check_arguments_of(globals())

@@ -1,7 +1,4 @@
-"""Products of BCOO arrays: contractions, elementwise ones and convolutions.
-
-May import the floors below, `numpy` and `bcoo_array`.
-"""
+"""Products of BCOO arrays: contractions, elementwise ones and convolutions."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
+from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.bcoo_array import (
     BCOO,
     bcoo_fromdense,
@@ -94,6 +92,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
 
     NotImplementedError for one of more dimensions, TypeError if the dtypes differ.
     """
+    v = jnp.asarray(v)
     sp_mat_shape, shape = sp_mat.shape, v.shape
     if v.ndim == 0:
         return lax.mul(sp_mat.data, v)
@@ -249,3 +248,6 @@ def _convolve(lhs, rhs, before, dtype):
     data = jnp.where(at < 0, jnp.zeros_like(data, shape=()), data)
     at = jnp.where(at < 0, jnp.zeros_like(at, shape=()), at)
     return data.reshape(1, 1, count), at.reshape(1, 1, count, 1)
+
+
+check_arguments_of(globals())

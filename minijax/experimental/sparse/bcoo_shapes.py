@@ -1,7 +1,7 @@
 """Shapes of BCOO arrays: reshaping, slicing, joining, indexing and summing.
 
-May import the floors below, `numpy` and `bcoo_array`. Each is the sparse counterpart of the function of
-`lax` of its name: indices change, and data move only where their dimensions do.
+Each is the sparse counterpart of the function of `lax` of its name: indices change, and data move
+only where their dimensions do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.bcoo_array import (
     BCOO,
     bcoo_sum_duplicates,
@@ -23,6 +24,7 @@ from minijax.experimental.sparse.bcoo_array import (
     bcoo_update_layout,
     known_info,
 )
+from minijax.lax.shapes import canonical_shape
 from minijax.transforms.vmap import vmap
 
 __all__ = [
@@ -204,7 +206,7 @@ def bcoo_reshape(
 
     Batch, sparse and dense dimensions stay apart: ValueError for a shape that would mix them.
     """
-    new = tuple(operator.index(n) for n in new_sizes)
+    new = canonical_shape(new_sizes)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=tuple(dimensions))
     batch, sparse, dense = ([mat.shape[d] for d in kind] for kind in _kinds(mat))
@@ -505,3 +507,6 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
         data, indices = merged(data), merged(indices)
     return BCOO((data, indices), shape=tuple(n for d, n in enumerate(mat.shape) if d not in axes))
+
+
+check_arguments_of(globals())

@@ -1,7 +1,4 @@
-"""`minijax.experimental.sparse.bcsr`: BCSR, batches of matrices compressed by rows.
-
-May import the floors below, `numpy`, `base`, `bcoo` and `util`.
-"""
+"""`minijax.experimental.sparse.bcsr`: BCSR, batches of matrices compressed by rows."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.bcoo import (
     BCOO,
@@ -33,6 +31,7 @@ from minijax.lax.sparse.bcsr import (
     check_bcsr,
 )
 from minijax.lax.sparse.bcsr_dot import bcsr_dot_general_p
+from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
 from minijax.transforms.vmappable import register_vmappable
 from minijax.tree_util import register_pytree_node_class
@@ -42,6 +41,8 @@ __all__ = [
     "bcsr_dot_general_p", "bcsr_eliminate_zeros", "bcsr_extract", "bcsr_extract_p",
     "bcsr_fromdense", "bcsr_fromdense_p", "bcsr_sum_duplicates", "bcsr_todense", "bcsr_todense_p",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 @register_pytree_node_class
@@ -306,5 +307,10 @@ def bcsr_broadcast_in_dim(
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """Arrays joined along a batch or sparse dimension; NotImplementedError along a dense one."""
+    if not all(isinstance(mat, BCSR) for mat in operands):
+        raise TypeError(f"bcsr_concatenate takes a sequence of BCSR arrays; got {operands!r}.")
     made = bcoo_concatenate([mat.to_bcoo() for mat in operands], dimension=dimension)
     return BCSR.from_bcoo(made)
+
+
+check_arguments_of(globals())

@@ -1,7 +1,7 @@
 """Calls and control flow of programs with sparse values: the rules of `sparsify` for them.
 
-May import the floors below, `numpy`, `transform`, and the formats. A loop or a conditional carries
-the buffers of sparse values, whose number and shapes must stay the same.
+A loop or a conditional carries the buffers of sparse values, whose number and shapes must stay the
+same.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from minijax.experimental.sparse.transform import (
     fresh,
     plain,
 )
+from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
 from minijax.lax.control_flow.cond_rules import cond_p
 from minijax.lax.control_flow.loops import while_p
 from minijax.lax.control_flow.scan_rules import scan_p
-from minijax.transforms.custom_jvp import custom_jvp_call_p
 from minijax.transforms.jit import jit_p
 
 __all__: list[str] = []

@@ -1,7 +1,6 @@
 """`minijax.experimental.sparse.coo`: COO, matrices as values, rows and columns.
 
-May import the floors below, `numpy`, `base` and `util`. It is the simplest of the formats, without
-batch dimensions: BCOO does more.
+It is the simplest of the formats, without batch dimensions: BCOO does more.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.util import stored_elements
 from minijax.lax.sparse.coo import (
@@ -23,6 +23,7 @@ from minijax.lax.sparse.coo import (
     coo_matvec_p,
     coo_todense_p,
 )
+from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
 from minijax.tree_util import register_pytree_node_class
 
@@ -30,6 +31,8 @@ __all__ = [
     "COO", "COOInfo", "coo_fromdense", "coo_fromdense_p", "coo_matmat", "coo_matmat_p",
     "coo_matvec", "coo_matvec_p", "coo_todense", "coo_todense_p",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 @register_pytree_node_class
@@ -205,3 +208,6 @@ def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
 
 def _buffers(mat: COO) -> tuple[Array, Array, Array]:
     return mat.data, mat.row, mat.col
+
+
+check_arguments_of(globals())

@@ -1,7 +1,6 @@
 """`minijax.experimental.sparse.csr`: CSR and CSC, matrices compressed by rows or by columns.
 
-May import the floors below, `numpy`, `base` and `coo`. They have no batch dimensions: BCSR does
-more.
+They have no batch dimensions: BCSR does more.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.coo import (
     check_shape,
@@ -22,12 +22,15 @@ from minijax.experimental.sparse.coo import (
     promoted,
 )
 from minijax.lax.sparse.csr import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
+from minijax.namespace import shown
 from minijax.tree_util import register_pytree_node_class
 
 __all__ = [
     "CSC", "CSR", "csr_fromdense", "csr_fromdense_p", "csr_matmat", "csr_matmat_p", "csr_matvec",
     "csr_matvec_p", "csr_todense", "csr_todense_p",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 class _Compressed(JAXSparse):
@@ -166,3 +169,6 @@ def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
 def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
     """The matrix, or its transpose, times a matrix of the same dtype; AssertionError if not."""
     return csr_matmat_p.bind(*mat._bufs, B, shape=mat.shape, transpose=transpose)
+
+
+check_arguments_of(globals())

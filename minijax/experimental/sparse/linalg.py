@@ -1,6 +1,5 @@
-"""`minijax.experimental.sparse.linalg`: sparse systems of equations, and the greatest eigenvalues.
-
-May import the floors below and `numpy`.
+"""`minijax.experimental.sparse.linalg`: sparse systems of equations, and the greatest
+eigenvalues.
 """
 
 from __future__ import annotations
@@ -13,9 +12,12 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.struct import ShapeDtypeStruct
 from minijax.lax.sparse.solve import spsolve_p
+from minijax.namespace import shown
 from minijax.transforms.staging import eval_shape
 
 __all__ = ["lobpcg_standard", "spsolve", "spsolve_p"]
+
+__dir__ = shown(__name__)
 
 
 def spsolve(

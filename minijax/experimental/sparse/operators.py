@@ -1,7 +1,6 @@
 """The operators and methods of BCOO and BCSR: those of dense arrays, sparsified.
 
-May import the floors below, `numpy`, `transform`, and the formats. It defines nothing: importing it
-gives the classes their members.
+It defines nothing: importing it gives the classes their members.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ def _index(mat: Any, index: Any) -> Any:
 
 
 def _iterate(mat: BCOO) -> Iterator[Any]:
+    if not mat.shape:
+        raise TypeError("iteration over a 0-d array")
     return iter([_index(mat, place) for place in range(mat.shape[0])])
 
 

@@ -1,7 +1,4 @@
-"""`minijax.experimental.sparse.random`: sparse arrays of random values at random places.
-
-May import the floors below, `numpy`, `random`, and BCOO.
-"""
+"""`minijax.experimental.sparse.random`: sparse arrays of random values at random places."""
 
 from __future__ import annotations
 
@@ -13,9 +10,12 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.core.array import Array
 from minijax.experimental.sparse.bcoo import BCOO
+from minijax.namespace import shown
 from minijax.transforms.vmap import vmap
 
 __all__ = ["random_bcoo"]
+
+__dir__ = shown(__name__)
 
 
 def random_bcoo(

@@ -1,7 +1,4 @@
-"""`minijax.experimental.sparse.test_util`: random sparse arrays and layouts, for tests.
-
-May import the floors below, `numpy`, and the formats.
-"""
+"""`minijax.experimental.sparse.test_util`: random sparse arrays and layouts, for tests."""
 
 from __future__ import annotations
 
@@ -16,11 +13,14 @@ from minijax import numpy as jnp
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
+from minijax.namespace import shown
 
 __all__ = [
     "SparseLayout", "is_sparse", "iter_bcsr_layouts", "iter_sparse_layouts", "iter_subsets",
     "rand_bcoo", "rand_bcsr", "rand_sparse",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 # The test case stands over that of all suites, which needs absl: it is brought when it is asked for.
 _CASE = frozenset(("BatchedDotGeneralProperties", "MATMUL_TOL", "SparseTestCase"))

@@ -1,9 +1,9 @@
 """`minijax.experimental.sparse.transform`: `sparsify`, functions of dense arrays on sparse ones.
 
-May import the floors below, `numpy`, and the formats. A function is staged for dense arrays of the
-same shapes, and its program is run equation by equation: an equation that meets a sparse array is
-done by the rule that its primitive has here, in `bcoo_rules` or `bcsr_rules`. What would make a
-dense array of a sparse one has none, so that nothing is made dense unseen.
+A function is staged for dense arrays of the same shapes, and its program is run equation by
+equation: an equation that meets a sparse array is done by the rule that its primitive has here, in
+`bcoo_rules` or `bcsr_rules`. What would make a dense array of a sparse one has none, so that
+nothing is made dense unseen.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from minijax.experimental.sparse import bcsr as rows
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.lax.sparse.todense import todense_p
+from minijax.namespace import shown
 from minijax.transforms.arguments import fun_name
 
-__all__ = [
-    "SparseTrace", "SparseTracer", "Value", "apply_rule", "aval_of", "bcoo_rules", "bcsr_rules",
-    "eval_sparse", "fresh", "plain", "sparsify",
-]  # fmt: skip
+__all__ = ["SparseTrace", "SparseTracer", "eval_sparse", "sparsify"]
+
+__dir__ = shown(__name__)
 
 
 class Value(NamedTuple):
@@ -103,14 +103,14 @@ def eval_sparse(closed: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, values, strict=True))
     for eqn in jaxpr.eqns:
-        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        ins = [v.value() if type(v) is Literal else env[v] for v in eqn.invars]
         if any(type(x) is Value for x in ins):
             outs = apply_rule(eqn.primitive, ins, eqn.params)
         else:
             out = eqn.primitive.bind(*ins, **eqn.params)
             outs = out if eqn.primitive.multiple_results else [out]
         env.update(zip(eqn.outvars, outs, strict=True))
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return [v.value() if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 # -- sparsify ---------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""`minijax.experimental.sparse.util`: what the formats and the transforms of sparse arrays share.
-
-May import the floors below, `numpy` and `base`.
+"""`minijax.experimental.sparse.util`: what the formats and the transforms of sparse arrays
+share.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from minijax.experimental.sparse.base import (
 )
 from minijax.lax.sparse.csr import csr_rows
 from minijax.lax.sparse.places import take_at
+from minijax.namespace import shown
 from minijax.transforms.staging import eval_shape
 from minijax.transforms.vmap import vmap
 
@@ -33,6 +33,8 @@ __all__ = [
     "CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning", "SparseInfo",
     "broadcasting_vmap", "nfold_vmap",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)
 
 
 def nfold_vmap(fun: Callable, N: int, *, broadcasted: bool = True, in_axes: Any = 0) -> Callable:

@@ -1,6 +1,6 @@
 """`minijax.extend.core`: programs, primitives and traces, for libraries that extend the system.
 
-Floor 6: may import the floors below. Most of it is `minijax.core`, named as upstream names it.
+Most of it is `minijax.core`, named as upstream names it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core.avals import AbstractToken, ShapedArray, aval_makers, get_aval
-from minijax.core.checking import check_jaxpr
 from minijax.core.effects import Effect
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -35,19 +34,20 @@ from minijax.errors import (
     JaxprTypeError,
 )
 from minijax.extend.core import primitives
+from minijax.features.program_check import check_jaxpr
 from minijax.lax.ordering import Token
+from minijax.namespace import shown
 from minijax.transforms.batching import BatchTrace
 
 __all__ = [
     "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects",
-    "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal",
-    "OpaqueTraceState", "Primitive", "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
-    "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun",
-    "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects",
-    "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "primitives",
-    "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval",
-    "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-    "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+    "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive",
+    "Token", "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr", "concrete_or_error",
+    "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params",
+    "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype", "primitives", "set_current_trace", "subjaxprs",
+    "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
 Effects = Set[Effect]
@@ -202,3 +202,6 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
     return bool(local.context.axes)
+
+
+__dir__ = shown(__name__)

@@ -1,12 +1,14 @@
-"""`minijax.extend.core.primitives`: the primitives by name, each taken from the room it lives in.
+"""`minijax.extend.core.primitives`: the primitives by name, each taken from the module it lives in.
 
-Floor 6. A table: names that upstream has and minijax has not raise AttributeError.
+A table: names that upstream has and minijax has not raise AttributeError.
 """
 
 from importlib import import_module as _import_module
 from typing import Any
 
-_ROOMS = {
+from minijax.namespace import shown
+
+_MODULES = {
     "minijax.lax": """
         abs_p acos_p acosh_p add_p after_all_p all_gather_p all_to_all_p and_p approx_top_k_p
         argmax_p argmin_p asin_p asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p
@@ -36,24 +38,24 @@ _ROOMS = {
     "minijax.random": "random_gamma_p",
     "minijax.custom_derivatives": "custom_jvp_call_p custom_vjp_call_p",
     "minijax.lax.refs": "empty2_p get_p swap_p",
-    "minijax.transforms.calls": "call_p closed_call_p",
-    "minijax.transforms.custom_vjp": "custom_lin_p",
+    "minijax.transforms.call_primitives": "call_p closed_call_p",
+    "minijax.features.custom_rules.custom_vjp": "custom_lin_p",
     "minijax.transforms.jit": "jit_p",
-    "minijax.transforms.residuals": "name_p",
-    "minijax.transforms.checkpoint": "remat_p",
+    "minijax.features.checkpoint.saved_residuals": "name_p",
+    "minijax.features.checkpoint.checkpoint": "remat_p",
 }
-_PLACES = {name: (room, name) for room, names in _ROOMS.items() for name in names.split()}
+_PLACES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 _PLACES["add_jaxvals_p"] = ("minijax.transforms.primitives", "add_any_p")
 
 
 def __getattr__(name: str) -> Any:
-    room, own_name = _PLACES.get(name, (None, name))
-    value = None if room is None else getattr(_import_module(room), own_name, None)
+    module, own_name = _PLACES.get(name, (None, name))
+    value = None if module is None else getattr(_import_module(module), own_name, None)
     if value is None:
         raise AttributeError(f"minijax has no primitive {name!r}")
     globals()[name] = value
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted(_PLACES)
+__all__ = sorted(_PLACES)
+__dir__ = shown(__name__)

@@ -1,7 +1,7 @@
 """Counterparts of upstream's private functions on its cache of compiled programs, and its LRUCache.
 
-Floor 7: may import all of minijax, whose own cache (`runtime.cache`) these work on. Entries that are
-made here stand beside its own, under other names: the program with the time it took to compile.
+Entries that are made here stand beside its own, under other names: the program with the time it
+took to compile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Counterparts of upstream's `FrozenDict` and `HashableArray`.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's `FrozenDict` and `HashableArray`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Small stand-ins for private names of upstream's that libraries use; `names` says which.
-
-Floor 7: may import all of minijax.
-"""
+"""Small stand-ins for private names of upstream's that libraries use; `names` says which."""
 
 from __future__ import annotations
 

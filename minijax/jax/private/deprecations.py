@@ -1,6 +1,6 @@
 """What stands for `jax._src.deprecations`: names for what is deprecated, which tests make errors.
 
-Floor 7. A deprecation that is accelerated raises where it would have warned.
+A deprecation that is accelerated raises where it would have warned.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counterparts of upstream's private functions on derivatives; `rooms` says for which modules.
+"""Counterparts of upstream's private functions on derivatives; `modules` says for which modules.
 
-Floor 7: may import all of minijax. Where upstream hands its transpose rules objects that sum up
-cotangents, a rule here gives cotangents; the objects stand at that border.
+Where upstream hands its transpose rules objects that sum up cotangents, a rule here gives
+cotangents; the objects stand at that border.
 """
 
 from __future__ import annotations

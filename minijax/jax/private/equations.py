@@ -1,7 +1,7 @@
 """What equations a program has: walks over it, counts of its equations, and those as a profile.
 
-Floor 7: may import all of minijax. `names` shows it as `jax._src.jaxpr_util`. Places are the user's
-lines; that of an equation within the program of another has the other's place outside it.
+`names` shows it as `jax._src.jaxpr_util`. Places are the user's lines; that of an equation within
+the program of another has the other's place outside it.
 """
 
 from __future__ import annotations

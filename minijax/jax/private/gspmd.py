@@ -1,7 +1,8 @@
-"""What stands for `jax._src.sharding_impls`: shardings as XLA and Shardy write them, and what they say.
+"""What stands for `jax._src.sharding_impls`: shardings as XLA and Shardy write them, and what
+they say.
 
-Floor 7: may import `runtime` and the bindings. Programs of minijax are split by `NamedSharding`s alone: one that XLA's
-own description gives is such a sharding here, over a mesh that has its tiles.
+Programs of minijax are split by `NamedSharding`s alone: one that XLA's own description gives is
+such a sharding here, over a mesh that has its tiles.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from minijax.jax.private.op_shardings import are_hlo_shardings_equal, get_num_ways_dim_sharded
 from minijax.lowering.bindings import sdy
 from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec
-from minijax.runtime.named import NamedSharding, named_of_hlo
+from minijax.runtime.named_sharding import NamedSharding, named_of_hlo
 from minijax.runtime.sharding import Sharding
 from minijax.runtime.versions import HloSharding, xla_client
 

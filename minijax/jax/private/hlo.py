@@ -1,6 +1,6 @@
 """Counterparts of upstream's private functions that rules of lowering build operations with.
 
-Floor 7: may import all of minijax. A rule of a library's primitive is given sizes that are numbers.
+A rule of a library's primitive is given sizes that are numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Small counterparts of upstream's private functions that tests use; `names` says which.
-
-Floor 7: may import all of minijax.
-"""
+"""Small counterparts of upstream's private functions that tests use; `names` says which."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from minijax.numpy.promotion import (
     promote_shapes,
     to_array,
 )
-from minijax.runtime.mesh import get_mesh
+from minijax.runtime.mesh import constraint_mesh
 from minijax.runtime.platforms import Device
 from minijax.sharding import SingleDeviceSharding
 
@@ -227,11 +224,11 @@ class _ResourceEnv:
 
     @property
     def physical_mesh(self) -> Any:
-        return get_mesh()
+        return constraint_mesh()
 
     @property
     def empty(self) -> bool:
-        return get_mesh().empty
+        return constraint_mesh().empty
 
 
 class _ThreadResources:

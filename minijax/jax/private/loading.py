@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private helpers for what is loaded late: submodules, and pickles.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private helpers for what is loaded late: submodules, and pickles."""
 
 from __future__ import annotations
 

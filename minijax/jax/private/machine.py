@@ -1,6 +1,6 @@
 """What the machine has, as files of Linux tell: a counterpart of upstream's `hardware_utils`.
 
-Floor 7: imports the standard library only. Sources: the kernel's documentation of sysfs (PCI
+Sources: the kernel's documentation of sysfs (PCI
 devices, KFD's topology, huge pages) and of NVIDIA's device files.
 """
 

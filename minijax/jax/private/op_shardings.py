@@ -1,7 +1,4 @@
-"""What upstream's private `op_shardings` says of XLA's shardings, which both libraries use.
-
-Floor 7: may import `runtime`.
-"""
+"""What upstream's private `op_shardings` says of XLA's shardings, which both libraries use."""
 
 from __future__ import annotations
 

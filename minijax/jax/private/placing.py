@@ -1,7 +1,6 @@
-"""Counterparts of upstream's private functions on meshes, on running programs, and on putting arrays
-on devices; `rooms` says for which modules.
-
-Floor 7: may import all of minijax.
+"""Counterparts of upstream's private functions on meshes, on running programs, and on putting
+arrays
+on devices; `modules` says for which modules.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from minijax.jax.private.utilities import HashableFunction
 from minijax.lowering.bindings import sdy
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import AbstractMesh, DuplicateSpecError, Mesh, PartitionSpec
-from minijax.runtime.named import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding
 from minijax.runtime.versions import HloSharding
 from minijax.tree_util import tree_flatten, tree_map

@@ -1,6 +1,5 @@
-"""Counterparts of upstream's private functions on symbolic shapes, for `jax._src.export.shape_poly`.
-
-Floor 7: may import all of minijax.
+"""Counterparts of upstream's private functions on symbolic shapes, for
+`jax._src.export.shape_poly`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.core import dims
 from minijax.core.avals import get_aval
-from minijax.core.dims import DimExpr, is_dim
 from minijax.export import sizes
+from minijax.features.symbolic import dims
+from minijax.features.symbolic.dims import DimExpr, is_dim
 
 DimSize = int | DimExpr
 

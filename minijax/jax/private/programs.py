@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private functions on types, sizes and programs; `names` says which.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private functions on types, sizes and programs; `names` says which."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import Any
 from minijax import errors
 from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
-from minijax.core.dims import certain
 from minijax.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -26,6 +22,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, set_trace
 from minijax.export.symbolic import is_symbolic_dim
 from minijax.extend.linear_util import wrap_init
+from minijax.features.symbolic.dims import certain
 from minijax.interpreters.ad import Zero
 from minijax.interpreters.partial_eval import PartialVal, trace_to_jaxpr_nounits
 from minijax.lax.shapes import canonical_shape

@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private functions on traces, axes in scope, sizes and types.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private functions on traces, axes in scope, sizes and types."""
 
 from __future__ import annotations
 
@@ -14,9 +11,7 @@ import numpy as np
 
 from minijax import errors
 from minijax.config import local
-from minijax.core import checking
 from minijax.core.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
-from minijax.core.dims import dim_max, dim_min, evaluate, is_dim, is_negative
 from minijax.core.effects import (
     DebugEffect,
     EffectTypes,
@@ -33,6 +28,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, current, eval_trace, leaked, watch_leaks
 from minijax.dtypes import ExtendedDType
 from minijax.extend import core as extended
+from minijax.features import program_check as checking
+from minijax.features.symbolic.dims import dim_max, dim_min, evaluate, is_dim, is_negative
 from minijax.jax.private.programs import definitely_equal
 from minijax.lax.shapes import canonical_shape
 from minijax.lowering.types import physical

@@ -1,9 +1,9 @@
 """Numbers and segments of source maps as text: a counterpart of upstream's `sourcemap`.
 
-Floor 7: may import all of minijax; the maps themselves are `experimental.source_mapper`'s. Source:
-ECMA-426, https://tc39.es/source-map/. A number is digits of five bits in base 64, the lowest first,
-the sign in the lowest bit of all; a sixth bit says that more follow. A segment is one number, four or
-five. Text that ends within one is StopIteration, a character that is no digit TypeError.
+Source: ECMA-426, https://tc39.es/source-map/. A number is digits of five bits in base 64, the
+lowest first, the sign in the lowest bit of all; a sixth bit says that more follow. A segment is one
+number, four or five. Text that ends within one is StopIteration, a character that is no digit
+TypeError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private functions that split, prune, reorder and map programs.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private functions that split, prune, reorder and map programs."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from typing import Any
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
+from minijax.features.checkpoint.policies import Offloadable, Recompute, Saveable, decide
 from minijax.interpreters.batching import AxisData, matchaxis
 from minijax.interpreters.partial_eval import PartialVal
 from minijax.jax.private.programs import move_binders_to_back, partial_eval_jaxpr_nounits
 from minijax.lax import iota
 from minijax.transforms import batching
-from minijax.transforms.policies import Offloadable, Recompute, Saveable, decide
 
 RecomputeType, SaveableType = type(Recompute), type(Saveable)
 RematCases = bool | RecomputeType | SaveableType | Offloadable

@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private functions on references; `names` says which.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private functions on references; `names` says which."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from minijax.core.effects import RefEffect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, on_values
-from minijax.core.slices import Slice
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.slices import Slice
 from minijax.lax import broadcast_shapes
 from minijax.lax.ref_views import recast
 

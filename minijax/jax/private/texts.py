@@ -1,7 +1,7 @@
-"""Counterparts of upstream's private functions that print programs; `rooms` says for which modules.
+"""Counterparts of upstream's private functions that print programs; `modules` says for which
+modules.
 
-Floor 7: may import all of minijax. A document is that of `core.printing`, and names of variables are
-kept in its printer.
+A document is that of `core.printing`, and names of variables are kept in its printer.
 """
 
 from __future__ import annotations

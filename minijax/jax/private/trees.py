@@ -1,7 +1,4 @@
-"""Counterparts of upstream's private functions on pytrees; `names` says which.
-
-Floor 7: may import all of minijax.
-"""
+"""Counterparts of upstream's private functions on pytrees; `names` says which."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Counterparts of upstream's private types for annotations, and of its functions on integer dtypes.
-
-Floor 7: may import all of minijax.
+"""Counterparts of upstream's private types for annotations, and of its functions on integer
+dtypes.
 """
 
 from __future__ import annotations

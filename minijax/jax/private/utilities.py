@@ -1,6 +1,6 @@
 """What stands for `jax._src.util`: small functions on lists, names, axes and caches.
 
-Floor 7. They are on upstream's private list and need nothing of minijax but its caches.
+They are on upstream's private list and need nothing of minijax but its caches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """What stands for `jax._src.test_util`: the helpers of test suites that were written for JAX.
 
-Floor 7: may import all of minijax; with the rest of this folder the only one that imports absl.
 Written from the documentation, signatures and behaviour of upstream's. Answers about accelerators
 are those of the platform at hand. Names for events inside upstream alone are not here: asking for
 one is an AttributeError that says so.
@@ -21,7 +20,7 @@ from absl.testing import parameterized
 from minijax.core.struct import ShapeDtypeStruct
 from minijax.jax.finder import missing
 from minijax.jax.private import deprecations
-from minijax.jax.private.internals import promote_dtypes, promote_dtypes_inexact  # noqa: F401
+from minijax.jax.private.internals import promote_dtypes, promote_dtypes_inexact
 from minijax.jax.testing import cases, checks, contexts, counts, inputs, places
 from minijax.jax.testing.checks import _assert_numpy_allclose, _dtype, tolerance
 from minijax.jax.testing.contexts import (
@@ -30,11 +29,11 @@ from minijax.jax.testing.contexts import (
     thread_local_config_context,
 )
 from minijax.transforms.jit import jit
-from minijax.tree_util import tree_all, tree_flatten, tree_map, tree_unflatten  # noqa: F401
+from minijax.tree_util import tree_all, tree_flatten, tree_map, tree_unflatten
 
 # ruff: noqa: PT009, PT027, RUF012 (a test case of unittest's, for those who write such)
 
-_ROOMS = (
+_MODULES = (
     cases, checks, contexts, counts, inputs, places,
 )  # fmt: skip
 ToleranceDict = dict[np.dtype, int | float]
@@ -42,13 +41,13 @@ __all__ = [
     "BufferDonationTestCase", "JIT_IMPLEMENTATION", "JaxTestCase", "ToleranceDict", "with_config",
     "with_global_config",
 ]  # fmt: skip
-__all__ += [name for room in _ROOMS for name in room.__all__]
+__all__ += [name for module in _MODULES for name in module.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    for room in _ROOMS:
-        if name in vars(room) and not name.startswith("__"):
-            return vars(room)[name]
+    for module in _MODULES:
+        if name in vars(module) and not name.startswith("__"):
+            return vars(module)[name]
     raise AttributeError(missing(f"jax._src.test_util.{name}"))
 
 

@@ -1,7 +1,6 @@
 """Cases of tests written for JAX: samples of products of parameters, and their names.
 
-Floor 7: may import all of minijax. `testing` shows these names as those of `jax._src.test_util`;
-the cases are the same as there.
+`testing` shows these names as those of `jax._src.test_util`; the cases are the same as there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Comparisons of numbers for tests written for JAX: how near is near, and derivatives.
 
-Floor 7: may import all of minijax. `testing` shows these names as those of `jax._src.test_util`.
+`testing` shows these names as those of `jax._src.test_util`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What tests written for JAX count, watch and catch: traces, compilations, transfers, warnings.
 
-Floor 7: may import all of minijax. `testing` shows these names as those of `jax._src.test_util`. A
-counting context gives a function; it may be called within the context and after it.
+`testing` shows these names as those of `jax._src.test_util`. A counting context gives a function;
+it may be called within the context and after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A module with deprecated names: what tests of `deprecation_getattr` look at.
-
-Floor 7: imports the stand-in's own.
-"""
+"""A module with deprecated names: what tests of `deprecation_getattr` look at."""
 
 from minijax.jax.private.deprecations import deprecation_getattr
 

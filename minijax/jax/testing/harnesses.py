@@ -1,7 +1,7 @@
-"""Harnesses: a function with what makes its arguments, as suites that try many operations list them.
+"""Harnesses: a function with what makes its arguments, as suites that try many operations list
+them.
 
-Floor 7: may import all of minijax, and `absl`. The machinery alone: `all_harnesses` has what the
-program itself defines.
+The machinery alone: `all_harnesses` has what the program itself defines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inputs for tests written for JAX: groups of dtypes, shapes, random arrays.
 
-Floor 7: may import all of minijax. `testing` shows these names as those of `jax._src.test_util`;
-the same seeds give the same inputs as there.
+`testing` shows these names as those of `jax._src.test_util`; the same seeds give the same inputs as
+there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What stands for `jax._src.internal_test_util.lax_test_util`: the operations of `lax` as data.
 
-Floor 7: may import all of minijax. A suite takes each record's name from `lax` and from
-`lax_reference`, draws operands by `rng_factory`, and compares the two within `tol`. How many
-operands an operation has, and of which dtypes, `lax` is asked; where its operands are drawn from and
-how near the results come stand here. Those of its operations that no reference has are left out.
+A suite takes each record's name from `lax` and from `lax_reference`, draws operands by
+`rng_factory`, and compares the two within `tol`. How many operands an operation has, and of which
+dtypes, `lax` is asked; where its operands are drawn from and how near the results come stand here.
+Those of its operations that no reference has are left out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What tests written for JAX ask of the machine they run on, and how they leave themselves out.
 
-Floor 7: may import all of minijax. `testing` shows these names as those of `jax._src.test_util`.
+`testing` shows these names as those of `jax._src.test_util`.
 """
 
 from __future__ import annotations

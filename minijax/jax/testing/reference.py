@@ -1,6 +1,5 @@
 """What stands for `jax._src.lax_reference`: the operations on elements of `lax`, by NumPy.
 
-Floor 7: may import all of minijax; of it, only `widening` is used, so that these are a second opinion.
 Written from the definitions of the StableHLO specification. Each function takes and gives NumPy
 arrays; numbers are computed in 64 bits and rounded to the operands' dtype. Special functions are
 SciPy's, which is imported when the first is called. `reference_shapes` and `reference_windows` have

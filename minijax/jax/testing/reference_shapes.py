@@ -1,6 +1,5 @@
 """What stands for `jax._src.lax_reference`: conversions, shapes, slices and orders, by NumPy.
 
-Floor 7: may import all of minijax; of it, only `widening` is used, so that these are a second opinion.
 Each function takes the arguments that the one of `lax` takes, and gives NumPy arrays.
 """
 

@@ -1,8 +1,8 @@
 """What stands for `jax._src.lax_reference`: contractions, convolutions, reductions, windows.
 
-Floor 7: may import all of minijax. Of it, other than `widening` and the other references, only the
-names of the functions that `reduce` is known to be given are used. Products are summed in 64 bits
-and rounded once, to the operands' dtype.
+Of it, other than `widening` and the other references, only the names of the functions that `reduce`
+is known to be given are used. Products are summed in 64 bits and rounded once, to the operands'
+dtype.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ def conv_with_general_padding(
 # Reductions.
 
 _UFUNCS: dict[Any, np.ufunc] = {
-    getattr(room, name): ufunc
-    for room in (lax, reference)
+    getattr(module, name): ufunc
+    for module in (lax, reference)
     for name, ufunc in {
         "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
         "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,

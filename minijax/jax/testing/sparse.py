@@ -1,6 +1,7 @@
-"""What `jax.experimental.sparse.test_util` has beside random arrays: a test case for sparse functions.
+"""What `jax.experimental.sparse.test_util` has beside random arrays: a test case for sparse
+functions.
 
-Floor 7: may import all of minijax. That room shows these names, and imports this file when asked.
+That module shows these names, and imports this file when asked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Numbers of NumPy's for the references: computed in a wide dtype, given back in the operands' own.
-
-Floor 7: may import all of minijax; needs NumPy and `ml_dtypes` alone.
+"""Numbers of NumPy's for the references: computed in a wide dtype, given back in the operands'
+own.
 """
 
 from __future__ import annotations

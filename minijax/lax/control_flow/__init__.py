@@ -1,4 +1,4 @@
-"""Control flow: loops, conditionals, solvers. May import the floors below and the rest of `lax`."""
+"""Control flow: loops, conditionals, solvers."""
 
 from minijax.lax.control_flow.associative import associative_scan
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p

@@ -1,6 +1,6 @@
 """`associative_scan`: all prefixes under an associative operation, in parallel.
 
-May import the floors below. It is written with slices, so it needs no primitive of its own.
+It is written with slices, so it needs no primitive of its own.
 """
 
 from __future__ import annotations
@@ -32,13 +32,21 @@ __all__ = ["associative_scan"]
 
 
 @boundary
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """`elems[0]`, `fn(elems[0], elems[1])`, ...: all prefixes, in a logarithmic number of steps.
+def associative_scan(
+    fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """Compute all prefixes of an associative operation, in logarithmically many steps.
 
-    `fn(a, b)` is associative, and works on arrays of any length along `axis`; `elems` is a pytree of
-    arrays of one length along it, and so is the result. With `reverse` it goes from the end.
-    TypeError if `fn` cannot be called; ValueError where lengths differ, `axis` is out of bounds, or
-    `fn` returns another structure. Source: Blelloch, Prefix Sums and Their Applications (1990).
+    - `fn`: associative function of two pytrees like `elems`; it works on any size along `axis`
+    - `elems`: pytree of arrays of one size along `axis`
+    - `reverse`: whether to begin at the end
+
+    The result is a pytree of the structure, shapes and dtypes of `elems`. TypeError if `fn` is not
+    callable; ValueError where sizes differ, `axis` is out of range, or `fn` changes the structure.
+    Source: Blelloch, Prefix Sums and Their Applications (1990).
+
+    >>> lax.associative_scan(lax.add, jnp.array([1, 2, 3, 4]))
+    Array([ 1,  3,  6, 10], dtype=int32)
     """
     check_callables("lax.associative_scan: fn argument should be callable.", fn)
     leaves, tree = tree_util.flatten(elems)
@@ -73,8 +81,8 @@ def _axis(leaves: Sequence[Any], axis: int) -> int:
     shapes = [x.shape for x in leaves]
     if any(len(s) <= axis or s[axis] != shapes[0][axis] for s in shapes):
         raise ValueError(
-            "Array inputs to associative_scan must have the same length along the axis scanned, "
-            f"{axis}. (saw: {shapes})"
+            "Array inputs to associative_scan must have the same first dimension. (saw: "
+            f"{shapes}): the same length along the axis scanned, {axis}."
         )
     return axis
 

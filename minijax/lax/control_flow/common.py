@@ -1,7 +1,7 @@
 """What the control-flow functions share: tracing what they are given, and checking what it returns.
 
-May import the floors below. A traced function is remembered while the function lives, so that an
-eager loop that is called again is neither traced nor compiled again.
+A traced function is remembered while the function lives, so that an eager loop that is called again
+is neither traced nor compiled again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import Any
 from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
 from minijax.config import local
-from minijax.core.avals import AbstractValue
+from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.effects import check_allowed, control_flow_allowed
 from minijax.core.hitypes import is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.refs import Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type
+from minijax.namespace import written_in
 from minijax.transforms.arguments import argument_names, fun_name
 from minijax.transforms.caches import also_cleared
 from minijax.transforms.jit import check_results, jit_p
@@ -140,22 +142,28 @@ def _trace(name, fun, trees, avals, adapt) -> TracedFunction:
 
 
 def promoted(
-    leaves: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
+    fun: Callable, leaves: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
 ) -> list[Any] | None:
     """The initial values of a loop with weakly typed ones converted to what the body makes of them.
 
+    Where the body is a library's, values that it makes vary over mesh axes vary from the start.
     None if none has to be converted. `out_avals` are those of the carry that the body returns.
     """
     if len(in_avals) != len(out_avals):
         return None
     found, changed = list(leaves), False
     for index, (given, made) in enumerate(zip(in_avals, out_avals, strict=True)):
-        if given is made or not given.weak_type or given.dtype == made.dtype:
+        if given is made:
             continue
-        joined, _ = dtypes.promote(((given.dtype, True), (made.dtype, made.weak_type)))
-        if joined == made.dtype:
-            found[index] = convert_element_type(leaves[index], joined)
-            changed = True
+        more = getattr(made, "vma", frozenset()) - getattr(given, "vma", frozenset())
+        if more and written_in(fun).startswith("minijax."):
+            found[index] = vary(leaves[index], more)
+            changed = changed or get_aval(found[index]) is not given
+        elif given.weak_type and given.dtype != made.dtype:
+            joined, _ = dtypes.promote(((given.dtype, True), (made.dtype, made.weak_type)))
+            if joined == made.dtype:
+                found[index] = convert_element_type(leaves[index], joined)
+                changed = True
     return found if changed else None
 
 

@@ -1,7 +1,7 @@
 """`cond_p`: one of several programs, chosen by an index; and `platform_index_p`.
 
-May import the floors below. Here are the primitives and their rules; the functions on them (`cond`,
-`switch`, `platform_dependent`) stand in `conditionals`.
+Here are the primitives and their rules; the functions on them (`cond`, `switch`,
+`platform_dependent`) stand in `conditionals`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.common import run_inline
-from minijax.lax.control_flow.flow import (
+from minijax.lax.control_flow.dependence import (
     chosen,
     merge,
     nonzero,
@@ -64,7 +64,7 @@ def _(args, params):
     branches = params["branches"]
     made = tuple([without_refs(branch, which, avals) for branch in branches])
     outs = cond_p.bind(index, *plain, *values(cells), **dict(params, branches=made))
-    return keep(cells, outs, len(branches[0].out_avals), made[0])
+    return keep(cells, outs, len(branches[0].out_avals), *made)
 
 
 def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:
@@ -357,6 +357,11 @@ def _(used, eqn):
         params=dict(eqn.params, branches=made),
     )
     return used_inputs, new
+
+
+@cond_p.steps
+def _(run, index, *ops, branches, **params):
+    run(branches[min(max(int(index), 0), len(branches) - 1)], *ops)
 
 
 @cond_p.lower

@@ -1,6 +1,6 @@
 """`cond`, `switch` and `platform_dependent`: a choice of functions, on pytrees.
 
-May import the floors below. The primitive and its rules stand in `cond_rules`.
+The primitive and its rules stand in `cond_rules`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from minijax.lax.control_flow.common import (
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import convert_element_type_p
-from minijax.transforms.arguments import fun_name
+from minijax.transforms.arguments import check_different, fun_name
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -86,9 +86,13 @@ def _same_input(jaxprs: Sequence[Jaxpr], k: int) -> int | None:
 
 
 def _choose(
-    name: str, index: Any, branches: Sequence[Callable], labels: Sequence[str],
-    operands: tuple, platforms: tuple | None = None,
-) -> Any:  # fmt: skip
+    name: str,
+    index: Any,
+    branches: Sequence[Callable],
+    labels: Sequence[str],
+    operands: tuple,
+    platforms: tuple | None = None,
+) -> Any:
     """Trace the branches, check that they agree, and bind `cond_p`. Those of `cond` come as the user
     gives them, the one for True first.
     """
@@ -106,6 +110,8 @@ def _choose(
     outs = []
     if None in plan.passed or any(branch.effects for branch in plan.branches):
         params = {} if platforms is None else {"branches_platforms": platforms}
+        if any(branch.effects for branch in plan.branches):
+            check_different(name, leaves, branches[0], tree_util.flatten((operands, {}))[1])
         outs = cond_p.bind(index, *args, branches=plan.branches, **params)
     if len(outs) != len(plan.passed):
         rest = iter(outs)
@@ -170,14 +176,19 @@ _UNSET = object()
 
 @boundary
 def cond(*args: Any, **kwargs: Any) -> Any:
-    """`cond(pred, true_fun, false_fun, *operands)`: one function or the other, on the operands.
+    """Apply one of two functions, by a condition: `cond(pred, true_fun, false_fun, *operands)`.
 
-    `pred` is a boolean scalar, or a number that counts as true unless it is zero. Both functions are
-    traced, one is run; under `vmap` over `pred`, both are. They must return the same structure, shapes
-    and dtypes: TypeError otherwise. StableHLO `case`.
+    - `pred`: boolean scalar, or a number that counts as true unless it is zero
+    - `true_fun`, `false_fun`: functions of `operands`; both are traced, one is run (under `vmap`
+      over `pred`, both are)
+    - `operands`: pytrees of arrays; also `operand=x`, or `cond(pred, x, true_fun, y, false_fun)`
 
-    Two older forms are understood: `operand=` for a single operand, and `cond(pred, true_operand,
-    true_fun, false_operand, false_fun)`.
+    The result has the structure, shapes and dtypes of the functions' results, which must agree:
+    TypeError otherwise, and unless `pred` is a scalar. Source: the StableHLO operation
+    `stablehlo.case`.
+
+    >>> lax.cond(True, lambda x: x + 1, lambda x: -x, jnp.array([1, 2]))
+    Array([2, 3], dtype=int32)
     """
     if len(args) == 5 and not kwargs and callable(args[2]) and callable(args[4]):
         if not callable(args[1]):
@@ -235,11 +246,11 @@ def _predicate(pred: Any) -> Any:
         aval = get_aval(pred)
     except TypeError:
         raise TypeError(
-            f"Pred must be a scalar, got {pred!r} of type {type(pred)}: pass a boolean scalar."
+            f"Pred must be a scalar, got {pred} of type {type(pred)}: pass a boolean scalar."
         ) from None
     if aval.shape:
         raise TypeError(
-            f"Pred must be a scalar, got {pred!r} of shape {aval.shape}. Reduce it with .any() or "
+            f"Pred must be a scalar, got {pred} of shape {aval.shape}. Reduce it with .any() or "
             ".all(); for a choice in each element use minijax.numpy.where."
         )
     if aval.dtype == np.bool_:
@@ -254,12 +265,21 @@ def _predicate(pred: Any) -> Any:
 
 
 @boundary
-def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _UNSET) -> Any:
-    """`branches[index](*operands)`, with the index clamped to the branches that there are.
+def switch(
+    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _UNSET
+) -> Any:
+    """Apply one of several functions, by an index: `branches[index](*operands)`.
 
-    `index` is an integer scalar, `branches` a sequence of functions, which must return the same
-    structure, shapes and dtypes (TypeError otherwise). ValueError for an empty sequence. Under `vmap`
-    over the index all branches are run. StableHLO `case`.
+    - `index`: integer scalar, clamped to the branches that exist
+    - `branches`: functions of `operands`; under `vmap` over the index all are run
+    - `operands`: pytrees of arrays
+
+    The result has the structure, shapes and dtypes of the functions' results, which must agree:
+    TypeError otherwise, and unless `index` is an integer scalar. ValueError for an empty sequence.
+    Source: the StableHLO operation `stablehlo.case`.
+
+    >>> lax.switch(1, [lambda x: x, lambda x: -x], jnp.array([1, 2]))
+    Array([-1, -2], dtype=int32)
     """
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
@@ -300,7 +320,7 @@ def _index(index: Any) -> Any:
         raise TypeError(f"Index type must be an integer, got {index!r}.") from None
     if aval.shape:
         raise TypeError(
-            f"Branch index must be scalar, got {index!r} of shape {aval.shape}: use vmap to choose "
+            f"Branch index must be scalar, got {index} of shape {aval.shape}: use vmap to choose "
             "for each of several."
         )
     if not dtypes.issubdtype(aval.dtype, np.integer):
@@ -314,11 +334,18 @@ def _index(index: Any) -> Any:
 def platform_dependent(
     *args: Any, default: Callable[..., T] | None = None, **per_platform: Callable[..., T]
 ) -> T:
-    """The function that is given for the platform that the program is compiled for, on `args`.
+    """Apply the function that is given for the platform the program is compiled for.
 
-    `per_platform` has the keywords `cpu`, `cuda`, `rocm`, `tpu`, ...; `default` stands for the
-    others. All must return the same structure, shapes and dtypes (TypeError otherwise); only the one
-    that is needed is compiled. NotImplementedError if there is none for the platform.
+    - `args`: pytrees of arrays
+    - `per_platform`: functions by keyword `cpu`, `cuda`, `rocm`, `tpu`, ...
+    - `default`: function for other platforms
+
+    The result has the structure, shapes and dtypes of the functions' results, which must agree
+    (TypeError otherwise). NotImplementedError if there is no function for the platform.
+    Source: the StableHLO operation `stablehlo.case`.
+
+    >>> lax.platform_dependent(jnp.array([1, 2]), cpu=lambda x: x + 1, default=lambda x: x + 1)
+    Array([2, 3], dtype=int32)
     """
     for name, f in per_platform.items():
         if name == "gpu":

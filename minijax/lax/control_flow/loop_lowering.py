@@ -1,7 +1,7 @@
 """How loops are written in StableHLO: `scan_p` and `while_p` as `stablehlo.while`.
 
-May import the floors below. The regions of a loop read what lies outside of it directly, so that
-constants and the arrays that are read in slices are not part of its state.
+The regions of a loop read what lies outside of it directly, so that constants and the arrays that
+are read in slices are not part of its state.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray
-from minijax.core.dims import certain, is_dim
-from minijax.core.sums import sums_of
-from minijax.lax.control_flow.flow import ordered_effects, split_list
+from minijax.core.unreduced import sums_of
+from minijax.features.symbolic.dims import certain, is_dim
+from minijax.lax.control_flow.dependence import ordered_effects, split_list
 from minijax.lowering.module import Builder, Value, i64_array
 from minijax.lowering.types import physical
 from minijax.transforms.primitives import reduce_by

@@ -1,7 +1,7 @@
 """`while_p`, and the loops on it: `while_loop`, and `fori_loop`, which is a scan if it can be.
 
-May import the floors below. The condition may have batch axes, in which case all that is carried
-has them in front and the loop goes on while any element does.
+The condition may have batch axes, in which case all that is carried has them in front and the loop
+goes on while any element does.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
-from minijax.core.avals import get_aval
-from minijax.core.dims import is_dim
+from minijax.core.avals import check_fits, get_aval
 from minijax.core.effects import is_io
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr, numbered
 from minijax.core.refs import (
@@ -31,6 +30,7 @@ from minijax.core.refs import (
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
+from minijax.features.symbolic.dims import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
 from minijax.lax.control_flow.common import (
@@ -41,7 +41,7 @@ from minijax.lax.control_flow.common import (
     promoted,
     trace_function,
 )
-from minijax.lax.control_flow.flow import (
+from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
     merge,
@@ -85,6 +85,14 @@ def _(*, cond_jaxpr, body_jaxpr, **params):
 while_p.lower(lower_while)
 
 
+@while_p.steps
+def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    test, rest = args[:cond_nconsts], args[cond_nconsts:]
+    consts, carry = rest[:body_nconsts], rest[body_nconsts:]
+    while run(cond_jaxpr, *test, *carry)[0]:
+        carry = run(body_jaxpr, *consts, *carry)
+
+
 @while_p.discharge
 def _(args, params):
     """References, which are among the constants, become part of the carry."""
@@ -106,7 +114,7 @@ def _(args, params):
         )),
         body_jaxpr=made, cond_nconsts=len(first), body_nconsts=len(second),
     )  # fmt: skip
-    return keep(cells, found, len(init))
+    return keep(cells, found, len(init), made)
 
 
 class _Jvp:
@@ -276,12 +284,18 @@ def _(used, eqn):
 
 @boundary
 def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T) -> T:
-    """`body_fun` applied to a state, from `init_val` on, as long as `cond_fun` of it is true.
+    """Apply `body_fun` to a state as long as `cond_fun` of it is true.
 
-    The state is a pytree of arrays with the same structure, shapes and dtypes at every step:
-    TypeError otherwise, or if `cond_fun` gives no boolean scalar. It is compiled as one loop. Forward
-    mode works; reverse mode raises ValueError, since the number of steps is unknown: use `scan`.
-    StableHLO `while`.
+    - `cond_fun`: function of the state that returns a boolean scalar
+    - `body_fun`: function from a state to the next
+    - `init_val`: pytree of arrays whose structure, shapes and dtypes `body_fun` keeps
+
+    The result is the last state. TypeError where the state changes or `cond_fun` does not return a
+    boolean scalar. Forward mode works; reverse mode raises ValueError: use `scan`.
+    Source: the StableHLO operation `stablehlo.while`.
+
+    >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
+    Array(16, dtype=int32, weak_type=True)
     """
     check_callables(
         "lax.while_loop: body_fun and cond_fun arguments should be callable.", body_fun, cond_fun
@@ -308,8 +322,7 @@ class _WhilePlan:
 def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
     in_avals = [get_aval(x) for x in leaves]
     body = trace_function("while_loop", body_fun, (tree,), in_avals)
-    changed = promoted(leaves, in_avals, body.closed.out_avals)
-    if changed is not None:
+    while (changed := promoted(body_fun, leaves, in_avals, body.closed.out_avals)) is not None:
         leaves = changed
         in_avals = [get_aval(x) for x in leaves]
         body = trace_function("while_loop", body_fun, (tree,), in_avals)
@@ -397,15 +410,22 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> T:
-    """`val = body_fun(i, val)` for `i` from `lower` up to, and not with, `upper`.
+    """Compute `val = body_fun(i, val)` for `i` from `lower` up to, excluding, `upper`.
 
-    With bounds that are known it is a `scan` and can be differentiated in both modes; with traced
-    ones it is a `while_loop`. `unroll` is that of `scan`, for known bounds only (ValueError
-    otherwise). TypeError if the bounds are of different types, or the state changes its type.
+    - `lower`, `upper`: integer scalars of one dtype. If both are known, the loop is a `scan` and
+      can be differentiated in both modes; with traced bounds it is a `while_loop`
+    - `init_val`: pytree of arrays, whose structure, shapes and dtypes `body_fun` keeps
+    - `unroll`: as in `scan`, for known bounds only (ValueError otherwise)
+
+    The result is the last value. TypeError if the bounds' dtypes differ, or the state changes.
+    Source: the StableHLO operation `stablehlo.while`.
+
+    >>> lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, dtype=int32, weak_type=True)
     """
     check_callables("lax.fori_loop: body_fun argument should be callable.", body_fun)
     lower, upper, known = _bounds(lower, upper)
-    if unroll is not None and not known:
+    if not (known or unroll is None or unroll is False or unroll == 1):
         raise ValueError(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically known; got "
             f"lower={lower!r}, upper={upper!r}."
@@ -429,6 +449,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
     lower, upper = [x.__jax_array__() if is_dim(x) else x for x in (lower, upper)]
     low, high = get_aval(lower), get_aval(upper)
     for name, bound, aval in (("lower", lower, low), ("upper", upper, high)):
+        if type(bound) is int:
+            check_fits(bound, aval)
         if aval.shape:
             raise TypeError(
                 f"fori_loop: {name} must be a scalar; got {bound!r} of type {aval.str_short()}."
@@ -476,8 +498,7 @@ def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[TracedFuncti
     traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)
     if traced.plans:
         return traced, leaves
-    changed = promoted(leaves, avals, traced.closed.out_avals[1:])
-    if changed is not None:
+    while (changed := promoted(body_fun, leaves, avals, traced.closed.out_avals[1:])) is not None:
         leaves = changed
         avals = [get_aval(x) for x in leaves]
         traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)

@@ -1,6 +1,6 @@
 """`scan` and `map`: loops of known length, as functions on pytrees.
 
-May import the floors below. The primitive and its rules stand in `scan_rules`.
+The primitive and its rules stand in `scan_rules`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from minijax import errors, tree_util
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.splits import parts_of
+from minijax.core.sharding_rules import parts_of
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.lax.control_flow.common import (
@@ -23,11 +23,12 @@ from minijax.lax.control_flow.common import (
     promoted,
     trace_function,
 )
-from minijax.lax.control_flow.flow import permuted, split_list
+from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.joining import concatenate, stack
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, slice_in_dim
+from minijax.transforms.arguments import check_at_most, check_different
 from minijax.transforms.vmap import vmap
 
 __all__ = ["Plan", "make_plan", "map", "run_loop", "scan", "unroll_factor"]
@@ -47,20 +48,21 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Carry, Y]:
-    """Loop over the leading axis of `xs`, carrying a state: `carry, y = f(carry, x)`.
+    """Loop over the leading axis of `xs` with a state: `carry, y = f(carry, x)`.
 
-    Returns the last carry and the `y`s stacked along a new leading axis. It is compiled as one loop
-    whatever the length, and can be differentiated in both modes.
+    - `init`: pytree of arrays whose structure, shapes and dtypes `f` keeps (TypeError otherwise)
+    - `xs`: pytree of arrays of one leading size, or None if `length` is given
+    - `reverse`: whether to go from the last slice to the first; the `y`s lie as the `xs` do
+    - `unroll`: number of steps in one iteration of the compiled loop; True for all
 
-    - `init`, `xs`: pytrees of arrays; `xs` may be None if `length` is given
-    - `reverse`: go from the last slice to the first; the `y`s lie as the `xs` do
-    - `unroll`: so many steps in one iteration of the compiled loop; True for all, 0 or False for 1
-    - `_split_transpose` is accepted and has no effect
+    The result is the last carry and the `y`s stacked along a new leading axis. It is differentiable
+    in both modes. ValueError where leading sizes differ. Source: the StableHLO operation
+    `stablehlo.while`.
 
-    The carry has the same structure, shapes and dtypes at every step: TypeError otherwise.
-    ValueError where leading axes differ, from each other or from `length`.
+    >>> lax.scan(lambda total, x: (total + x, total * x), 0, jnp.array([1, 2, 3]))
+    (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
     """
-    check_callables("scan(f, ...): lax.scan: f argument should be a callable.", f)
+    check_callables("lax.scan: f argument should be a callable.", f)
     init_leaves, init_tree = tree_util.flatten(init)
     xs_leaves, xs_tree = tree_util.flatten(xs)
     length = _length(xs_leaves, length)
@@ -68,6 +70,9 @@ def scan(
     if local.context.settings.disable_jit:
         return _step_by_step(f, init, xs_leaves, xs_tree, length, reverse)
     plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length)
+    if plan.body.effects:
+        given, in_tree = tree_util.flatten(((init, xs), {}))
+        check_different("scan", given, f, in_tree, plan.consts)
     carry, ys = run_loop(plan, leaves, xs_leaves, length, bool(reverse), unroll)
     return plan.out_tree.unflatten([*carry, *ys])  # a pair as the body's, a tuple or a list
 
@@ -88,8 +93,9 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
         lengths.append(shape[0])
     if isinstance(given, Tracer):
         raise errors.ConcretizationTypeError(
-            "The `length` argument to `scan` expects a concrete `int` value; got the traced value "
-            f"{given!r}. For a loop of dynamic length use while_loop or fori_loop."
+            given,
+            "The `length` argument to `scan` expects a concrete `int` value. For a loop of dynamic "
+            "length use while_loop or fori_loop.",
         )
     if given is not None:
         given = int(given)
@@ -114,7 +120,8 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
 
 def unroll_factor(unroll: int | bool, length: int) -> int:
     if isinstance(unroll, bool):
-        return max(length, 1) if unroll else 1
+        unroll = max(length, 1) if unroll else 1
+    check_at_most("unroll", min(unroll, length), 1 << 16)
     if unroll < 0:
         raise ValueError(
             f"`unroll` must be a `bool` or a non-negative `int`; scan got unroll={unroll!r}."
@@ -198,18 +205,24 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
         return plan, init_leaves
     carry_tree, _ = _pair(traced, f)
     count_out = carry_tree.num_leaves
-    changed = promoted(init_leaves, in_avals, traced.closed.out_avals[:count_out])
-    if changed is not None:
+    outs = traced.closed.out_avals[:count_out]
+    while (changed := promoted(f, init_leaves, in_avals, outs)) is not None:
         init_leaves = changed
         in_avals = [get_aval(x) for x in init_leaves]
         traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
         carry_tree, _ = _pair(traced, f)
+        outs = traced.closed.out_avals[: carry_tree.num_leaves]
     out_avals = traced.closed.out_avals[: carry_tree.num_leaves]
     check_carry("scan", f, 0, init_tree, in_avals, carry_tree, out_avals, "carry")
     return make_plan(traced, count), init_leaves
 
 
 def _row_aval(aval: Any, name: str, length: int) -> Any:
+    if is_ref(aval):
+        raise NotImplementedError(
+            f"scan over a reference of type {aval.str_short()} in {name}: let the body close over it, "
+            "scan over jnp.arange(length), and read ref[i]."
+        )
     if aval.is_high:
         return aval.dec_rank(length, aval.leading_axis_spec())
     if parts_of(aval)[0] is not None:
@@ -224,9 +237,9 @@ def _pair(traced: TracedFunction, f: Callable) -> tuple[Any, Any]:
     tree = traced.out_tree
     children = tree.children()
     if len(children) != 2 or (tree.num_leaves == 0 and tree.node_data() is None):
-        outs = tree.unflatten([aval.str_short() for aval in traced.closed.out_avals])
+        outs = tree.unflatten(traced.closed.out_avals)
         raise TypeError(
-            f"scan body output must be a pair (carry, y), got {outs}. Return two values from f, "
+            f"scan body output must be a pair, got {outs}. Return two values (carry, y) from f, "
             "with None as the second if nothing is to be stacked."
         )
     return children[0], children[1]
@@ -252,15 +265,35 @@ def _step_by_step(f, carry, xs_leaves, xs_tree, length, reverse):
     return carry, tree.unflatten([stack([arrayed(x) for x in column]) for column in columns])
 
 
+@scan_p.steps
+def _(run, *args, jaxpr, length, reverse, num_consts, num_carry, **params):
+    consts, carry, xs = (
+        args[:num_consts],
+        args[num_consts:][:num_carry],
+        args[num_consts:][num_carry:],
+    )
+    for i in reversed(range(length)) if reverse else range(length):
+        rows = [index_in_dim(x, i, 0, keepdims=False) for x in xs]
+        carry = run(jaxpr, *consts, *carry, *rows)[:num_carry]
+
+
 # -- map ------------------------------------------------------------------------------------------
 
 
 @boundary
 def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
-    """`f` on each slice of `xs` along its leading axis, one after the other; results are stacked.
+    """Apply a function to each slice along the leading axis, one after the other.
 
-    Like `vmap`, with less memory and less speed. With `batch_size` it maps over so many slices at
-    once by `vmap`; what is left over makes a smaller batch. Errors are those of `scan`.
+    - `f`: function of a pytree of arrays
+    - `xs`: pytree of arrays of one leading size
+    - `batch_size`: number of slices to process at once by `vmap`, by default one
+
+    The results are stacked along a new leading axis, with the shapes and dtypes that `f` gives.
+    ValueError where leading sizes differ. Source: `scan`, with less memory and less speed than
+    `vmap`.
+
+    >>> lax.map(lambda x: x * x, jnp.array([1, 2, 3]))
+    Array([1, 4, 9], dtype=int32)
     """
     check_callables("map(f, ...): f should be a callable.", f)
     leaves, tree = tree_util.flatten(xs)

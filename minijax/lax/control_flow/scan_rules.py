@@ -1,7 +1,6 @@
 """`scan_p`: a loop of known length that carries values, reads slices and stacks results.
 
-May import the floors below. Here are the primitive and its rules; the functions on it (`scan`,
-`map`) stand in `scan`.
+Here are the primitive and its rules; the functions on it (`scan`, `map`) stand in `scan`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
 from minijax.core.refs import CallPrimitive, apart, check_settled, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.sums import any_sums, sums_of
+from minijax.core.unreduced import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
-from minijax.lax.control_flow.flow import (
+from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
     merge,
@@ -96,7 +95,7 @@ def _(args, params):
     changed = dict(params, jaxpr=body, num_consts=counts[0], num_carry=len(held) + len(init))
     found = scan_p.bind(*plain[: counts[0]], *held, *init, *xs, **changed)
     last, results = found[: len(held)], found[len(held) :]
-    return keep(cells, [*results, *last], len(results))
+    return keep(cells, [*results, *last], len(results), made)
 
 
 # -- derivatives ------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Solvers with derivatives of their own: `custom_root`, `custom_linear_solve`; and a barrier.
 
-May import the floors below. What solves an equation is not differentiated: the derivative of its
-solution follows from the equation, by the implicit function theorem.
+What solves an equation is not differentiated: the derivative of its solution follows from the
+equation, by the implicit function theorem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.splits import as_operands
-from minijax.core.sums import apart
+from minijax.core.sharding_rules import as_operands
 from minijax.core.tracebacks import boundary
+from minijax.core.unreduced import apart
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
-from minijax.lax.control_flow.flow import merge, reached, split_list
+from minijax.lax.control_flow.dependence import merge, reached, split_list
 from minijax.transforms.batching import batch_jaxpr, to_front
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.grad import linearize
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import add_tangents, instantiate
@@ -34,6 +34,8 @@ __all__ = [
     "custom_linear_solve", "custom_root", "linear_solve_p", "optimization_barrier",
     "optimization_barrier_p",
 ]  # fmt: skip
+
+_T = TypeVar("_T")
 
 # -- custom_linear_solve: the primitive -----------------------------------------------------------
 
@@ -172,22 +174,27 @@ def _(axis, args, dims, *, const_lengths, jaxprs):
 
 @boundary
 def custom_linear_solve(
-    matvec: Callable,
+    matvec: Callable[..., Any],
     b: Any,
-    solve: Callable[[Callable, Any], Any],
-    transpose_solve: Callable[[Callable, Any], Any] | None = None,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The solution `x` of `matvec(x) = b` that `solve(matvec, b)` gives, differentiably.
+    """Solve `matvec(x) = b` by `solve(matvec, b)`, differentiable by implicit differentiation.
 
-    - `matvec`: a linear function from a pytree like `b` to one
-    - `transpose_solve(vecmat, b)`: solves with the transpose; needed for reverse mode unless
-      `symmetric`
-    - `has_aux`: `solve` (and `transpose_solve`) give `(x, aux)`, and so does this function
+    - `matvec`: linear function from a pytree of arrays of the shapes and dtypes of `b` to such a
+      pytree
+    - `transpose_solve(vecmat, b)`: solver of the transpose, for reverse mode unless `symmetric`
+    - `has_aux`: whether the solvers return `(x, aux)`, as this function then does
 
-    Neither solver is differentiated. TypeError for what cannot be called, and in reverse mode
-    without `transpose_solve`; ValueError where shapes of results are not those of `b`.
+    The result has the structure and shapes of `b`. Neither solver is differentiated. TypeError for
+    what is not callable, and in reverse mode without `transpose_solve`; ValueError where shapes
+    differ.
+    Source: Blondel et al., Efficient and Modular Implicit Differentiation (2022).
+
+    >>> lax.custom_linear_solve(lambda x: 2 * x, jnp.array([4.0]), lambda mv, b: b / 2)
+    Array([2.], dtype=float32)
     """
     given = (matvec, solve) if transpose_solve is None else (matvec, solve, transpose_solve)
     check_callables(
@@ -249,10 +256,7 @@ def _same_structure(name: str, found: Any, wanted: Any) -> None:
 def _same_shapes(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
     shapes = [[aval.shape for aval in avals] for avals in (found, wanted)]
     if shapes[0] != shapes[1]:
-        raise ValueError(
-            f"custom_linear_solve: {name}() output shapes must match b, got {shapes[0]} and "
-            f"{shapes[1]}."
-        )
+        raise ValueError(f"{name}() output shapes must match b, got {shapes[0]} and {shapes[1]}.")
 
 
 class _Transposed:
@@ -291,20 +295,25 @@ def _transposed(matvec) -> _Transposed:
 
 @boundary
 def custom_root(
-    f: Callable,
+    f: Callable[..., Any],
     initial_guess: Any,
-    solve: Callable[[Callable, Any], Any],
-    tangent_solve: Callable[[Callable, Any], Any],
+    solve: Callable[[Callable[..., Any], Any], Any],
+    tangent_solve: Callable[[Callable[..., Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """A root `x` of `f`, as `solve(f, initial_guess)` finds it, differentiably.
+    """Find a root of `f` by `solve(f, initial_guess)`, differentiable by implicit differentiation.
 
-    - `f` maps a pytree like `initial_guess` to one; it may close over what is differentiated
-    - `tangent_solve(g, y)` solves `g(x) = y` for a linear function `g`
-    - `has_aux`: `solve` gives `(x, aux)`, and so does this function; aux has no derivative
+    - `f`: function from a pytree like `initial_guess` to one of the same shapes and dtypes
+    - `tangent_solve(g, y)`: solver of `g(x) = y` for a linear function `g`
+    - `has_aux`: whether `solve` returns `(x, aux)`, as this function then does; aux has no
+      derivative
 
-    By the implicit function theorem, dx = -(df/dx)^-1 df: neither `solve` nor the guess is
-    differentiated. TypeError where structures do not match that of `initial_guess`.
+    The result has the structure and shapes of `initial_guess`; neither `solve` nor the guess is
+    differentiated. TypeError where structures differ.
+    Source: Blondel et al., Efficient and Modular Implicit Differentiation (2022).
+
+    >>> lax.custom_root(lambda x: x - 3, 0.0, lambda f, x: x - f(x), lambda g, y: y / g(1.0))
+    Array(3., dtype=float32, weak_type=True)
     """
     leaves, tree = tree_util.flatten(initial_guess)
     avals = [get_aval(x) for x in leaves]
@@ -364,7 +373,8 @@ def _root_function(f: ClosedJaxpr, solve: ClosedJaxpr, step: ClosedJaxpr, size: 
     @_custom_root.defjvp
     def _root_jvp(primals, tangents):
         f_consts, _, step_consts, _ = primals
-        outs = _custom_root(*primals)
+        # A new function with this rule, since one that names itself would be a cycle.
+        outs = _root_function(f, solve, step, size)(*primals)
         x = outs[:size]
         _, moved = jvp_flat(
             lambda *args: eval_jaxpr(f.jaxpr, f.consts, *args),
@@ -424,11 +434,17 @@ def _(b, *args):
     return b.op_n("stablehlo.optimization_barrier", args, b.outs) if args else []
 
 
-def optimization_barrier(operand: Any, /) -> Any:
-    """The pytree as it is; the compiler moves no computation across.
+def optimization_barrier(operand: _T, /) -> _T:
+    """Return a pytree as it is, and keep the compiler from moving computation across.
 
-    What is computed from the result is not merged with, or done before, what the operand was
-    computed from. StableHLO `optimization_barrier`.
+    - `operand`: pytree of arrays of any shape and dtype
+
+    The result has the structure, shapes and dtypes of `operand`; what is computed from it is not
+    merged with, or done before, what the operand is computed from.
+    Source: the StableHLO operation `stablehlo.optimization_barrier`.
+
+    >>> lax.optimization_barrier(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
     """
     leaves, tree = tree_util.flatten(operand)
     return tree.unflatten(optimization_barrier_p.bind(*leaves) if leaves else [])

@@ -1,7 +1,7 @@
 """`minijax.lax.linalg`: decompositions and solvers of matrices, a file per family.
 
-May import the floors below and the rest of `lax`. Matrices stand in the last two axes; the axes in
-front of them are a batch. On CPU the work is LAPACK's.
+Matrices stand in the last two axes; the axes in front of them are a batch. On CPU the work is
+LAPACK's.
 """
 
 from minijax.lax.linalg.definite import (
@@ -47,6 +47,9 @@ from minijax.lax.linalg.singular_values import SvdAlgorithm, svd, svd_p
 from minijax.lax.linalg.three_diagonals import tridiagonal_solve, tridiagonal_solve_p
 from minijax.lax.linalg.triangular import triangular_solve, triangular_solve_p
 
+from minijax.lax.linalg import gpu as gpu, tpu as tpu  # isort: skip: rules of other platforms
+from minijax.namespace import shown
+
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
     "cholesky_update", "cholesky_update_p", "eig", "eig_p", "eigh", "eigh_p", "hessenberg",
@@ -56,3 +59,5 @@ __all__ = [
     "triangular_solve", "triangular_solve_p", "tridiagonal", "tridiagonal_p", "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,11 +1,11 @@
-"""What the files of `lax.linalg` share: matrices in the last two axes, calls of LAPACK, batching.
-
-May import the floors below and the files of `lax` on elements, shapes and products.
+"""What the files of `lax.linalg` share: matrices in the last two axes, calls of LAPACK,
+batching.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from minijax.core.primitive import Primitive
 from minijax.lax.arithmetic import add_p, conj_p, div_p
 from minijax.lax.compare import eq_p, ge_p, or_p, select_n_p
 from minijax.lax.convert import convert_element_type_p
+from minijax.lax.creation import iota_p
 from minijax.lax.dot import dot_general_p
-from minijax.lax.filling import iota_p
 from minijax.lax.precision import Precision
 from minijax.lax.rules import INEXACT, check_dtype, same_dtypes, scalar_like
 from minijax.lax.shapes import reshape_p
 from minijax.lax.slicing import pad_p, slice_p
+from minijax.lowering.escape import quoted
+from minijax.runtime.foreign import register_batch_partitionable
 from minijax.runtime.lapack import prepare_lapack
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
@@ -29,7 +31,7 @@ from minijax.transforms.tangents import zero_tangent
 
 __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
-    "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "lapack", "matmul", "mT",
+    "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "kernel", "lapack", "matmul", "mT",
     "masked", "part", "reshaped", "row", "spread", "succeeded", "symmetrized", "take_lower",
     "take_upper", "to_dtype", "widen", "zero_tangents",
 ]  # fmt: skip
@@ -120,7 +122,7 @@ def adjoint(x: Any) -> Any:
 
 def symmetrized(x: Any) -> Any:
     """The mean of matrices and their adjoints, in a floating or complex dtype."""
-    shape = x.shape
+    shape = np.shape(x)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise TypeError(
             f"Decompositions of Hermitian matrices take shapes [..., n, n]; got {shape}: slice the "
@@ -189,6 +191,15 @@ def eye(rows: int, dtype: Any, columns: int | None = None) -> Any:
     """Ones on the diagonal of one matrix."""
     i, j = _row_and_column(rows, rows if columns is None else columns, 0)
     return to_dtype(eq_p.bind(i, j), dtype)
+
+
+def checked_subset(name: str, subset: Any) -> tuple[int, int] | None:
+    """The range of eigenvalues or singular values to compute. TypeError unless it is a pair."""
+    if subset is None:
+        return None
+    if not isinstance(subset, (tuple, list)) or len(subset) != 2:
+        raise TypeError(f"{name}: subset_by_index must be a pair (start, end); got {subset!r}.")
+    return tuple(map(index, subset))
 
 
 def diagonal_of(x: Any) -> Any:
@@ -264,10 +275,74 @@ def _layout(ndim: int, matrix: bool) -> list[int]:
 
 
 def _flag(value: Any) -> str:
-    """An attribute of the typed FFI: letters are bytes."""
+    """An attribute of the typed FFI: letters are bytes, and longer text is text."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{ord(value)} : ui8" if isinstance(value, str) else f"{value} : i32"
+    if isinstance(value, np.uint8):
+        return f"{value} : ui8"
+    if isinstance(value, str):
+        return f"{ord(value)} : ui8" if len(value) == 1 else quoted(value)
+    return f"{value} : i32"
+
+
+_FIRST, _LETTERS = ord("i"), 18  # Shardy names factors i, ..., z, z_1, z_2, ...
+
+
+def _partitioning(ins: Sequence[Any], outs: Sequence[Any], lead: int) -> str:
+    """The attributes that let XLA split a kernel over the batch, and over no other dimension."""
+    sizes: list[str] = []
+
+    def factor(size: int) -> str:
+        count = len(sizes)
+        name = chr(_FIRST + count) if count < _LETTERS else f"z_{count - _LETTERS + 1}"
+        sizes.append(f"{name}={size}")
+        return name
+
+    batch = [factor(size) for size in ins[0].shape[:lead]]
+
+    def dims(aval: Any) -> str:
+        if len(aval.shape) < lead:  # stands for a result that is not computed
+            return "[]"
+        return f"[{', '.join([*batch, *map(factor, aval.shape[lead:])])}]"
+
+    left, right = (", ".join(map(dims, avals)) for avals in (ins, outs))
+    rule = f"({left})->({right}) {{{', '.join(sizes)}}}, custom"
+    return (
+        f"mhlo.frontend_attributes = {{num_batch_dims = {quoted(str(lead))}}}, "
+        f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
+    )
+
+
+def kernel(
+    b: Any,
+    target: str,
+    operands: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    lead: int,
+    *,
+    aliased: Sequence[int] = (),
+    by_columns: bool = True,
+    **flags: Any,
+) -> list[Any]:
+    """A call of a kernel of the typed FFI for each matrix of a batch with `lead` axes.
+
+    - `aliased`: the operands whose memory results take, the first result that of the first one
+    - `by_columns`: whether matrices are stored column after column
+    - `flags`: what it is told: letters, numbers, booleans and text
+    """
+    avals = [x.aval for x in operands]
+    if lead and len(b.module.devices) > 1:
+        register_batch_partitionable(target)
+    layouts = tuple(
+        [_layout(x.ndim, by_columns and x.ndim - lead == 2) for x in group]
+        for group in (avals, outs)
+    )
+    config = ", ".join([f"{name} = {_flag(value)}" for name, value in flags.items()])
+    return b.custom_call(
+        target, operands, outs, config=f"{{{config}}}", layouts=layouts,
+        aliases=[(index, place) for place, index in enumerate(aliased)],
+        extra=_partitioning(avals, outs, lead),
+    )  # fmt: skip
 
 
 def lapack(
@@ -277,22 +352,20 @@ def lapack(
     outs: Sequence[ShapedArray],
     lead: int,
     *,
-    aliased: Sequence[int] = (),
     dtype: Any = None,
     **flags: Any,
 ) -> list[Any]:
-    """A call of a LAPACK kernel for each matrix of a batch with `lead` axes.
+    """A call of a LAPACK kernel on a CPU; see `kernel`.
 
-    - `routine`: its name, without the letter for the dtype; or one for reals and one for complex;
-      a name with `_ffi` is that of the kernel itself
-    - `aliased`: the operands whose memory results take, the first result that of the first one
-    - `flags`: what it is told: letters, numbers and booleans
+    `routine` is its name, without the letter for the dtype; or one for reals and one for complex; a
+    name with `_ffi` is that of the kernel itself.
     """
     dtype = np.dtype(operands[0].dtype if dtype is None else dtype)
     if b.platform != "cpu":
         raise NotImplementedError(
-            f"The LAPACK routine {routine!r} has no kernel on platform {b.platform!r} yet: compute "
-            "it on CPU, with minijax.device_put(x, minijax.devices('cpu')[0])."
+            f"MLIR translation rule for the LAPACK routine {routine!r} not found for platform "
+            f"{b.platform}: compute it on CPU, with minijax.device_put(x, "
+            "minijax.devices('cpu')[0])."
         )
     if dtype.name not in _PREFIX:
         raise NotImplementedError(
@@ -305,15 +378,7 @@ def lapack(
     target = routine
     if not routine.endswith("_ffi"):
         target = f"lapack_{_PREFIX[dtype.name]}{routine}_ffi"
-    layouts = tuple(
-        [_layout(x.ndim, x.ndim - lead == 2) for x in avals]
-        for avals in ([x.aval for x in operands], outs)
-    )
-    config = ", ".join([f"{name} = {_flag(value)}" for name, value in flags.items()])
-    aliases = [(index, place) for place, index in enumerate(aliased)]
-    return b.custom_call(
-        target, operands, outs, config=f"{{{config}}}", layouts=layouts, aliases=aliases
-    )
+    return kernel(b, target, operands, outs, lead, **flags)
 
 
 def failed_is_nan(b: Any, ok: Any, x: Any) -> Any:

@@ -1,8 +1,4 @@
-"""`cholesky`, its rank-1 update, and symmetric products.
-
-May import the floors below, the files of `lax` on elements and shapes, and those of `linalg` on
-triangular matrices.
-"""
+"""`cholesky`, its rank-1 update, and symmetric products."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import abs_p, add_p, div_p, max_p, mul_p, neg_p, sqrt_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.loops import fori_loop
@@ -91,8 +87,6 @@ batch_in_front(cholesky_p)
 def _(b, x):
     if 0 in x.shape:
         return b.full(0, b.out)
-    if b.platform != "cpu":
-        return b.op("stablehlo.cholesky", (x,), b.out, "lower = true")
     lead = x.shape[:-2]
     outs = [b.out, ShapedArray(lead, np.int32)]
     factor, info = lapack(b, "potrf", (x,), outs, len(lead), aliased=(0,), uplo="L")
@@ -101,12 +95,19 @@ def _(b, x):
 
 @library(static=("symmetrize_input",))
 def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangular `l` with `l @ l^H = x`, of Hermitian positive definite matrices.
+    """Factor Hermitian positive definite matrices: `x = l @ l^H` with `l` lower triangular.
 
-    - `symmetrize_input`: factor `(x + x^H) / 2`, so that derivatives are symmetric too; else only
-      the lower triangle is read
+    - `x`: array of shape (..., n, n)
+    - `symmetrize_input`: whether to factor `(x + x^H) / 2`, so that derivatives are symmetric too;
+      if False, only the lower triangle is read
 
-    NaN where a matrix is not positive definite. LAPACK: `potrf`; StableHLO: `cholesky`.
+    The result has shape (..., n, n) and an inexact dtype, and is NaN where a matrix is not positive
+    definite. TypeError unless matrices are square.
+    Source: LAPACK's `potrf`; the StableHLO operation `stablehlo.cholesky`.
+
+    >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
     """
     if symmetrize_input:
         x = symmetrized(x)
@@ -180,9 +181,17 @@ def _(axis, args, dims):
 
 @library
 def cholesky_update(r_matrix: Array, w_vector: Array) -> Array:
-    """The upper triangular factor of `r^T @ r + w w^T`, from `r` and `w`, in O(n^2).
+    """Compute the upper triangular factor of `r^T @ r + w w^T` from `r` and `w`, in O(n^2).
 
-    Source: Givens rotations (Golub and Van Loan, Matrix Computations, 6.5.4). Real dtypes only.
+    - `r_matrix`: real floating-point array of shape (n, n), upper triangular
+    - `w_vector`: array of shape (n,) and the same dtype
+
+    The result has the shape and dtype of `r_matrix`. ValueError for other shapes, TypeError for
+    other dtypes.
+    Source: Givens rotations (Golub and Van Loan, Matrix Computations, 6.5.4).
+
+    >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+    Array([[5.]], dtype=float32)
     """
     return cholesky_update_p.bind(as_value(r_matrix), as_value(w_vector))
 
@@ -229,10 +238,20 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Array:
-    """`alpha * a @ a^T + beta * c`, of which the lower triangle is meant. Source: BLAS `syrk`.
+    """Compute `alpha * a @ a^T + beta * c` for a symmetric `c`.
 
-    `symmetrize_output` copies the lower triangle over the upper one. Real dtypes only; ValueError
-    if the shapes do not fit.
+    - `a_matrix`, `c_matrix`: real floating-point arrays of shapes (..., n, k) and (..., n, n)
+    - `alpha`, `beta`: Python floats
+    - `symmetrize_output`: whether to copy the lower triangle over the upper one, which is otherwise
+      undefined
+
+    The result has the shape and dtype of `c_matrix`. ValueError for other shapes, TypeError for
+    other dtypes.
+    Source: BLAS's `syrk`.
+
+    >>> c = jnp.zeros((1, 1))
+    >>> lax.linalg.symmetric_product(jnp.array([[1.0, 2.0]]), c, symmetrize_output=True)
+    Array([[5.]], dtype=float32)
     """
     out = symmetric_product_p.bind(as_value(a_matrix), as_value(c_matrix), alpha=alpha, beta=beta)
     if symmetrize_output:

@@ -1,8 +1,4 @@
-"""`lu`, the factorization by Gaussian elimination, and solving with it.
-
-May import the floors below, the files of `lax` on elements, shapes, indexing and control flow, and
-those of `linalg` on triangular matrices.
-"""
+"""`lu`, the factorization by Gaussian elimination, and solving with it."""
 
 from __future__ import annotations
 
@@ -13,13 +9,13 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import add_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.control_flow.solves import custom_linear_solve
 from minijax.lax.convert import stop_gradient
+from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
-from minijax.lax.filling import iota
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p
 from minijax.lax.linalg.common import (
@@ -146,10 +142,18 @@ def _(b, pivots, *, permutation_size):
 
 @library(static=("permutation_size",))
 def lu_pivots_to_permutation(pivots: Array, permutation_size: int) -> Array:
-    """The permutation `[..., permutation_size]` that a sequence of row swaps makes.
+    """Convert a sequence of row swaps to a permutation.
 
-    `pivots[..., i]` is the row that row `i` is swapped with; int32. ValueError if there are more
-    pivots than rows.
+    - `pivots`: int32 array of shape (..., k): `pivots[..., i]` is the row that row `i` is swapped
+      with
+    - `permutation_size`: number of rows
+
+    The result has shape (..., permutation_size) and dtype int32. ValueError if there are more
+    pivots than rows, TypeError for other dtypes.
+    Source: LAPACK's `laswp`.
+
+    >>> lax.linalg.lu_pivots_to_permutation(jnp.array([1, 1]), 2)
+    Array([1, 0], dtype=int32)
     """
     return lu_pivots_to_permutation_p.bind(as_value(pivots), permutation_size=permutation_size)
 
@@ -231,10 +235,17 @@ def _(b, x):
 
 @library
 def lu(x: Array) -> tuple[Array, Array, Array]:
-    """The factors of matrices `[..., m, n]`: `x[..., permutation, :] = l @ u`.
+    """Factor matrices with partial pivoting: `x[..., permutation, :] = l @ u`.
 
-    Gives both factors in one array (the diagonal of the lower one is 1), the pivots of the swaps of
-    rows, `[..., min(m, n)]`, and the permutation of rows, `[..., m]`, both int32. LAPACK: `getrf`.
+    - `x`: floating-point or complex array of shape (..., m, n)
+
+    The result is both factors in one array (the diagonal of `l` is 1), the pivots of the row swaps,
+    of shape (..., min(m, n)), and the permutation of rows, of shape (..., m), both int32. TypeError
+    for other dtypes or fewer than two dimensions.
+    Source: LAPACK's `getrf`.
+
+    >>> lax.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[2]
+    Array([1, 0], dtype=int32)
     """
     return lu_p.bind(as_value(x))
 

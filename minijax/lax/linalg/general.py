@@ -1,8 +1,4 @@
-"""`eig` of general square matrices, and the forms on the way: `hessenberg` and `schur`.
-
-May import the floors below, the files of `lax` on elements and shapes, and those of `linalg` on LU
-and on Hermitian matrices.
-"""
+"""`eig` of general square matrices, and the forms on the way: `hessenberg` and `schur`."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -30,7 +26,7 @@ from minijax.lax.arithmetic import (
     real_p,
 )
 from minijax.lax.compare import eq_p
-from minijax.lax.filling import iota_p
+from minijax.lax.creation import iota_p
 from minijax.lax.linalg.common import (
     INT32,
     adjoint,
@@ -63,7 +59,13 @@ __all__ = [
 
 
 class EigImplementation(enum.Enum):
-    """The libraries that `eig` may use: LAPACK on CPU, the others on GPU."""
+    """Libraries that `eig` may use, for all its dtypes: LAPACK on CPU, others on GPU.
+
+    Source: LAPACK, cuSOLVER and MAGMA.
+
+    >>> lax.linalg.EigImplementation.LAPACK.name
+    'LAPACK'
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -166,7 +168,7 @@ def _(
     enable_eigvec_derivs,
     implementation,
 ):
-    if implementation not in (None, EigImplementation.LAPACK):
+    if b.platform == "cpu" and implementation not in (None, EigImplementation.LAPACK):
         raise ValueError("Only the lapack implementation is supported on CPU: leave it out.")
     if 0 in x.shape:
         return [b.full(0, out) for out in b.outs]
@@ -204,11 +206,20 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Array]:
-    """Eigenvalues and eigenvectors of square matrices: `x @ v = v * w` and `u^H @ x = w * u^H`.
+    """Compute eigenvalues and eigenvectors: `x @ v = v * w` and `u^H @ x = w * u^H`.
 
-    Gives the eigenvalues, then the left eigenvectors and the right ones where asked for, all complex.
-    Vectors have length 1, and their largest component is real. Derivatives of the vectors need
-    `enable_eigvec_derivs`; those of the values do not. CPU only. LAPACK: `geev`.
+    - `x`: floating-point or complex array of shape (..., n, n)
+    - `compute_left_eigenvectors`, `compute_right_eigenvectors`: whether to return `u` and `v`
+    - `enable_eigvec_derivs`: whether eigenvectors may be differentiated, as eigenvalues always may
+    - `implementation`, `use_magma`: library to use on GPU
+
+    The result is a list of `w` of shape (..., n), `u` and `v` of shape (..., n, n), all complex.
+    Vectors have length 1 and a real largest component. ValueError unless matrices are square,
+    TypeError for other dtypes.
+    Source: LAPACK's `geev`.
+
+    >>> lax.linalg.eig(jnp.diag(jnp.array([1.0, 2.0])))[0]
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
     if use_magma is not None:
         warnings.warn(
@@ -284,10 +295,16 @@ def _(b, a):
 
 @library
 def hessenberg(a: Array) -> tuple[Array, Array]:
-    """Square matrices reduced to upper Hessenberg form, which is zero below the first subdiagonal.
+    """Reduce square matrices to upper Hessenberg form, which is zero below the first subdiagonal.
 
-    Gives the form, with the reflectors of the similarity below its subdiagonal, and their scalars
-    `[..., n - 1]`; see `householder_product`. LAPACK: `gehrd`.
+    - `a`: floating-point or complex array of shape (..., n, n)
+
+    The result is the form, with the reflectors of the similarity below its subdiagonal, and their
+    scalars of shape (..., n - 1); see `householder_product`. ValueError unless matrices are square,
+    TypeError for other dtypes. Source: LAPACK's `gehrd`.
+
+    >>> [x.shape for x in lax.linalg.hessenberg(jnp.ones((3, 3)))]
+    [(3, 3), (2,)]
     """
     return hessenberg_p.bind(as_value(a))
 
@@ -335,10 +352,20 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> tuple[Array, ...]:
-    """The Schur form of square matrices: `x = z @ t @ z^H`, with `t` upper triangular.
+    """Compute the Schur form of square matrices: `x = z @ t @ z^H` with `t` upper triangular.
 
-    For real matrices `t` has blocks of two rows for pairs of complex eigenvalues. Gives `t`, and `z`
-    with `compute_schur_vectors`. Sorting is not implemented. LAPACK: `gees`.
+    - `x`: floating-point or complex array of shape (..., n, n)
+    - `compute_schur_vectors`: whether to return `z`
+    - `sort_eig_vals`, `select_callable`: not supported (NotImplementedError)
+
+    The result is `t`, and `z` if computed, of the shape and dtype of `x`; for real matrices `t` has
+    blocks of two rows for complex pairs. ValueError unless matrices are square, TypeError for other
+    dtypes.
+    Source: LAPACK's `gees`.
+
+    >>> lax.linalg.schur(jnp.diag(jnp.array([1.0, 2.0])))[0]
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
     """
     return schur_p.bind(
         as_value(x),

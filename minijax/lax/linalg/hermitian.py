@@ -1,7 +1,4 @@
-"""`eigh`: eigenvalues and eigenvectors of Hermitian matrices; and `tridiagonal`, its first half.
-
-May import the floors below, the files of `lax` on elements and shapes, and `linalg.common`.
-"""
+"""`eigh`: eigenvalues and eigenvectors of Hermitian matrices; and `tridiagonal`, its first half."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -22,6 +19,7 @@ from minijax.lax.linalg.common import (
     batch_in_front,
     check_operands,
     check_square,
+    checked_subset,
     column,
     diagonal_of,
     each_matrix,
@@ -47,7 +45,13 @@ __all__ = [
 
 
 class EighImplementation(enum.Enum):
-    """The algorithms of `eigh`: QR runs everywhere, Jacobi on GPU, QDWH on TPU."""
+    """Algorithms of `eigh`, for all its dtypes: QR on every platform, Jacobi on GPU, QDWH on TPU.
+
+    Source: LAPACK's `syevd`, cuSOLVER's `syevj`; Nakatsukasa and Higham (2013).
+
+    >>> lax.linalg.EighImplementation.QR.name
+    'QR'
+    """
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -143,14 +147,19 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
-    """Eigenvectors `v` and rising eigenvalues `w` of Hermitian matrices: `x @ v = v * w`.
+    """Compute eigenvalues and eigenvectors of Hermitian matrices: `x @ v = v * w`.
 
-    - `symmetrize_input`: decompose `(x + x^H) / 2`; else only the triangle named by `lower` is read
-    - `sort_eigenvalues` is for accelerators, where not sorting saves time
-    - `subset_by_index`, a range of eigenvalues, is for TPU
+    - `x`: array of shape (..., n, n)
+    - `symmetrize_input`: whether to decompose `(x + x^H) / 2`; if False, only the triangle that
+      `lower` names is read
+    - `sort_eigenvalues`: whether to sort on accelerators; on CPU they are always sorted
+    - `subset_by_index`: range of eigenvalues, on TPU (NotImplementedError elsewhere)
 
-    The eigenvectors are the columns of the first result. NaN where LAPACK fails. LAPACK: `syevd`,
-    `heevd`.
+    The result is `v` of shape (..., n, n) and the rising `w` of shape (..., n). TypeError unless
+    matrices are square. Source: LAPACK's `syevd` and `heevd`.
+
+    >>> lax.linalg.eigh(jnp.diag(jnp.array([2.0, 1.0])))[1]
+    Array([1., 2.], dtype=float32)
     """
     if symmetrize_input:
         x = symmetrized(x)
@@ -158,7 +167,7 @@ def eigh(
         as_value(x),
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
-        subset_by_index=subset_by_index,
+        subset_by_index=checked_subset("eigh", subset_by_index),
         algorithm=implementation,
     )
     return v, w
@@ -207,9 +216,17 @@ def _(b, x, *, lower):
 
 @library(static=("lower",))
 def tridiagonal(a: Array, *, lower: bool = True) -> list[Array]:
-    """A real tridiagonal matrix similar to a Hermitian one, of which one triangle is read.
+    """Reduce Hermitian matrices to real tridiagonal form.
 
-    Gives the matrix with the reflectors of the similarity below (`lower`) or above the diagonals, its
-    diagonal, its off-diagonal, and the scalars of the reflectors. LAPACK: `sytrd`, `hetrd`.
+    - `a`: floating-point or complex array of shape (..., n, n), of which one triangle is read
+    - `lower`: whether it is the lower one
+
+    The result is a list: the form with the reflectors of the similarity, its diagonal of shape
+    (..., n), its off-diagonal and the reflectors' scalars, of shape (..., n - 1). ValueError unless
+    matrices are square, TypeError for other dtypes.
+    Source: LAPACK's `sytrd` and `hetrd`.
+
+    >>> [x.shape for x in lax.linalg.tridiagonal(jnp.eye(3))]
+    [(3, 3), (3,), (2,), (2,)]
     """
     return tridiagonal_p.bind(as_value(a), lower=bool(lower))

@@ -1,8 +1,4 @@
-"""`qr`, and products with the Householder reflectors that LAPACK keeps it as.
-
-May import the floors below, the files of `lax` on elements and shapes, and those of `linalg` on
-triangular matrices and `lu`.
-"""
+"""`qr`, and products with the Householder reflectors that LAPACK keeps it as."""
 
 from __future__ import annotations
 
@@ -13,9 +9,9 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, mul_p, real_p, sub_p
-from minijax.lax.filling import full, iota
+from minijax.lax.creation import full, iota
 from minijax.lax.joining import concatenate_p
 from minijax.lax.linalg.common import (
     INT32,
@@ -81,7 +77,7 @@ def _(b, a):
 
 
 @geqp3_p.shape_rule
-def _(a, pivots):
+def _(a, pivots, *, use_magma):
     lead = check_operands("geqp3", (a,), (2,))
     if pivots.shape != (*lead, a.shape[-1]):
         raise ValueError(
@@ -91,7 +87,7 @@ def _(a, pivots):
 
 
 @geqp3_p.lower
-def _(b, a, pivots):
+def _(b, a, pivots, *, use_magma):
     if 0 in a.shape:
         _, places, _ = b.outs
         first = b.op("stablehlo.iota", (), places, f"iota_dimension = {places.ndim - 1} : i64")
@@ -141,11 +137,17 @@ def _(b, a, taus):
 
 @library
 def householder_product(a: Array, taus: Array) -> Array:
-    """The product of reflectors `I - taus[i] v v^H`, `v` being the columns of `a` below the diagonal.
+    """Multiply reflectors `I - taus[i] v v^H`, whose `v` are the columns of `a` below the diagonal.
 
-    - `a`: `[..., m, n]` with `m >= n`; `taus`: `[..., k]` with `k <= n`
+    - `a`: floating-point or complex array of shape (..., m, n) with m >= n
+    - `taus`: array of shape (..., k) with k <= n
 
-    Gives `[..., m, n]`. Source: LAPACK `orgqr`, `ungqr`.
+    The result has the shape and dtype of `a`. ValueError for other shapes, TypeError for other
+    dtypes.
+    Source: LAPACK's `orgqr` and `ungqr`.
+
+    >>> lax.linalg.householder_product(jnp.ones((3, 2)), jnp.zeros(2)).shape
+    (3, 2)
     """
     return householder_product_p.bind(as_value(a), as_value(taus))
 
@@ -192,8 +194,19 @@ def _(b, a, taus, c, *, left, transpose):
 
 @library(static=("left", "transpose"))
 def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool = False) -> Array:
-    """`q @ c`, or `c @ q` if not `left`, where `q` is the product of reflectors; see
-    `householder_product`. With `transpose`, the adjoint of `q`. Source: LAPACK `ormqr`, `unmqr`.
+    """Multiply by a product of reflectors: `q @ c`, or `c @ q` if not `left`.
+
+    - `a`, `taus`: reflectors as for `householder_product`, of shapes (..., m, n) and (..., k)
+    - `c`: array of shape (..., m, p), or (..., p, m) if not `left`
+    - `transpose`: whether to multiply by the adjoint of `q`
+
+    The result has the shape and dtype of `c`. ValueError for other shapes, TypeError for other
+    dtypes.
+    Source: LAPACK's `ormqr` and `unmqr`.
+
+    >>> lax.linalg.ormqr(jnp.eye(2), jnp.zeros(2), jnp.ones((2, 1)))
+    Array([[1.],
+           [1.]], dtype=float32)
     """
     operands = (as_value(a), as_value(taus), as_value(c))
     return ormqr_p.bind(*operands, left=bool(left), transpose=bool(transpose))
@@ -299,7 +312,7 @@ def _factor(x, *, pivoting, full_matrices, use_magma):
         return _factor_nothing(x, pivoting, rows if full_matrices else min(rows, columns))
     if pivoting:
         zeros = full((*x.shape[:-2], columns), np.int32(0))
-        r, places, taus = geqp3_p.bind(x, zeros)
+        r, places, taus = geqp3_p.bind(x, zeros, use_magma=use_magma)
         places = [sub_p.bind(places, np.int32(1))]  # Fortran counts from 1
     else:
         (r, taus), places = geqrf_p.bind(x), []
@@ -327,16 +340,19 @@ qr_p.lower(lower_by(_factor))
 def qr(
     x: Array, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Array, ...]:
-    """The factors `q` (orthonormal columns) and `r` (upper triangular) of `x = q @ r`.
+    """Factor matrices: `x = q @ r` with orthonormal columns of `q` and upper triangular `r`.
 
-    - `x`: matrices `[..., m, n]`
-    - `full_matrices`: `q` is `[..., m, m]` and `r` `[..., m, n]`; else `[..., m, k]` and
-      `[..., k, n]` with `k = min(m, n)`
-    - `pivoting`: also gives the places of the columns, int32 `[..., n]`, with
-      `x[..., places] = q @ r`, so that the diagonal of `r` falls in size
-    - `use_magma` concerns GPUs
+    - `x`: floating-point or complex array of shape (..., m, n)
+    - `full_matrices`: whether `q` and `r` have shapes (..., m, m) and (..., m, n); otherwise (...,
+      m, k) and (..., k, n) with k = min(m, n)
+    - `pivoting`: whether to return the int32 order of columns too, with `x[..., order] = q @ r`, so
+      that the diagonal of `r` falls in size; `use_magma`: whether to use MAGMA on GPU
 
-    LAPACK: `geqrf`, `geqp3`, `orgqr`.
+    TypeError for other dtypes or fewer than two dimensions. Source: LAPACK's `geqrf`, `geqp3` and
+    `orgqr`.
+
+    >>> [x.shape for x in lax.linalg.qr(jnp.ones((3, 2)), full_matrices=False)]
+    [(3, 2), (2, 2)]
     """
     return tuple(
         qr_p.bind(

@@ -1,8 +1,4 @@
-"""`qdwh`: the polar decomposition by dynamically weighted Halley iterations.
-
-May import the floors below, the files of `lax` on elements, shapes and control flow, and those of
-`linalg` on QR and Cholesky.
-"""
+"""`qdwh`: the polar decomposition by dynamically weighted Halley iterations."""
 
 from __future__ import annotations
 
@@ -14,9 +10,10 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.lax.arithmetic import abs_p, add_p, mul_p, rsqrt_p, sqrt_p, sub_p
 from minijax.lax.compare import and_p, eq_p, gt_p, lt_p, not_p, select_n_p
-from minijax.lax.control_flow.loops import while_loop
+from minijax.lax.control_flow.loops import fori_loop, while_loop
 from minijax.lax.convert import convert_element_type_p
-from minijax.lax.filling import iota_p
+from minijax.lax.creation import iota_p
+from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.lax.joining import concatenate_p
 from minijax.lax.linalg.common import INT32, adjoint, eye, masked, matmul, part, symmetrized
 from minijax.lax.linalg.definite import cholesky
@@ -40,6 +37,8 @@ def _weights(eps: float) -> list[tuple[float, float, float]]:
     Source: Nakatsukasa and Higham, "Stable and efficient spectral divide and conquer algorithms"
     (2013), section 3.
     """
+    if not eps > 0:
+        raise ValueError(f"polar: eps must be positive; got {eps}.")
     least, found = eps, []
     while least + 5 * eps < 1 and len(found) < _MOST_WEIGHTS:
         square = least * least
@@ -53,27 +52,36 @@ def _weights(eps: float) -> list[tuple[float, float, float]]:
     return found
 
 
-def _scaled(factor: float, x: Any) -> Any:
-    return mul_p.bind(scalar_like(factor, x), x)
+def _scaled(factor: Any, x: Any) -> Any:
+    if isinstance(factor, float):
+        return mul_p.bind(scalar_like(factor, x), x)
+    return mul_p.bind(_in_dtype(factor, x.dtype), x)
 
 
-def _by_qr(u: Any, a: float, b: float, c: float) -> Any:
+def _factors(a: float, b: float, c: float) -> tuple[float, ...]:
+    """The factors of an iteration: `u` stacked or in the Gram matrix, the old `u`, and the new."""
+    if c > _BY_QR_ABOVE:
+        return float(np.sqrt(c)), b / c, (a - b / c) / float(np.sqrt(c))
+    return c, b / c, a - b / c
+
+
+def _by_qr(u: Any, root: Any, old: Any, new: Any) -> Any:
     """One iteration by the QR factorization of `[sqrt(c) u; I]`."""
     rows, columns = u.shape
-    stacked = concatenate_p.bind(_scaled(np.sqrt(c), u), eye(columns, u.dtype), dimension=0)
+    stacked = concatenate_p.bind(_scaled(root, u), eye(columns, u.dtype), dimension=0)
     q, _ = qr_p.bind(stacked, pivoting=False, full_matrices=False, use_magma=None)
     upper, lower = part(q, (0, rows), (0, columns)), part(q, (rows, rows + columns), (0, columns))
     product = matmul(upper, adjoint(lower))
-    return add_p.bind(_scaled(b / c, u), _scaled((a - b / c) / np.sqrt(c), product))
+    return add_p.bind(_scaled(old, u), _scaled(new, product))
 
 
-def _by_cholesky(u: Any, a: float, b: float, c: float) -> Any:
+def _by_cholesky(u: Any, c: Any, old: Any, new: Any) -> Any:
     """One iteration by the Cholesky factorization of `I + c u^H u`."""
     gram = _scaled(c, matmul(adjoint(u), u))
     factor = cholesky(add_p.bind(gram, eye(u.shape[1], u.dtype)), symmetrize_input=False)
     y = triangular_solve(factor, adjoint(u), left_side=True, lower=True)
     y = triangular_solve(factor, y, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
-    return add_p.bind(_scaled(b / c, u), _scaled(a - b / c, adjoint(y)))
+    return add_p.bind(_scaled(old, u), _scaled(new, adjoint(y)))
 
 
 def _unconverged(new: Any, old: Any, tolerance: float) -> Any:
@@ -122,16 +130,19 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """The polar decomposition `x = u @ h` of one matrix `[m, n]` with `m >= n`.
+    """Compute the polar decomposition `x = u @ h` of a matrix.
 
-    - `max_iterations`: 10 by default
-    - `eps`: the precision sought, by default that of the dtype; the last step is smaller than
-      `(5 * eps) ** (1 / 3)`
-    - `dynamic_shape`: numbers of rows and columns of a matrix padded to `[m, n]`; they may be traced
-    - `is_hermitian` changes nothing
+    - `x`: floating-point or complex array of shape (m, n) with m >= n
+    - `max_iterations`: 10 by default; `is_hermitian` changes nothing
+    - `eps`: precision sought, by default the dtype's; the last step is below `(5 * eps) ** (1 / 3)`
+    - `dynamic_shape`: numbers of rows and columns of a matrix padded to (m, n); they may be traced
 
-    Gives `u` with orthonormal columns, the positive semidefinite `h`, the number of iterations, and
-    whether they converged. ValueError if `m < n`. Source: Nakatsukasa and Higham (2013).
+    The result is `u` with orthonormal columns, the positive semidefinite `h`, the number of
+    iterations, and whether they converged. ValueError if m < n or for other dtypes.
+    Source: Nakatsukasa and Higham (2013).
+
+    >>> [x.shape for x in lax.linalg.qdwh(jnp.ones((3, 2)))]
+    [(3, 2), (2, 2), (), ()]
     """
     x = as_value(x)
     rows, columns = x.shape
@@ -157,13 +168,15 @@ def _iterate(u: Any, most: int, eps: float) -> tuple[Any, Any, Any]:
     """The known weights first, then steps of the limit (3, 1, 3) until one is small."""
     tolerance = float(np.cbrt(5 * eps))
     known = _weights(eps)[:most]
-    unconverged: Any = as_value(np.True_)
-    for a, b, c in known:
-        if c > _BY_QR_ABOVE:
-            u = _by_qr(u, a, b, c)
-        else:
-            u, old = _by_cholesky(u, a, b, c), u
-            unconverged = _unconverged(u, old, tolerance)
+    by_qr = [_factors(*w) for w in known if w[2] > _BY_QR_ABOVE]
+    others = [_factors(*w) for w in known if w[2] <= _BY_QR_ABOVE]
+    u = _each(by_qr, lambda carry, *w: (_by_qr(carry[0], *w),), (u,))[0]
+
+    def follow(carry, *w):
+        new = _by_cholesky(carry[0], *w)
+        return new, _unconverged(new, carry[0], tolerance)
+
+    u, unconverged = _each(others, follow, (u, as_value(np.True_)))
 
     def more(carry):
         count, _, unconverged = carry
@@ -171,8 +184,26 @@ def _iterate(u: Any, most: int, eps: float) -> tuple[Any, Any, Any]:
 
     def step(carry):
         count, u, _ = carry
-        new = _by_cholesky(u, 3.0, 1.0, 3.0)
+        new = _by_cholesky(u, *_factors(3.0, 1.0, 3.0))
         return add_p.bind(count, 1), new, _unconverged(new, u, tolerance)
 
     count, u, unconverged = while_loop(more, step, (len(known), u, unconverged))
     return u, count, unconverged
+
+
+def _each(factors: list[tuple[float, ...]], step: Any, carry: tuple) -> tuple:
+    """Take a step with each row of factors, in a loop: what is in it is compiled once."""
+    if not factors:
+        return carry
+    real = dtypes.to_real_dtype(carry[0].dtype)
+    table = as_value(np.asarray(factors, real))
+
+    def body(i, carry):
+        return step(carry, *[_entry(table, i, place) for place in range(3)])
+
+    return fori_loop(np.int32(0), np.int32(len(factors)), body, carry)
+
+
+def _entry(table: Any, i: Any, place: int) -> Any:
+    row = dynamic_index_in_dim(table, i, 0, keepdims=False)
+    return dynamic_index_in_dim(row, np.int32(place), 0, keepdims=False)

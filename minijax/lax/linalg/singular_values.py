@@ -1,7 +1,4 @@
-"""`svd`: singular values and vectors.
-
-May import the floors below, the files of `lax` on elements and shapes, and `linalg.common`.
-"""
+"""`svd`: singular values and vectors."""
 
 from __future__ import annotations
 
@@ -14,13 +11,14 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
 from minijax.lax.linalg.common import (
     adjoint,
     batch_in_front,
     check_operands,
+    checked_subset,
     column,
     diagonal_of,
     each_matrix,
@@ -44,7 +42,13 @@ __all__ = ["SvdAlgorithm", "svd", "svd_p"]
 
 
 class SvdAlgorithm(enum.Enum):
-    """The algorithms of `svd`; on CPU the default divides and conquers."""
+    """Algorithms of `svd`, for all its dtypes; on CPU the default divides and conquers.
+
+    Source: LAPACK's `gesdd` and `gesvd`, cuSOLVER's `gesvdj`.
+
+    >>> lax.linalg.SvdAlgorithm.QR.name
+    'QR'
+    """
 
     DEFAULT = "default"
     QR = "QR"
@@ -184,22 +188,26 @@ def svd(
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
-    """Singular values and vectors of matrices `[..., m, n]`: `x = (u * s) @ vh`.
+) -> Array | tuple[Array, Array, Array]:
+    """Compute singular values and vectors: `x = (u * s) @ vh`.
 
-    - `full_matrices`: `u` is `[..., m, m]` and `vh` `[..., n, n]`; else `[..., m, k]` and
-      `[..., k, n]` with `k = min(m, n)`
-    - `compute_uv=False` gives the singular values alone
-    - `subset_by_index`, a range of singular values, is for TPU
+    - `x`: floating-point or complex array of shape (..., m, n)
+    - `full_matrices`: whether `u` and `vh` have shapes (..., m, m) and (..., n, n); otherwise (...,
+      m, k) and (..., k, n) with k = min(m, n)
+    - `compute_uv`: if False, only `s` is returned
+    - `subset_by_index`: range of singular values, on TPU only; `algorithm`: a `SvdAlgorithm`
 
-    Gives `u`, the falling singular values `s`, and `vh`. NaN where LAPACK fails. LAPACK: `gesdd`, or
-    `gesvd` for `SvdAlgorithm.QR`.
+    The result is `u`, the falling `s` of shape (..., k), and `vh`; NaN where LAPACK fails.
+    TypeError for other dtypes or fewer than two dimensions. Source: LAPACK's `gesdd` and `gesvd`.
+
+    >>> lax.linalg.svd(jnp.diag(jnp.array([2.0, 3.0])), compute_uv=False)
+    Array([3., 2.], dtype=float32)
     """
     outs = svd_p.bind(
         as_value(x),
         full_matrices=bool(full_matrices),
         compute_uv=bool(compute_uv),
-        subset_by_index=subset_by_index,
+        subset_by_index=checked_subset("svd", subset_by_index),
         algorithm=algorithm,
     )
     if not compute_uv:

@@ -1,7 +1,4 @@
-"""`tridiagonal_solve`: systems whose matrix has three diagonals.
-
-May import the floors below, the files of `lax` on elements and shapes, and `linalg.common`.
-"""
+"""`tridiagonal_solve`: systems whose matrix has three diagonals."""
 
 from __future__ import annotations
 
@@ -12,23 +9,26 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.lax.arithmetic import mul_p, neg_p
+from minijax.lax.arithmetic import div_p, mul_p, neg_p, sub_p
+from minijax.lax.control_flow.scan import scan
+from minijax.lax.joining import concatenate_p
 from minijax.lax.linalg.common import (
     batch_in_front,
     check_operands,
     column,
     failed_is_nan,
     lapack,
+    reshaped,
     succeeded,
 )
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
-from minijax.lax.slicing import pad_p
+from minijax.lax.slicing import pad_p, slice_p
 from minijax.transforms.library import library
-from minijax.transforms.primitives import add_tangents
+from minijax.transforms.primitives import add_tangents, broadcast_in_dim_p, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 
-__all__ = ["tridiagonal_solve", "tridiagonal_solve_p"]
+__all__ = ["solve_by_elimination", "tridiagonal_solve", "tridiagonal_solve_p"]
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve")
 
@@ -112,20 +112,85 @@ def _(b, dl, d, du, y, *, perturb_singular):
     return failed_is_nan(b, succeeded(b, info), x)
 
 
+_UNROLLED = 32  # rows of an elimination that are one step of the loop
+
+
+def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any) -> Any:
+    """The solution by Thomas's algorithm: down the rows, then up; without pivots."""
+    ndim = d.ndim
+    rows_first = (ndim - 1, *range(ndim - 1))
+    lower, main, upper = (transpose_p.bind(x, permutation=rows_first) for x in (dl, d, du))
+    right = transpose_p.bind(b, permutation=(*rows_first, ndim))
+
+    def down(carry, x):
+        ratio, y = carry
+        lower, main, upper, right = x
+        pivot = sub_p.bind(main, mul_p.bind(lower, ratio))
+        y = sub_p.bind(right, _times(lower, y))
+        y = div_p.bind(y, _like(pivot, y))
+        ratio = div_p.bind(upper, pivot)
+        return [ratio, y], [ratio, y]
+
+    def up(x, row):
+        ratio, y = row
+        x = sub_p.bind(y, _times(ratio, x))
+        return x, x
+
+    # Nothing is above the first row, and nothing below the last.
+    rows = main.shape[0]
+    pivot, above = _rows(main, 0, 1), _rows(right, 0, 1)
+    first = div_p.bind(_rows(upper, 0, 1), pivot), div_p.bind(above, _like(pivot, above))
+    rest = [_rows(x, 1, rows) for x in (lower, main, upper, right)]
+    (_, last), found = scan(down, [_row(x) for x in first], rest, unroll=_UNROLLED)
+    ratios, ys = (_rows(_joined(x, y), 0, rows - 1) for x, y in zip(first, found, strict=True))
+    _, x = scan(up, last, (ratios, ys), reverse=True, unroll=_UNROLLED)
+    x = _joined(x, reshaped(last, (1, *last.shape)))
+    return transpose_p.bind(x, permutation=(*range(1, ndim), 0, ndim))
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    zeros = (0,) * (x.ndim - 1)
+    return slice_p.bind(
+        x, start_indices=(start, *zeros), limit_indices=(stop, *x.shape[1:]), strides=None
+    )
+
+
+def _row(x: Any) -> Any:
+    return reshaped(x, x.shape[1:])
+
+
+def _joined(x: Any, y: Any) -> Any:
+    return concatenate_p.bind(x, y, dimension=0)
+
+
+def _like(x: Any, y: Any) -> Any:
+    """A number for each row of `y`, repeated along its last axis."""
+    dims = tuple(range(x.ndim))
+    return broadcast_in_dim_p.bind(x, shape=y.shape, broadcast_dimensions=dims, sharding=None)
+
+
+def _times(x: Any, y: Any) -> Any:
+    return mul_p.bind(_like(x, y), y)
+
+
 @library(static=("perturb_singular",))
 def tridiagonal_solve(
     dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool = False
 ) -> Array:
-    """The solution of `a @ x = b`, where `a` is zero but for three diagonals.
+    """Solve `a @ x = b` for tridiagonal matrices.
 
-    - `dl`: below the main diagonal, `[..., m]`; `dl[..., 0]` is not read
-    - `d`: the main diagonal, `[..., m]`
-    - `du`: above it, `[..., m]`; `du[..., -1]` is not read
-    - `b`: `[..., m, k]`
-    - `perturb_singular`: replace pivots that are nearly zero, for inverse iteration; else a singular
-      matrix gives NaN
+    - `dl`, `d`, `du`: floating-point or complex arrays of shape (..., m): the lower, main and upper
+      diagonals; `dl[..., 0]` and `du[..., -1]` are not read
+    - `b`: array of shape (..., m, k) and the same dtype
+    - `perturb_singular`: whether to replace pivots that are nearly zero; otherwise they give NaN
 
-    LAPACK: `gtsv`.
+    The result has the shape and dtype of `b`. TypeError for other shapes and dtypes.
+    Source: LAPACK's `gtsv`.
+
+    >>> d, b = jnp.array([2.0, 4.0]), jnp.array([[2.0], [4.0]])
+    >>> lax.linalg.tridiagonal_solve(0 * d, d, 0 * d, b)
+    Array([[1.],
+           [1.]], dtype=float32)
     """
     operands = (as_value(dl), as_value(d), as_value(du), as_value(b))
     return tridiagonal_solve_p.bind(*operands, perturb_singular=bool(perturb_singular))

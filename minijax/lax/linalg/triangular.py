@@ -1,7 +1,4 @@
-"""`triangular_solve`: systems of equations whose matrix is triangular.
-
-May import the floors below, the files of `lax` on elements and shapes, and `linalg.common`.
-"""
+"""`triangular_solve`: systems of equations whose matrix is triangular."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.core.splits import batched
+from minijax.core.sharding_rules import batched
 from minijax.lax.arithmetic import conj_p, neg_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -162,15 +159,20 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """The solution `x` of `op(a) @ x = b`, or of `x @ op(a) = b` if not `left_side`.
+    """Solve `op(a) @ x = b`, or `x @ op(a) = b` if not `left_side`, for triangular matrices.
 
-    - `a`: triangular matrices `[..., n, n]`; what stands on the other side of the diagonal is not
-      read, and neither is the diagonal with `unit_diagonal`
-    - `b`: matrices with the same leading axes, or a vector or vectors with one axis less than `a`
+    - `a`: floating-point or complex array of shape (..., n, n); the triangle that `lower` does not
+      name is not read, nor the diagonal if `unit_diagonal`
+    - `b`: array of shape (..., n, m) or (..., m, n), or of one dimension less than `a`
     - `transpose_a`, `conjugate_a`: what `op` does
 
-    ValueError if the shapes do not fit, TypeError if the dtypes differ or are no floating ones.
-    LAPACK: `trsm`; StableHLO: `triangular_solve`.
+    The result has the shape and dtype of `b`. ValueError for other shapes, TypeError for other
+    dtypes.
+    Source: BLAS's `trsm`; the StableHLO operation `stablehlo.triangular_solve`.
+
+    >>> a, b = jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 3.0])
+    >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+    Array([2., 1.], dtype=float32)
     """
     conjugate_a = conjugate_a and is_complex(a)
     vector = np.ndim(b) == np.ndim(a) - 1

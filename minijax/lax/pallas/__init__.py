@@ -1,1 +1,1 @@
-"""Pallas: kernels over blocks of arrays, as loops over a grid. May import the floors below and `lax`."""
+"""Pallas: kernels over blocks of arrays, as loops over a grid."""

@@ -1,8 +1,8 @@
 """`pallas_call_p`: a kernel over a grid of blocks, with all of its rules.
 
-May import the floors below, `mapping` and `interpret`. The kernel is a program of references: to
-scalars, to a block of each input and output, and to scratch. Differentiating makes a kernel with
-references to tangents too; mapping adds a dimension to the grid.
+The kernel is a program of references: to scalars, to a block of each input and output, and to
+scratch. Differentiating makes a kernel with references to tangents too; mapping adds a dimension to
+the grid.
 """
 
 from __future__ import annotations

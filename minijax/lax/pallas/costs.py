@@ -1,7 +1,7 @@
 """`estimate_cost`: what a function costs, counted on its program.
 
-May import the floors below and `specs`. Only operations that are surely counted have a rule: the rest
-costs nothing, as do the bodies of loops and conditionals.
+Only operations that are surely counted have a rule: the rest costs nothing, as do the bodies of
+loops and conditionals.
 """
 
 from __future__ import annotations

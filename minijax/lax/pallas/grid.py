@@ -1,8 +1,8 @@
 """Where a kernel stands in its grid: `program_id` and `num_programs`.
 
-May import the floors below. While a kernel is recorded it is the innermost of `_kernels`, and the
-indices that it asks for become equations of its own program, whichever part of it is being recorded.
-While the loop over the grid is recorded, the indices of its step take the place of these equations.
+While a kernel is recorded it is the innermost of `_kernels`, and the indices that it asks for
+become equations of its own program, whichever part of it is being recorded. While the loop over the
+grid is recorded, the indices of its step take the place of these equations.
 """
 
 from __future__ import annotations

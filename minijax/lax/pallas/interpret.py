@@ -1,8 +1,7 @@
 """A kernel as a loop over its grid: what `pallas_call_p` computes, in other primitives.
 
-May import the floors below, `mapping` and `grid`. Arrays are padded to whole blocks; each step cuts
-its blocks, evaluates the kernel on them, and puts back those that it may have changed. What nobody
-wrote is NaN, or the least integer.
+Arrays are padded to whole blocks; each step cuts its blocks, evaluates the kernel on them, and puts
+back those that it may have changed. What nobody wrote is NaN, or the least integer.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.arithmetic import div_p, mul_p, rem_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full
 from minijax.lax.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from minijax.lax.filling import full
 from minijax.lax.pallas.grid import in_step
 from minijax.lax.pallas.mapping import DYNAMIC, BlockMapping, GridMapping
 from minijax.lax.pallas.specs import Blocked, BoundedSlice, Element, Semaphores, Squeezed

@@ -1,7 +1,4 @@
-"""`pallas_call`: a function of references, run over a grid of blocks.
-
-May import the floors below, `call`, `mapping` and `grid`.
-"""
+"""`pallas_call`: a function of references, run over a grid of blocks."""
 
 from __future__ import annotations
 

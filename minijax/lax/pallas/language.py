@@ -1,7 +1,4 @@
-"""What kernels are written with, beside operations on arrays: control, memory, semaphores.
-
-May import the floors below, `grid`, `specs` and `interpret`.
-"""
+"""What kernels are written with, beside operations on arrays: control, memory, semaphores."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.control_flow.conditionals import cond
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full
 from minijax.lax.debug_callbacks import debug_print as print_values
-from minijax.lax.filling import full
 from minijax.lax.pallas.interpret import uninitialized
 from minijax.lax.pallas.specs import DeviceIdType
 from minijax.lax.ref_views import view_of

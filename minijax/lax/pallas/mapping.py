@@ -1,7 +1,7 @@
 """How the arrays of a kernel are cut over its grid: specs, checked against the types of arrays.
 
-May import the floors below and `specs`. A `GridMapping` is a param of `pallas_call_p`; what it holds
-can be transformed: mapping adds a dimension to the grid, differentiating adds tangents to the arrays.
+A `GridMapping` is a param of `pallas_call_p`; what it holds can be transformed: mapping adds a
+dimension to the grid, differentiating adds tangents to the arrays.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from minijax import tree_util
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
 from minijax.core.refs import AbstractRef
-from minijax.core.slices import Slice
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.slices import Slice
 from minijax.lax.convert import convert_element_type
 from minijax.lax.pallas.specs import (
     Blocked,

@@ -1,6 +1,6 @@
 """Kernels over the cores of a device: `kernel` and `core_map`.
 
-May import the floors below, `kernels` and `specs`. Interpreted, cores run one after the other.
+Interpreted, cores run one after the other.
 """
 
 from __future__ import annotations

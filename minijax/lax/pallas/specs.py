@@ -1,6 +1,6 @@
 """What a kernel is given: memory spaces, blocks of arrays, and the grid that it runs over.
 
-May import the floors below. Data only: `mapping` makes of it how an array is cut.
+Data only: `mapping` makes of it how an array is cut.
 """
 
 from __future__ import annotations

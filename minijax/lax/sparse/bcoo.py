@@ -1,7 +1,7 @@
 """`bcoo_fromdense`, `bcoo_todense`, `bcoo_extract` and `bcoo_transpose`: going to and fro.
 
-May import `lax` and the floors below. See `info` for the format. Indices that are negative count
-from the end, those out of bounds stand for nothing; `spinfo` holds the shape of the dense array.
+See `info` for the format. Indices that are negative count from the end, those out of bounds stand
+for nothing; `spinfo` holds the shape of the dense array.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import div, rem, sub
 from minijax.lax.compare import eq, ge, ne, select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota, full
 from minijax.lax.cumulative import cumsum
-from minijax.lax.filling import broadcasted_iota, full
 from minijax.lax.indexing import (
     GatherScatterMode,
     ScatterDimensionNumbers,

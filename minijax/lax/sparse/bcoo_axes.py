@@ -1,10 +1,10 @@
 """Arrays with a label for each axis: reading, adding and multiplying by labels.
 
-May import `core`, `lax` and the floors below. The programs of the BCOO primitives are written with
-these. A batch axis that a buffer holds once for all has no label: what reads it by labels then
-needs no copies. Labels are integers, for the dimensions of a sparse array, and strings or pairs for
-others; `NSE` is that of the specified elements. Source: the gather, scatter and dot_general of
-StableHLO, whose dimension numbers say the same by positions.
+The programs of the BCOO primitives are written with these. A batch axis that a buffer holds once
+for all has no label: what reads it by labels then needs no copies. Labels are integers, for the
+dimensions of a sparse array, and strings or pairs for others; `NSE` is that of the specified
+elements. Source: the gather, scatter and dot_general of StableHLO, whose dimension numbers say the
+same by positions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from minijax.core.avals import ShapedArray
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import lt, select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full
 from minijax.lax.dot import dot_general
-from minijax.lax.filling import full
 from minijax.lax.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -1,8 +1,8 @@
 """`bcoo_dot_general`, `bcoo_dot_general_sampled` and `bcoo_spdot_general`: products.
 
-May import `lax` and the floors below. The product with a dense array gathers its rows at the
-contracting indices, multiplies, and adds at the other indices; the sampled one gathers the rows of
-two dense arrays. The product of two sparse arrays goes through all pairs of their elements.
+The product with a dense array gathers its rows at the contracting indices, multiplies, and adds at
+the other indices; the sampled one gathers the rows of two dense arrays. The product of two sparse
+arrays goes through all pairs of their elements.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from minijax.lax.arithmetic import add, div, mul, rem
 from minijax.lax.arithmetic import max as max_
 from minijax.lax.compare import bitwise_or, ge, lt, ne, select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota, full
 from minijax.lax.dot import dot_general, dot_general_p
-from minijax.lax.filling import broadcasted_iota, full
 from minijax.lax.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter_add
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_max

@@ -1,7 +1,7 @@
 """`bcoo_sort_indices` and `bcoo_sum_duplicates`: the elements in the order of their indices.
 
-May import `lax` and the floors below. Both are programs of one stable sort of the indices and of
-reading or adding the data by it, which is what their derivatives are made of.
+Both are programs of one stable sort of the indices and of reading or adding the data by it, which
+is what their derivatives are made of.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import sub
 from minijax.lax.compare import bitwise_and, bitwise_not, ge, ne, select
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota, full
 from minijax.lax.cumulative import cumsum
-from minijax.lax.filling import broadcasted_iota, full
 from minijax.lax.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -1,9 +1,9 @@
 """The primitives of BCSR: going to and fro between dense arrays and batches of CSR matrices.
 
-May import the floors below, `lax`, and the primitives of BCOO and CSR. Of an array of shape
-(batch..., rows, columns, dense...) there are the `data`, (batch..., nse, dense...), the columns
-`indices`, (batch..., nse), and `indptr`, (batch..., rows + 1): where rows start. Each program is
-that of BCOO, with the rows counted from `indptr`. Source: the format CSR, batched.
+Of an array of shape (batch..., rows, columns, dense...) there are the `data`, (batch..., nse,
+dense...), the columns `indices`, (batch..., nse), and `indptr`, (batch..., rows + 1): where rows
+start. Each program is that of BCOO, with the rows counted from `indptr`. Source: the format CSR,
+batched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`bcsr_dot_general`: the product of a BCSR array and a dense one.
 
-May import the floors below, `lax`, and the primitives of BCOO and BCSR. Its program, and the
-transposes, are those of BCOO, with the rows counted from where they start.
+Its program, and the transposes, are those of BCOO, with the rows counted from where they start.
 """
 
 from __future__ import annotations

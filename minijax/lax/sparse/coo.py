@@ -1,7 +1,6 @@
 """The primitives of COO: matrices as values, rows and columns.
 
-May import the floors below, `lax`, and `lax.sparse.places`. They have no batching rule: upstream's
-have none, and BCOO is the format with batch dimensions.
+They have no batching rule: upstream's have none, and BCOO is the format with batch dimensions.
 """
 
 from __future__ import annotations

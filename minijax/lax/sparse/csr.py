@@ -1,7 +1,7 @@
 """The primitives of CSR: matrices as values, columns, and where each row starts.
 
-May import the floors below, `lax`, and `lax.sparse.places` and `coo`. CSC is the same of the
-transpose. They have no batching rule: BCSR is the format with batch dimensions.
+CSC is the same of the transpose. They have no batching rule: BCSR is the format with batch
+dimensions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import select_n
 from minijax.lax.convert import convert_element_type
-from minijax.lax.filling import full
+from minijax.lax.creation import full
 from minijax.lax.rules import linear_in
 from minijax.lax.sparse.coo import check_product, no_batch
 from minijax.lax.sparse.places import (

@@ -1,8 +1,8 @@
 """What is known of a sparse array in the format BCOO beside its buffers, and whether these fit.
 
-May import `core`. Of an array of shape (batch..., sparse..., dense...) there are the `data`, of shape
-(batch..., nse, dense...), and the `indices`, (batch..., nse, n_sparse). A batch dimension of a
-buffer may be 1 where that of the array is more: it stands for all.
+Of an array of shape (batch..., sparse..., dense...) there are the `data`, of shape (batch..., nse,
+dense...), and the `indices`, (batch..., nse, n_sparse). A batch dimension of a buffer may be 1
+where that of the array is more: it stands for all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reading and adding at the places of a sparse matrix: what its formats share.
 
-May import the floors below and the files of `lax` on elements, shapes, indexing and sums. A place
-that is negative counts from the end; one that is out of bounds is dropped where values are added,
-and clipped where they are read. Source: the formats COO and CSR (Saad, Iterative Methods, 3.4).
+A place that is negative counts from the end; one that is out of bounds is dropped where values are
+added, and clipped where they are read. Source: the formats COO and CSR (Saad, Iterative Methods,
+3.4).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import add, div, mul, sub
 from minijax.lax.compare import lt, ne, select_n
 from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import broadcasted_iota, full
 from minijax.lax.cumulative import cumsum
-from minijax.lax.filling import broadcasted_iota, full
 from minijax.lax.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,

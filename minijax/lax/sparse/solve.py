@@ -1,7 +1,7 @@
 """`spsolve`: solving a sparse system of equations, by a direct solver of the host.
 
-May import the floors below, `lax`, and `lax.sparse.places`. The solver is SciPy's (SuperLU), which
-is imported when it is called first: minijax itself does not need SciPy.
+The solver is SciPy's (SuperLU), which is imported when it is called first: minijax itself does not
+need SciPy.
 """
 
 from __future__ import annotations

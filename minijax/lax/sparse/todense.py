@@ -1,7 +1,6 @@
 """`todense`: the dense array of a sparse one of any format, as one equation.
 
-May import the floors below and `lax`. The parameter `tree` makes the sparse array of its buffers;
-what is dense already stays as it is.
+The parameter `tree` makes the sparse array of its buffers; what is dense already stays as it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`minijax.numpy.linalg`: NumPy's linear algebra. May import the floors below and the rest of `numpy`.
-
-Matrices stand in the last two axes; integers are converted to floating dtypes. Functions that give
-several arrays give named tuples, as NumPy's do.
+"""`minijax.numpy.linalg`: NumPy's linear algebra. Matrices stand in the last two axes; integers are
+converted to floating dtypes. Functions that give several arrays give named tuples, as NumPy's
+do.
 """
 
+from minijax.namespace import shown
 from minijax.numpy.linalg.factors import (
     cholesky,
     eig,
@@ -50,3 +50,5 @@ __all__ = [
     "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
     "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""Decompositions of matrices. May import the floors below and `numpy`'s promotion and shapes."""
+"""Decompositions of matrices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from minijax.numpy.shapes import expanded, flip, swapaxes
 from minijax.numpy.sorting import argsort
 from minijax.numpy.taking import take_along_axis
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "adjoint", "cholesky", "eig", "eigh",
@@ -52,11 +53,19 @@ def adjoint(a: Any) -> Any:
 
 
 @library(static=("upper", "symmetrize_input"))
-def cholesky(a, *, upper=False, symmetrize_input=True):
-    """The triangular `l` with `l @ l^H = a`, or `u` with `u^H @ u = a` if `upper`.
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """Compute the Cholesky factors of Hermitian positive-definite matrices.
 
-    NaN where `a` is not positive definite. `symmetrize_input`: factor `(a + a^H) / 2`; else only
-    one triangle is read. Source: numpy.linalg.cholesky.
+    - `a`: array of shape (..., n, n).
+    - `upper`: return u with u^H @ u = a instead of the lower triangular l with l @ l^H = a.
+    - `symmetrize_input`: factor (a + a^H) / 2; otherwise only one triangle is read.
+
+    Returns an array of the shape of `a`, of an inexact dtype, with NaN where a matrix is not
+    positive definite. TypeError if the matrices are not square. Source: NumPy's `linalg.cholesky`.
+
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]]))
+    Array([[2., 0.],
+           [1., 1.]], dtype=float32)
     """
     a = matrix_of("cholesky", a)
     factor = lax_linalg.cholesky(adjoint(a) if upper else a, symmetrize_input=symmetrize_input)
@@ -70,10 +79,19 @@ def _is_lower(uplo: str | None) -> bool:
 
 
 @library(static=("UPLO", "symmetrize_input"))
-def eigh(a, UPLO=None, symmetrize_input=True):
-    """Rising eigenvalues, and eigenvectors as columns, of Hermitian matrices.
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Compute eigenvalues and eigenvectors of Hermitian matrices.
 
-    `UPLO`: the triangle that is read, without `symmetrize_input`. Source: numpy.linalg.eigh.
+    - `a`: array of shape (..., n, n).
+    - `UPLO`: "L" or "U", the triangle that is read if `symmetrize_input` is False.
+    - `symmetrize_input`: use (a + a^H) / 2.
+
+    Returns a named tuple of eigenvalues, real, of shape (..., n) in ascending order, and
+    eigenvectors as columns, of shape (..., n, n). ValueError for another `UPLO`, TypeError if the
+    matrices are not square. Source: NumPy's `linalg.eigh`.
+
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([1., 2.], dtype=float32)
     """
     a = matrix_of("eigh", a)
     lower = _is_lower(UPLO)
@@ -82,17 +100,33 @@ def eigh(a, UPLO=None, symmetrize_input=True):
 
 
 @library(static=("UPLO", "symmetrize_input"))
-def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
-    """Rising eigenvalues of Hermitian matrices; see `eigh`. Source: numpy.linalg.eigvalsh."""
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """Compute the eigenvalues of Hermitian matrices.
+
+    - `a`: array of shape (..., n, n); `UPLO`, `symmetrize_input`: as in `eigh`.
+
+    Returns a real array of shape (..., n) in ascending order. Errors are those of `eigh`. Source:
+    NumPy's `linalg.eigvalsh`.
+
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], dtype=float32)
+    """
     matrix_of("eigvalsh", a)
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
 @library
-def eig(a):
-    """Eigenvalues, and eigenvectors as columns, both complex, of square matrices; on CPU only.
+def eig(a: ArrayLike) -> EigResult:
+    """Compute eigenvalues and right eigenvectors of square matrices; on CPU only.
 
-    Source: numpy.linalg.eig.
+    - `a`: array of shape (..., n, n).
+
+    Returns a named tuple of eigenvalues, of shape (..., n), and eigenvectors as columns, of shape
+    (..., n, n), both complex. ValueError if the matrices are not square. Source: NumPy's
+    `linalg.eig`.
+
+    >>> jnp.linalg.eig(jnp.array([[1.0, 0.0], [0.0, 2.0]])).eigenvalues
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
     a = matrix_of("eig", a)
     w, v = lax_linalg.eig(a, compute_left_eigenvectors=False)
@@ -100,18 +134,36 @@ def eig(a):
 
 
 @library
-def eigvals(a):
-    """Complex eigenvalues of square matrices; on CPU only. Source: numpy.linalg.eigvals."""
+def eigvals(a: ArrayLike) -> Array:
+    """Compute the eigenvalues of square matrices; on CPU only.
+
+    - `a`: array of shape (..., n, n).
+
+    Returns a complex array of shape (..., n). ValueError if the matrices are not square. Source:
+    NumPy's `linalg.eigvals`.
+
+    >>> jnp.linalg.eigvals(jnp.array([[1.0, 0.0], [0.0, 2.0]]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
     a = matrix_of("eigvals", a)
     return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 @library(static=("mode",))
-def qr(a, mode="reduced"):
-    """The factors `Q` (orthonormal columns) and `R` (upper triangular) of `a = Q @ R`.
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """Compute the QR factors of matrices, a = Q @ R.
 
-    `mode`: "reduced" (or "full", as NumPy once called it), "complete" for a square `Q`, "r" for `R`
-    alone, "raw" for LAPACK's reflectors (transposed) and their scalars. Source: numpy.linalg.qr.
+    - `a`: array of shape (..., m, n); k = min(m, n).
+    - `mode`: "reduced" (the default): Q of shape (..., m, k), R of shape (..., k, n); "complete": Q
+      of shape (..., m, m), R of shape (..., m, n); "r": R alone; "raw": LAPACK's reflectors,
+      transposed, and their scalars.
+
+    Returns a named tuple of Q, with orthonormal columns, and R, upper triangular. ValueError for
+    another mode. Source: NumPy's `linalg.qr`.
+
+    >>> q, r = jnp.linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> bool(jnp.allclose(q @ r, jnp.array([[3.0, 1.0], [4.0, 2.0]])))
+    True
     """
     a = matrix_of("qr", a)
     if mode == "raw":
@@ -126,10 +178,27 @@ def qr(a, mode="reduced"):
 
 
 @library(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
-def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
-    """Singular values and vectors: `a = (U * S) @ Vh`, the values falling.
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Compute the singular value decomposition of matrices, a = (U * S) @ Vh.
 
-    `hermitian`: use `eigh`, which is faster. Source: numpy.linalg.svd.
+    - `a`: array of shape (..., m, n); k = min(m, n).
+    - `full_matrices`: U of shape (..., m, m) and Vh of shape (..., n, n); otherwise (..., m, k) and
+      (..., k, n).
+    - `compute_uv`: False returns S alone.
+    - `hermitian`: `a` is Hermitian, which is faster.
+    - `subset_by_index`: pair (start, end) of the singular values to return.
+
+    Returns a named tuple of U, S, real, of shape (..., k) in descending order, and Vh. Source:
+    NumPy's `linalg.svd`.
+
+    >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False).round()
+    Array([4., 3.], dtype=float32)
     """
     a = matrix_of("svd", a)
     if hermitian:
@@ -155,7 +224,16 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: Any) -> Any:
 
 
 @library
-def svdvals(x, /):
-    """The falling singular values of matrices. Source: numpy.linalg.svdvals."""
+def svdvals(x: ArrayLike, /) -> Array:
+    """Compute the singular values of matrices.
+
+    - `x`: array of shape (..., m, n).
+
+    Returns a real array of shape (..., min(m, n)) in descending order. Source: NumPy's
+    `linalg.svdvals`.
+
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]])).round()
+    Array([4., 3.], dtype=float32)
+    """
     x = matrix_of("svdvals", x)
     return lax_linalg.svd(x, full_matrices=False, compute_uv=False)

@@ -1,4 +1,4 @@
-"""Solving, inverses and powers. May import the floors below, `numpy` and `linalg.factors`."""
+"""Solving, inverses and powers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from minijax import dtypes
 from minijax.custom_derivatives import custom_jvp
 from minijax.lax.linalg.elimination import solve_general
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.arange_grids import eye
 from minijax.numpy.linalg.factors import adjoint, matrix_of, svd
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_dtypes,
+    check_ranks,
     converted,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import eye
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, reshaped
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "inv", "lstsq", "matrix_power", "pinv", "solve", "solve_matrices", "tensorinv", "tensorsolve",
@@ -50,13 +53,17 @@ def solve_matrices(a: Any, b: Any) -> Any:
 
 
 @library
-def solve(a, b):
-    """The solution of `a @ x = b`, for a vector `b` or matrices; leading axes broadcast.
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """Solve linear systems a @ x = b.
 
-    - `a`: `[..., n, n]`; `b`: `[n]` or `[..., n, k]`
+    - `a`: array of shape (..., n, n); `b`: array of shape (n,) or (..., n, k). Leading axes
+      broadcast.
 
-    A singular matrix gives infinities or NaN. ValueError if the shapes do not fit. Source:
-    numpy.linalg.solve.
+    Returns an array of the shape of `b` after broadcasting, of an inexact dtype; infinities or NaN
+    for a singular matrix. ValueError if the shapes do not fit. Source: NumPy's `linalg.solve`.
+
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
     """
     check_arraylike("jnp.linalg.solve", a, b)
     a, b = promote_dtypes_inexact(to_array("solve", a), to_array("solve", b))
@@ -76,14 +83,25 @@ def solve(a, b):
             f"Invalid shapes for solve: {a.shape}, {b.shape}; wanted [..., n, n] and [n] or "
             f"[..., n, k].{hint}"
         )
+    check_ranks("solve", a, b, core=(2, 1 if vector else 2))
     if vector:
         return solve_matrices(a, expanded(b, (1,)))[..., 0]
     return solve_matrices(a, b)
 
 
 @library
-def inv(a):
-    """The inverses of square matrices. ValueError for others. Source: numpy.linalg.inv."""
+def inv(a: ArrayLike) -> Array:
+    """Compute inverses of square matrices.
+
+    - `a`: array of shape (..., n, n).
+
+    Returns an array of the shape of `a`, of an inexact dtype; infinities or NaN for a singular
+    matrix. ValueError if the matrices are not square. Source: NumPy's `linalg.inv`.
+
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     a = matrix_of("inv", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"Argument to inv must have shape [..., n, n], got {a.shape}.")
@@ -132,11 +150,26 @@ _pinv.defjvp(_pinv_jvp)
 
 
 @library(static=("hermitian",))
-def pinv(a, rtol=None, hermitian=False, *, rcond=None):
-    """The Moore-Penrose pseudo-inverse. Source: numpy.linalg.pinv.
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
+    """Compute Moore-Penrose pseudo-inverses of matrices.
 
-    Singular values up to `rtol` times the largest one count as zero; `rtol` broadcasts with the
-    leading axes, and is 10 * max(m, n) * eps by default. `rcond` is its older name.
+    - `a`: array of shape (..., m, n).
+    - `rtol`: array that broadcasts to (...); singular values up to `rtol` times the largest one
+      count as zero. By default 10 * max(m, n) * eps.
+    - `hermitian`: the matrices are Hermitian, which is faster; `rcond`: older name of `rtol`.
+
+    Returns an array of shape (..., n, m), of an inexact dtype. ValueError if both `rtol` and
+    `rcond` are given. Source: NumPy's `linalg.pinv`.
+
+    >>> jnp.linalg.pinv(jnp.array([[0.5, 0.0], [0.0, 0.0]])).round()
+    Array([[2., 0.],
+           [0., 0.]], dtype=float32)
     """
     if rcond is not None and rtol is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
@@ -158,6 +191,8 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
 @library
 def _lstsq(a, b, rcond):
     a, b = promote_dtypes_inexact(to_array("lstsq", a), to_array("lstsq", b))
+    if not (a.ndim and b.ndim):
+        raise ValueError(f"lstsq takes a matrix and vectors; got shapes {a.shape} and {b.shape}.")
     if a.shape[0] != b.shape[0]:
         raise ValueError(
             f"Leading dimensions of input arrays must match: lstsq got {a.shape} and {b.shape}."
@@ -199,16 +234,22 @@ def _minimum_norm(a: Any, b: Any, rcond: Any, dtype: Any) -> tuple[Any, Any, Any
     return x, s, rank
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple:
-    """The least-squares solution of `a @ x = b`, of least norm. Source: numpy.linalg.lstsq.
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, ...]:
+    """Compute the least-squares solution of a @ x = b that has the least norm.
 
-    - `a`: `[m, n]`; `b`: `[m]` or `[m, k]`
-    - `rcond`: singular values below it times the largest one count as zero; eps * max(m, n) by
-      default, eps if it is negative
-    - `numpy_resid`: give no residuals where the rank is less than `n`, as NumPy does; not under `jit`
+    - `a`: array of shape (m, n); `b`: array of shape (m,) or (m, k).
+    - `rcond`: singular values below `rcond` times the largest one count as zero; eps * max(m, n) by
+      default, eps if negative.
+    - `numpy_resid`: return no residuals where the rank is below n, as NumPy does; not under `jit`.
 
-    Gives `x`, the sums of squared residuals, the rank, and the singular values. TypeError for other
-    than matrices.
+    Returns the tuple (x, residuals, rank, singular values): x of shape (n,) or (n, k), and the sums
+    of squared residuals. ValueError if the leading sizes differ, TypeError for other numbers of
+    dimensions. Source: NumPy's `linalg.lstsq`.
+
+    >>> jnp.linalg.lstsq(jnp.array([[1.0], [1.0]]), jnp.array([1.0, 3.0]))[0].round()
+    Array([2.], dtype=float32)
     """
     check_arraylike("jnp.linalg.lstsq", a, b)
     x, resid, rank, s = _lstsq(a, b, rcond)
@@ -223,10 +264,18 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
 
 
 @library(static=("n",))
-def matrix_power(a, n):
-    """Square matrices to an integer power, which may be negative. Source: numpy.linalg.matrix_power.
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Raise square matrices to an integer power, by repeated squaring.
 
-    TypeError for other matrices and powers.
+    - `a`: array of shape (..., n, n).
+    - `n`: an int; negative powers invert the matrices first, 0 gives identity matrices.
+
+    Returns an array of the shape of `a`. TypeError for other matrices and powers. Source: NumPy's
+    `linalg.matrix_power`.
+
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], dtype=int32)
     """
     check_arraylike("jnp.linalg.matrix_power", a)
     a = to_array("matrix_power", a)
@@ -255,11 +304,19 @@ def matrix_power(a, n):
 
 
 @library(static=("ind",))
-def tensorinv(a, ind=2):
-    """The inverse of an array as a map on tensors: `tensordot(tensorinv(a, ind), a, ind)` is one.
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """Compute the inverse of an array as a linear map between tensors.
 
-    The products of the first `ind` sizes and of the others are equal. Source:
-    numpy.linalg.tensorinv.
+    - `a`: array whose first `ind` sizes have the product of its other sizes.
+    - `ind`: an int, 2 by default.
+
+    Returns an array of shape a.shape[ind:] + a.shape[:ind], whose `tensordot` with `a` over `ind`
+    axes is the identity. ValueError for other shapes or a nonpositive `ind`. Source: NumPy's
+    `linalg.tensorinv`.
+
+    >>> jnp.linalg.tensorinv(2.0 * jnp.eye(2), ind=1)
+    Array([[0.5, 0. ],
+           [0. , 0.5]], dtype=float32)
     """
     check_arraylike("tensorinv", a)
     a = to_array("tensorinv", a)
@@ -276,13 +333,22 @@ def tensorinv(a, ind=2):
 
 
 @library(static=("axes",))
-def tensorsolve(a, b, axes=None):
-    """The tensor `x` with `tensordot(a, x, x.ndim) = b`. Source: numpy.linalg.tensorsolve.
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
+    """Solve the tensor equation tensordot(a, x, x.ndim) = b.
 
-    `axes` of `a` are moved to its end first. ValueError if the shapes do not fit.
+    - `a`: array of shape b.shape + x.shape, where both parts have equal products.
+    - `b`: array of any shape.
+    - `axes`: sequence of axes of `a` that are moved to its end first.
+
+    Returns x, an array of an inexact dtype. ValueError if the shapes do not fit. Source: NumPy's
+    `linalg.tensorsolve`.
+
+    >>> jnp.linalg.tensorsolve(2.0 * jnp.eye(2), jnp.array([2.0, 4.0]))
+    Array([1., 2.], dtype=float32)
     """
     check_arraylike("tensorsolve", a, b)
     a, b = to_array("tensorsolve", a), to_array("tensorsolve", b)
+    check_dtypes(a, b)
     if axes is not None:
         a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
         if a.shape[: b.ndim] != b.shape:

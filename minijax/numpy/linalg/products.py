@@ -1,15 +1,18 @@
-"""The products and views of `numpy` under the names of the array API. May import the rest of `numpy`."""
+"""The products and views of `numpy` under the names of the array API."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from minijax.lax.precision import PrecisionLike
 from minijax.numpy import linear_algebra, shapes
 from minijax.numpy.linear_algebra import matmul, tensordot, vecdot
-from minijax.numpy.promotion import check_arraylike, promote_dtypes, to_array
+from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes, to_array
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
@@ -18,21 +21,42 @@ __all__ = [
 
 
 @library(static=("axis",))
-def cross(x1, x2, /, *, axis=-1):
-    """The cross product of vectors of three components. Source: numpy.linalg.cross."""
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: Any = -1) -> Any:
+    """Compute cross products of vectors of three components.
+
+    - `x1`, `x2`: arrays of shape (..., 3, ...); other axes broadcast.
+    - `axis`: an int, the axis of the vectors, -1 by default.
+
+    Returns an array of the broadcast shape and of the promoted dtype. ValueError for another size
+    of the axis. Source: NumPy's `linalg.cross`, of the array API standard.
+
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("jnp.linalg.outer", x1, x2)
     x1, x2 = to_array("cross", x1), to_array("cross", x2)
+    axis_of(axis, min(x1.ndim, x2.ndim))
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
             f"x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}"
         )
-    return linear_algebra.cross(x1, x2, axis=axis)
+    return linear_algebra.cross.__wrapped__(x1, x2, axis=axis)
 
 
 @library
-def outer(x1, x2, /):
-    """All products of two vectors. ValueError for other arrays. Source: numpy.linalg.outer."""
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute the outer product of two vectors.
+
+    - `x1`, `x2`: arrays of shapes (m,) and (n,).
+
+    Returns an array of shape (m, n) and of the promoted dtype. ValueError for other arrays. Source:
+    NumPy's `linalg.outer`, of the array API standard.
+
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     check_arraylike("jnp.linalg.outer", x1, x2)
     x1, x2 = to_array("outer", x1), to_array("outer", x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -40,26 +64,56 @@ def outer(x1, x2, /):
             f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} "
             f"x2.ndim={x2.ndim}: use jnp.outer, which flattens."
         )
-    return linear_algebra.outer(x1, x2)
+    return linear_algebra.outer.__wrapped__(x1, x2)
 
 
 @library
-def matrix_transpose(x, /):
-    """The last two axes swapped. Source: numpy.linalg.matrix_transpose."""
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Swap the last two axes of an array.
+
+    - `x`: array of shape (..., m, n).
+
+    Returns an array of shape (..., n, m). ValueError below two dimensions. Source: NumPy's
+    `linalg.matrix_transpose`, of the array API standard.
+
+    >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     check_arraylike("jnp.linalg.matrix_transpose", x)
     return shapes.matrix_transpose(x)
 
 
 @library(static=("offset",))
-def diagonal(x, /, *, offset=0):
-    """The diagonals of the matrices in the last two axes. Source: numpy.linalg.diagonal."""
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """Return the diagonals of the matrices in the last two axes.
+
+    - `x`: array of shape (..., m, n).
+    - `offset`: an int, the diagonal: 0 is the main one, positive ones lie above it.
+
+    Returns an array of shape (..., k) and of the dtype of `x`. ValueError below two dimensions.
+    Source: NumPy's `linalg.diagonal`, of the array API standard.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     check_arraylike("jnp.linalg.diagonal", x)
     return linear_algebra.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
 @library(static=("offset", "dtype"))
-def trace(x, /, *, offset=0, dtype=None):
-    """The sums over the diagonals of the last two axes. Source: numpy.linalg.trace."""
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Sum the diagonals of the matrices in the last two axes.
+
+    - `x`: array of shape (..., m, n).
+    - `offset`: an int, the diagonal; `dtype`: dtype of the result, as in `sum`.
+
+    Returns an array of shape (...). ValueError below two dimensions. Source: NumPy's
+    `linalg.trace`, of the array API standard.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     check_arraylike("jnp.linalg.trace", x)
     return linear_algebra.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
@@ -88,11 +142,18 @@ def _order(sizes: list[int]) -> list[list[int]]:
 
 
 @library(static=("precision",))
-def multi_dot(arrays, *, precision=None):
-    """The product of a chain of matrices, in the order that takes the fewest operations.
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike | None = None) -> Array:
+    """Multiply a chain of matrices in the order that takes the fewest operations.
 
-    The first and the last array may be vectors. ValueError for fewer than two arrays, and for
-    others. Source: numpy.linalg.multi_dot.
+    - `arrays`: sequence of at least two matrices; the first and the last may be vectors.
+    - `precision`: see `lax.Precision`.
+
+    Returns an array of the promoted dtype: a matrix of shape (m, n), without the axis of a vector.
+    ValueError for fewer arrays or shapes that do not fit. Source: NumPy's `linalg.multi_dot`; Hu
+    and Shing, Computation of matrix chain products, 1982.
+
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
     """
     arrays = list(arrays)
     check_arraylike("jnp.linalg.multi_dot", *arrays)

@@ -1,4 +1,4 @@
-"""Norms, determinants, ranks. May import the floors below, `numpy` and the rest of `linalg`."""
+"""Norms, determinants, ranks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import take_rows
 from minijax.lax.linalg.orthogonal import geqrf_p
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.arange_grids import arange, eye
 from minijax.numpy.linalg.factors import matrix_of, svd, svdvals
 from minijax.numpy.linalg.inverses import inv, solve_matrices
 from minijax.numpy.linear_algebra import diagonal, matvec
@@ -26,10 +27,10 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange, eye
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expand_dims, expanded, moveaxis
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "SlogdetResult", "cond", "det", "matrix_norm", "matrix_rank", "norm", "slogdet", "vector_norm",
@@ -102,12 +103,26 @@ def _of_singular_values(x: Any, axes: tuple[int, int], keepdims: bool, reduce: A
 
 
 @library(static=("ord", "axis", "keepdims"))
-def norm(x, ord=None, axis=None, keepdims=False):
-    """The norm of vectors (one axis) or matrices (two axes). Source: numpy.linalg.norm.
+def norm(
+    x: ArrayLike,
+    ord: int | str | None = None,
+    axis: tuple[int, ...] | int | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """Compute the norm of vectors or matrices.
 
-    `ord` is, for vectors, a number or np.inf; for matrices 'fro', 'nuc', 1, 2, np.inf, or one of
-    these negated. Without `axis`, that of the whole array; without both, the root of the sum of
-    squares of any array. ValueError for a wrong order or number of axes.
+    - `x`: numeric array.
+    - `ord`: for vectors a number or np.inf, by default 2; for matrices "fro" (the default), "nuc",
+      1, 2, np.inf, or one of these numbers negated.
+    - `axis`: an int for vectors or a pair of ints for matrices; None for the whole array.
+    - `keepdims`: keep these axes with size 1.
+
+    Returns a real array of the shape of `x` without the axes. Without `ord` and `axis`, it is the
+    2-norm of the flattened array. ValueError for a wrong order or number of axes. Source: NumPy's
+    `linalg.norm`.
+
+    >>> jnp.linalg.norm(jnp.array([[3.0, 4.0], [0.0, 2.0]]), axis=1)
+    Array([5., 2.], dtype=float32)
     """
     check_arraylike("jnp.linalg.norm", x)
     (x,) = promote_dtypes_inexact(to_array("norm", x))
@@ -131,15 +146,43 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 @library(static=("keepdims", "ord"))
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norms of the matrices in the last two axes. Source: numpy.linalg.matrix_norm."""
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
+    """Compute norms of matrices in the last two axes.
+
+    - `x`: array of shape (..., m, n).
+    - `keepdims`: keep the two axes with size 1; `ord`: as for matrices in `norm`, "fro" by default.
+
+    Returns a real array of shape (...). ValueError for a wrong order. Source: NumPy's
+    `linalg.matrix_norm`, of the array API standard.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float32)
+    """
     check_arraylike("jnp.linalg.matrix_norm", x)
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
 @library(static=("axis", "keepdims", "ord"))
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The norm of all elements, or along axes, as of vectors. Source: numpy.linalg.vector_norm."""
+def vector_norm(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: int | str = 2,
+) -> Array:
+    """Compute norms of vectors along axes.
+
+    - `x`: numeric array of any shape.
+    - `axis`: an int, a tuple of ints, or None for all axes; `keepdims` keeps them with size 1.
+    - `ord`: a number or np.inf, 2 by default.
+
+    Returns a real array of the shape of `x` without the axes. ValueError for a wrong order. Source:
+    NumPy's `linalg.vector_norm`, of the array API standard.
+
+    >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [0.0, 2.0]]), axis=1)
+    Array([5., 2.], dtype=float32)
+    """
     check_arraylike("jnp.linalg.vector_norm", x)
     x = to_array("vector_norm", x)
     whole = not isinstance(ord, str) and ord in (1, np.inf, -np.inf)
@@ -160,11 +203,18 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 @library(static=("p",))
-def cond(x, p=None):
-    """The condition number: by default the ratio of the extreme singular values.
+def cond(x: ArrayLike, p: Any = None) -> Any:
+    """Compute condition numbers of matrices.
 
-    `p`: an order of `norm`; then the product of the norms of a matrix and its inverse. ValueError
-    for arrays that are empty or no matrices. Source: numpy.linalg.cond.
+    - `x`: array of shape (..., m, n).
+    - `p`: None for the ratio of the extreme singular values; otherwise an order of `norm`, for the
+      norm of a square matrix times that of its inverse.
+
+    Returns a real array of shape (...). ValueError below two dimensions, for empty matrices, and
+    for matrices that are not square where `p` needs an inverse. Source: NumPy's `linalg.cond`.
+
+    >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]])).round()
+    Array(2., dtype=float32)
     """
     check_arraylike("cond", x)
     x = to_array("cond", x)
@@ -188,12 +238,25 @@ def cond(x, p=None):
 
 
 @library(static=("hermitian",))
-def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
-    """How many singular values are above `rtol` times the largest one. Source:
-    numpy.linalg.matrix_rank.
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
+    """Compute ranks of matrices: the number of singular values that are not negligible.
 
-    `rtol` is max(m, n) * eps by default, and broadcasts with the leading axes; `tol` is its older
-    name.
+    - `M`: array of shape (..., m, n).
+    - `rtol`: array that broadcasts to (...); singular values up to `rtol` times the largest one are
+      negligible. By default max(m, n) * eps.
+    - `hermitian`: the matrices are Hermitian, which is faster; `tol`: older name of `rtol`.
+
+    Returns an integer array of shape (...). ValueError if both `rtol` and `tol` are given. Source:
+    NumPy's `linalg.matrix_rank`.
+
+    >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int32)
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
@@ -288,10 +351,16 @@ _det_large.defjvp(_det_jvp)
 
 
 @library
-def det(a):
-    """The determinants of square matrices, differentiable at singular ones too.
+def det(a: ArrayLike) -> Array:
+    """Compute determinants of square matrices.
 
-    Source: numpy.linalg.det.
+    - `a`: array of shape (..., n, n).
+
+    Returns an array of shape (...) and of an inexact dtype; derivatives exist at singular matrices
+    too. ValueError if the matrices are not square. Source: NumPy's `linalg.det`.
+
+    >>> jnp.linalg.det(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
+    Array(6., dtype=float32)
     """
     a = matrix_of("det", a)
     _square("det", a)
@@ -341,10 +410,18 @@ for _rule in (_slogdet_lu, _slogdet_qr):
 
 
 @library(static=("method",))
-def slogdet(a, *, method=None):
-    """The sign (for complex: direction) of determinants, and the logarithm of their size.
+def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
+    """Compute signs and logarithms of absolute values of determinants.
 
-    `method`: "lu" (the default) or "qr", for real matrices. Source: numpy.linalg.slogdet.
+    - `a`: array of shape (..., n, n).
+    - `method`: "lu" (the default), or "qr" for real matrices.
+
+    Returns a named tuple of sign (of absolute value one for complex matrices, 0 for singular ones)
+    and logabsdet, of shape (...). ValueError for another method or matrices that are not square,
+    NotImplementedError for complex matrices with "qr". Source: NumPy's `linalg.slogdet`.
+
+    >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
     a = matrix_of("slogdet", a)
     _square("slogdet", a)

@@ -1,22 +1,31 @@
-"""`minijax.scipy.cluster.vq`: codes of observations. May import the floors below and `numpy`."""
+"""`minijax.scipy.cluster.vq`: codes of observations."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["vq"]
 
 
 @library(static=("check_finite",))
-def vq(obs, code_book, check_finite=True):
-    """The index of the nearest code of each observation, and the distance to it.
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """Assign each observation to the nearest code.
 
-    Rows are observations and codes; of vectors, each number is one. `check_finite` changes nothing.
-    ValueError if shapes do not fit. Source: scipy.cluster.vq.vq.
+    - `obs`, `code_book`: arrays of shapes (m, n) and (k, n), or vectors of numbers
+    - `check_finite`: ignored
+
+    The result is int32 indices and distances, of shape (m,). TypeError or ValueError for other
+    shapes.
+    Source: SciPy's `cluster.vq.vq`.
+
+    >>> jax.scipy.cluster.vq.vq(jnp.array([[0.0], [9.0]]), jnp.array([[1.0], [8.0]]))
+    (Array([0, 1], dtype=int32), Array([1., 1.], dtype=float32))
     """
     del check_finite
     check_arraylike("scipy.cluster.vq.vq", obs, code_book)
@@ -34,3 +43,6 @@ def vq(obs, code_book, check_finite=True):
     squares = jnp.sum(jnp.real(apart * jnp.conj(apart)), axis=-1)
     code = jnp.argmin(squares, axis=-1)
     return code, jnp.sqrt(jnp.min(squares, axis=-1, initial=np.inf)).astype(obs.dtype)
+
+
+__dir__ = shown(__name__)

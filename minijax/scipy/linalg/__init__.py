@@ -1,5 +1,6 @@
-"""`minijax.scipy.linalg`: SciPy's linear algebra. May import the floors below, `numpy`, `random`."""
+"""`minijax.scipy.linalg`: SciPy's linear algebra."""
 
+from minijax.namespace import shown
 from minijax.scipy.linalg.factors import (
     cho_factor,
     cho_solve,
@@ -55,3 +56,5 @@ __all__ = [
     "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester",
     "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,6 +1,5 @@
-"""Decompositions under SciPy's names. May import the floors below and `numpy`.
-
-Flags that say what may be overwritten, or checked, change nothing.
+"""Decompositions under SciPy's names. Flags that say what may be overwritten, or checked, change
+nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +24,23 @@ from minijax.lax.linalg.elimination import solve_with_lu
 from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
+from minijax.numpy.arange_grids import arange, eye, tril, triu
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.linalg.factors import adjoint
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
+    check_ranks,
     converted,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange, eye, tril, triu
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, matrix_transpose
 from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
+from minijax.typing import ArrayLike
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "eigh", "hessenberg", "lu", "lu_factor", "lu_solve",
@@ -56,10 +57,21 @@ def inexact(a: Any) -> Any:
 
 
 @library(static=("lower", "overwrite_a", "check_finite"))
-def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
-    """The triangular factor `u` with `u^H @ u = a`, or `l` with `l @ l^H = a` if `lower`.
+def cholesky(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Factor Hermitian positive definite matrices: `u^H @ u = a`, or `l @ l^H = a` if `lower`.
 
-    Of `a` only that triangle is read. Source: scipy.linalg.cholesky.
+    - `a`: array of shape (..., n, n), of which only that triangle is read
+    - `overwrite_a`, `check_finite`: ignored
+
+    The result has the shape of `a` and an inexact dtype, and is NaN where a matrix is not positive
+    definite. ValueError unless matrices are square.
+    Source: SciPy's `linalg.cholesky`.
+
+    >>> jax.scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
     """
     a = inexact(a)
     if lower:
@@ -68,9 +80,20 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """`cholesky`, and `lower`, for `cho_solve`. Source: scipy.linalg.cho_factor."""
+    """Factor Hermitian positive definite matrices, for `cho_solve`.
+
+    - `a`: array of shape (..., n, n)
+    - `lower`: whether the factor is lower triangular; `overwrite_a`, `check_finite`: ignored
+
+    The result is the factor, of the shape of `a` and an inexact dtype, and `lower`. ValueError
+    unless matrices are square.
+    Source: SciPy's `linalg.cho_factor`.
+
+    >>> jax.scipy.linalg.cho_factor(jnp.array([[4.0]]))
+    (Array([[2.]], dtype=float32), False)
+    """
     return cholesky(a, lower=lower), lower
 
 
@@ -81,6 +104,7 @@ def _systems(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
         raise ValueError(
             f"{name} takes square matrices [..., n, n]; got shapes {a.shape} and {b.shape}."
         )
+    check_ranks(name, a, b, core=(2, 1 if vector else 2))
     if vector:
         b = expanded(b, (b.ndim,))
     if b.shape[-2] != a.shape[-1]:
@@ -95,9 +119,22 @@ def _systems(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Array:
-    """The solution of `a @ x = b` from what `cho_factor` gives. Source: scipy.linalg.cho_solve."""
+    """Solve `a @ x = b`, given the result of `cho_factor`.
+
+    - `c_and_lower`: the factor of shape (n, n), and whether it is lower triangular
+    - `b`: array of shape (n,) or (n, k); `overwrite_b`, `check_finite`: ignored
+
+    The result has the shape of `b` and an inexact dtype. ValueError for other shapes.
+    Source: SciPy's `linalg.cho_solve`.
+
+    >>> jax.scipy.linalg.cho_solve((jnp.array([[2.0]]), False), jnp.array([8.0]))
+    Array([2.], dtype=float32)
+    """
     c, lower = c_and_lower
     return _cho_solve(c, b, bool(lower))
 
@@ -114,13 +151,28 @@ def _cho_solve(c, b, lower):
 
 @library(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"))
 def solve_triangular(
-    a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None,
-    check_finite=True,
-):  # fmt: skip
-    """The solution of `op(a) @ x = b` with triangular `a`. Source: scipy.linalg.solve_triangular.
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Array:
+    """Solve `op(a) @ x = b` for triangular matrices.
 
-    `trans`: 0 or "N" for `a`, 1 or "T" for its transpose, 2 or "C" for its adjoint. Leading axes
-    broadcast; `b` is vectors if it has one axis, or one less than `a`.
+    - `a`: array of shape (..., n, n); the triangle that `lower` does not name is not read, nor the
+      diagonal if `unit_diagonal`
+    - `b`: array of shape (..., n, k), or of one dimension less than `a`; leading axes broadcast
+    - `trans`: 0 or "N" for `a`, 1 or "T" for its transpose, 2 or "C" for its adjoint
+    - `overwrite_b`, `debug`, `check_finite`: ignored
+
+    The result has an inexact dtype. ValueError for other shapes or another `trans`.
+    Source: SciPy's `linalg.solve_triangular`.
+
+    >>> jax.scipy.linalg.solve_triangular(jnp.diag(jnp.array([2.0, 4.0])), jnp.array([2.0, 4.0]))
+    Array([1., 1.], dtype=float32)
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f"Invalid 'trans' value {trans}: give 0, 1 or 2.")
@@ -142,8 +194,8 @@ def solve_triangular(
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -152,10 +204,20 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
-    """Rising eigenvalues, and eigenvectors, of Hermitian matrices. Source: scipy.linalg.eigh.
+) -> Array | tuple[Array, Array]:
+    """Compute eigenvalues, in rising order, and eigenvectors of Hermitian matrices.
 
-    Generalized problems (`b`, `type`) and a choice of eigenvalues are not implemented.
+    - `a`: array of shape (..., n, n), of which the triangle that `lower` names is read
+    - `eigvals_only`: whether to return eigenvalues only
+    - `b`, `eigvals`, `type`: not supported; `overwrite_a`, `turbo`, `check_finite` and others:
+      ignored
+
+    The result has shapes (..., n) and (..., n, n), with eigenvectors as columns. TypeError unless
+    matrices are square, NotImplementedError for generalized problems.
+    Source: SciPy's `linalg.eigh`.
+
+    >>> jax.scipy.linalg.eigh(jnp.diag(jnp.array([2.0, 1.0])), eigvals_only=True)
+    Array([1., 2.], dtype=float32)
     """
     if b is not None:
         raise NotImplementedError("Only the b=None case of eigh is implemented")
@@ -179,10 +241,28 @@ _SVD = (
 
 @library(static=_SVD)
 def svd(
-    a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True,
-    lapack_driver="gesdd",
-):  # fmt: skip
-    """Singular values and vectors, `a = (u * s) @ vh`. Source: scipy.linalg.svd."""
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]:
+    """Compute singular values and vectors: `a = (u * s) @ vh`.
+
+    - `a`: array of shape (..., m, n)
+    - `full_matrices`: whether `u` and `vh` are square; otherwise they have min(m, n) columns or
+      rows
+    - `compute_uv`: if False, only `s` is returned
+    - `overwrite_a`, `check_finite`, `lapack_driver`: ignored
+
+    The result is `u`, the falling `s` and `vh`, of an inexact dtype. TypeError for fewer than two
+    dimensions.
+    Source: SciPy's `linalg.svd`.
+
+    >>> jax.scipy.linalg.svd(jnp.diag(jnp.array([2.0, 3.0])), compute_uv=False)
+    Array([3., 2.], dtype=float32)
+    """
     return lax_linalg.svd(inexact(a), full_matrices=full_matrices, compute_uv=compute_uv)
 
 
@@ -190,10 +270,20 @@ def svd(
 
 
 @library(static=("permute_l", "overwrite_a", "check_finite"))
-def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
-    """The factors `p` (a permutation), `l` and `u` of `a = p @ l @ u`; or `p @ l` and `u`.
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+    """Factor matrices: `a = p @ l @ u` with a permutation `p`.
 
-    Source: scipy.linalg.lu.
+    - `a`: array of shape (..., m, n); `overwrite_a`, `check_finite`: ignored
+    - `permute_l`: whether to return `p @ l` and `u` only
+
+    The results have shapes (..., m, m), (..., m, k) and (..., k, n) with k = min(m, n), and an
+    inexact dtype. TypeError for fewer than two dimensions.
+    Source: SciPy's `linalg.lu`.
+
+    >>> [x.shape for x in jax.scipy.linalg.lu(jnp.ones((3, 2)))]
+    [(3, 3), (3, 2), (2, 2)]
     """
     a = inexact(a)
     factors, _, permutation = lax_linalg.lu(a)
@@ -208,22 +298,44 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
 
 
 @library(static=("overwrite_a", "check_finite"))
-def lu_factor(a, overwrite_a=False, check_finite=True):
-    """Both triangular factors in one array, and pivots. Source: scipy.linalg.lu_factor."""
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Factor matrices with partial pivoting, for `lu_solve`.
+
+    - `a`: array of shape (..., m, n); `overwrite_a`, `check_finite`: ignored
+
+    The result is both factors in one array of the shape of `a`, and int32 pivots. TypeError for
+    fewer than two dimensions.
+    Source: SciPy's `linalg.lu_factor`.
+
+    >>> jax.scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[1]
+    Array([1, 1], dtype=int32)
+    """
     factors, pivots, _ = lax_linalg.lu(inexact(a))
     return factors, pivots
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any],
-    b: Any,
+    lu_and_piv: tuple[Array, ArrayLike],
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The solution of `op(a) @ x = b` from what `lu_factor` gives. Source: scipy.linalg.lu_solve.
+    """Solve `op(a) @ x = b`, given the result of `lu_factor`.
 
-    `trans`: 0 for `a`, 1 for its transpose, 2 for its adjoint.
+    - `lu_and_piv`: factors and pivots
+    - `b`: array of shape (n,) or (n, k); `overwrite_b`, `check_finite`: ignored
+    - `trans`: 0 for `a`, 1 for its transpose, 2 for its adjoint
+
+    The result has the shape of `b` and an inexact dtype. ValueError for other shapes or another
+    `trans`.
+    Source: SciPy's `linalg.lu_solve`.
+
+    >>> factors = jax.scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    >>> jax.scipy.linalg.lu_solve(factors, jnp.array([3.0, 4.0]))
+    Array([2., 3.], dtype=float32)
     """
     if trans not in (0, 1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
@@ -251,11 +363,27 @@ def _lu_solve(factors, pivots, b, trans):
 
 
 @library(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"))
-def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
-    """The factors of `a = q @ r`: with all columns ("full"), or only as many as needed ("economic").
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]:
+    """Factor matrices: `a = q @ r` with orthonormal columns of `q` and upper triangular `r`.
 
-    Mode "r" gives `r` alone, in a tuple. With `pivoting` the places of columns come last. Source:
-    scipy.linalg.qr.
+    - `a`: array of shape (..., m, n)
+    - `mode`: "full", "economic" (`q` has min(m, n) columns) or "r" (`r` only, in a tuple)
+    - `pivoting`: whether to return the order of columns too
+    - `overwrite_a`, `lwork`, `check_finite`: ignored
+
+    The results have an inexact dtype. ValueError for another mode, TypeError for fewer than two
+    dimensions.
+    Source: SciPy's `linalg.qr`.
+
+    >>> [x.shape for x in jax.scipy.linalg.qr(jnp.ones((3, 2)), mode="economic")]
+    [(3, 2), (2, 2)]
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(
@@ -267,16 +395,34 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
 
 @library(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
 def qr_multiply(
-    a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False
-):  # fmt: skip
-    """`c @ q` (mode "right") or `q @ c` ("left"), and `r`, without forming `q`.
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+    """Compute `c @ q` (mode "right") or `q @ c` ("left"), and `r`, without forming `q`.
 
-    `q` has min(a.shape) columns. `conjugate` conjugates it first. With `pivoting` the places of
-    columns come last. Source: scipy.linalg.qr_multiply.
+    - `a`: array of shape (m, n), whose `q` has min(m, n) columns
+    - `c`: vector or matrix
+    - `pivoting`: whether to return the order of columns too
+    - `conjugate`: whether to conjugate `q`; `overwrite_a`, `overwrite_c`: ignored
+
+    The results have an inexact dtype. ValueError for another mode, or shapes that do not fit.
+    Source: SciPy's `linalg.qr_multiply`.
+
+    >>> [x.shape for x in jax.scipy.linalg.qr_multiply(jnp.ones((3, 2)), jnp.ones(3))]
+    [(2,), (2, 2)]
     """
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
     a, c = promote_dtypes_inexact(asarray(a), asarray(c))
+    if a.ndim < 2 or not c.ndim:
+        raise ValueError(
+            f"qr_multiply takes a matrix, and a vector or matrix; got shapes {a.shape}, {c.shape}."
+        )
     left = mode == "left"
     rows, columns = a.shape[-2:]
     k = min(rows, columns)
@@ -292,7 +438,7 @@ def qr_multiply(
         )
     if pivoting:
         zeros = broadcast_to_shape(np.int32(0), (*a.shape[:-2], columns))
-        reflectors, places, taus = geqp3_p.bind(a, zeros)
+        reflectors, places, taus = geqp3_p.bind(a, zeros, use_magma=None)
         rest = (places - 1,)
     else:
         reflectors, taus = geqrf_p.bind(a)
@@ -319,10 +465,19 @@ def _reflected(reflectors, taus, c, left, conjugate, k):
 
 
 @library(static=("output",))
-def schur(a, output="real"):
-    """The Schur form and vectors, `a = z @ t @ z^H`; `output`: "real" or "complex".
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+    """Compute the Schur form and vectors of square matrices: `a = z @ t @ z^H`.
 
-    Source: scipy.linalg.schur.
+    - `a`: array of shape (..., n, n)
+    - `output`: "real" or "complex"
+
+    The result is `t` and `z`, of the shape of `a` and an inexact dtype. ValueError for another
+    output, and unless matrices are square.
+    Source: SciPy's `linalg.schur`.
+
+    >>> jax.scipy.linalg.schur(jnp.diag(jnp.array([1.0, 2.0])))[0]
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
     """
     if output not in ("real", "complex"):
         raise ValueError(
@@ -335,9 +490,16 @@ def schur(a, output="real"):
 
 
 @library(static=("check_finite",))
-def rsf2csf(T, Z, check_finite=True):
-    """A real Schur form and its vectors made complex: the form triangular. Source:
-    scipy.linalg.rsf2csf.
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """Convert a real Schur form and its vectors to complex ones, with a triangular form.
+
+    - `T`, `Z`: arrays of shape (n, n): the form and the vectors; `check_finite`: ignored
+
+    The results have the same shape and a complex dtype. ValueError for other shapes.
+    Source: SciPy's `linalg.rsf2csf`.
+
+    >>> jax.scipy.linalg.rsf2csf(jnp.eye(2), jnp.eye(2))[0].dtype
+    dtype('complex64')
     """
     t, z = asarray(T), asarray(Z)
     for name, x in (("T", t), ("Z", z)):
@@ -398,10 +560,20 @@ def _complex_form(t: Any, z: Any) -> tuple[Any, Any]:
 
 
 @library(static=("calc_q", "overwrite_a", "check_finite"))
-def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
-    """The upper Hessenberg form `h` of `a = q @ h @ q^H`, and `q` with `calc_q`.
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
+    """Reduce square matrices to upper Hessenberg form: `a = q @ h @ q^H`.
 
-    Source: scipy.linalg.hessenberg.
+    - `a`: array of shape (..., n, n); `overwrite_a`, `check_finite`: ignored
+    - `calc_q`: whether to return `q` too
+
+    The results have the shape of `a` and an inexact dtype. ValueError unless matrices are square.
+    Source: SciPy's `linalg.hessenberg`.
+
+    >>> jax.scipy.linalg.hessenberg(jnp.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     a = to_array("hessenberg", a)
     if a.ndim < 2:
@@ -427,12 +599,26 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
 
 
 @library(static=("side", "method", "eps", "max_iterations"))
-def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
-    """The factors `u` (orthonormal) and `p` (positive semidefinite) of `a = u @ p`, or of `p @ u`
-    with `side="left"`.
+def polar(
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
+    """Compute the polar decomposition `a = u @ p`, or `a = p @ u` with `side="left"`.
 
-    `method`: "qdwh", for at least as many rows as columns (fewer, with "left"), or "svd". Source:
-    scipy.linalg.polar.
+    - `a`: array of shape (m, n)
+    - `method`: "qdwh", for m >= n (m < n with "left"), or "svd"
+    - `eps`, `max_iterations`: as in `lax.linalg.qdwh`
+
+    The result is `u` with orthonormal columns or rows, and the positive semidefinite `p`.
+    ValueError for another side or method, NotImplementedError for "qdwh" and other shapes.
+    Source: SciPy's `linalg.polar`.
+
+    >>> [x.shape for x in jax.scipy.linalg.polar(jnp.ones((3, 2)))]
+    [(3, 2), (2, 2)]
     """
     a = asarray(a)
     if a.ndim < 2:

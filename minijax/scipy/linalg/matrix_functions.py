@@ -1,4 +1,4 @@
-"""Functions of matrices, and equations between them. May import the floors below and `numpy`."""
+"""Functions of matrices, and equations between them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from minijax import dtypes
 from minijax.lax import cond, custom_linear_solve, fori_loop, stop_gradient, switch
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
+from minijax.numpy.arange_grids import arange, eye, triu
 from minijax.numpy.creation import asarray
 from minijax.numpy.linalg.factors import adjoint
 from minijax.numpy.linear_algebra import diag
 from minijax.numpy.logic import isfinite
 from minijax.numpy.promotion import (
+    check_ranks,
     converted,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange, eye, triu
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
 from minijax.numpy.ufunc_objects import minimum
-from minijax.scipy.linalg.factors import cho_factor, cho_solve, schur, solve_triangular
+from minijax.scipy.linalg.factors import cho_factor, cho_solve, rsf2csf, schur, solve_triangular
 from minijax.transforms.grad import jvp
 from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "det", "expm", "expm_frechet", "funm", "inv", "solve", "solve_sylvester", "sqrtm",
@@ -111,10 +113,19 @@ def _exponential(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 @library(static=("upper_triangular", "max_squarings"))
-def expm(A, *, upper_triangular=False, max_squarings=16):
-    """The exponential of square matrices. Source: scipy.linalg.expm; Higham (2005).
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """Compute the exponentials of square matrices.
 
-    `upper_triangular`: the matrices are. NaN where more than `max_squarings` halvings are needed.
+    - `A`: array of shape (..., n, n)
+    - `upper_triangular`: whether matrices are upper triangular
+    - `max_squarings`: largest number of halvings; NaN where more are needed
+
+    The result has the shape of `A` and an inexact dtype. ValueError unless matrices are square.
+    Source: SciPy's `linalg.expm`; Higham (2005).
+
+    >>> jax.scipy.linalg.expm(jnp.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     A = to_array("expm", A)
     (A,) = promote_dtypes_inexact(A)
@@ -127,9 +138,21 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
 
 
 @library(static=("method", "compute_expm"))
-def expm_frechet(A, E, *, method=None, compute_expm=True):
-    """The exponential of `A`, and its derivative in the direction `E`. Source:
-    scipy.linalg.expm_frechet. `method` changes nothing.
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
+    """Compute the exponential of a matrix, and its derivative in a direction.
+
+    - `A`, `E`: arrays of shape (n, n): matrix and direction
+    - `method`: ignored
+    - `compute_expm`: whether to return the exponential too
+
+    The results have the shape of `A` and an inexact dtype. ValueError for other shapes.
+    Source: SciPy's `linalg.expm_frechet`.
+
+    >>> jax.scipy.linalg.expm_frechet(jnp.zeros((2, 2)), jnp.eye(2))[1]
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     A, E = asarray(A), asarray(E)
     for name, x in (("A", A), ("E", E)):
@@ -166,9 +189,18 @@ def _fill(start: Any, entry: Callable) -> Any:
 
 
 @library(static=("blocksize",))
-def sqrtm(A, blocksize=1):
-    """The principal square root of a matrix, complex. Source: scipy.linalg.sqrtm; Bjoerck and
-    Hammarling (1983).
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
+    """Compute the principal square root of a matrix.
+
+    - `A`: array of shape (n, n)
+    - `blocksize`: must be 1
+
+    The result is complex and has the shape of `A`. ValueError unless the matrix is square,
+    NotImplementedError for another block size.
+    Source: SciPy's `linalg.sqrtm`; Bjoerck and Hammarling (1983).
+
+    >>> jax.scipy.linalg.sqrtm(jnp.eye(2)).dtype
+    dtype('complex64')
     """
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
@@ -185,11 +217,18 @@ def sqrtm(A, blocksize=1):
     return vectors @ _fill(diag(roots), entry) @ adjoint(vectors)
 
 
-def funm(A: Any, func: Callable, disp: bool = True) -> Any:
-    """A function of a matrix, given for numbers, by its Schur form; complex.
+def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | tuple[Array, Array]:
+    """Compute a function of a matrix, given for numbers, by its Schur form.
 
-    Without `disp`, also an estimate of the relative error. Eigenvalues that repeat lose accuracy.
-    Source: scipy.linalg.funm; Parlett's recurrence.
+    - `A`: array of shape (n, n); eigenvalues that repeat lose accuracy
+    - `func`: function of complex arrays, elementwise
+    - `disp`: if False, an estimate of the relative error is returned too
+
+    The result is complex and has the shape of `A`. ValueError unless the matrix is square.
+    Source: SciPy's `linalg.funm`; Parlett (1976).
+
+    >>> jax.scipy.linalg.funm(jnp.eye(2), jnp.exp).shape
+    (2, 2)
     """
     A = asarray(A)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
@@ -200,7 +239,9 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
 
 @library(static=("func",))
 def _funm(A, func):
-    form, vectors = schur(A, output="complex" if A.dtype.kind == "f" else "real")
+    form, vectors = schur(A)
+    if A.dtype.kind != "c":  # real eigenvalues stay real: functions may have branch cuts there
+        form, vectors = rsf2csf(form, vectors)
     values, at = diag(form), func(diag(form))
     at = converted(asarray(at), form.dtype)
 
@@ -233,14 +274,33 @@ def _funm_error(form: Any, values: Any, out: Any) -> Any:
 
 
 @library(static=("overwrite_a", "check_finite"))
-def det(a, overwrite_a=False, check_finite=True):
-    """The determinants of square matrices. Source: scipy.linalg.det."""
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Compute the determinants of square matrices.
+
+    - `a`: array of shape (..., n, n); `overwrite_a`, `check_finite`: ignored
+
+    The result has shape (...) and an inexact dtype. ValueError unless matrices are square.
+    Source: SciPy's `linalg.det`.
+
+    >>> jax.scipy.linalg.det(jnp.diag(jnp.array([2.0, 3.0])))
+    Array(6., dtype=float32)
+    """
     return linalg.det(a)
 
 
 @library(static=("overwrite_a", "check_finite"))
-def inv(a, overwrite_a=False, check_finite=True):
-    """The inverses of square matrices. Source: scipy.linalg.inv."""
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Compute the inverses of square matrices.
+
+    - `a`: array of shape (..., n, n); `overwrite_a`, `check_finite`: ignored
+
+    The result has the shape of `a` and an inexact dtype. ValueError unless matrices are square.
+    Source: SciPy's `linalg.inv`.
+
+    >>> jax.scipy.linalg.inv(jnp.diag(jnp.array([2.0, 4.0])))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     return linalg.inv(a)
 
 
@@ -251,18 +311,34 @@ _SOLVE = (
 
 @library(static=_SOLVE)
 def solve(
-    a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True,
-    assume_a="gen",
-):  # fmt: skip
-    """The solution of `a @ x = b`; with `assume_a="pos"`, by Cholesky. Source: scipy.linalg.solve.
+    a: ArrayLike,
+    b: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
+    """Solve `a @ x = b`.
 
-    `assume_a`: "gen", "sym", "her" or "pos"; with the last, `lower` names the triangle that is read.
+    - `a`: array of shape (..., n, n)
+    - `b`: array of shape (n,) or (..., n, k)
+    - `assume_a`: "gen", "sym", "her" or "pos", which uses Cholesky's factorization
+    - `lower`: triangle to read with "pos"; `overwrite_a`, `overwrite_b`, `debug`, `check_finite`:
+      ignored
+
+    The result has the shape of `b` and an inexact dtype. ValueError for other shapes or `assume_a`.
+    Source: SciPy's `linalg.solve`.
+
+    >>> jax.scipy.linalg.solve(jnp.diag(jnp.array([2.0, 4.0])), jnp.array([2.0, 4.0]))
+    Array([1., 1.], dtype=float32)
     """
     known = ["gen", "sym", "her", "pos"]
     if assume_a not in known:
         raise ValueError(f"Expected assume_a to be one of {known}; got {assume_a!r}")
     if assume_a != "pos":
-        return linalg.solve(a, b)
+        return linalg.solve.__wrapped__(a, b)
     a, b = promote_dtypes_inexact(asarray(a), asarray(b))
     if a.ndim < 2 or b.ndim not in (a.ndim, a.ndim - 1) or a.shape[-1] != a.shape[-2]:
         raise ValueError(
@@ -270,6 +346,7 @@ def solve(
             f"got a={a.shape} and b={b.shape}"
         )
     vector = b.ndim == a.ndim - 1
+    check_ranks("solve", a, b, core=(2, 1 if vector else 2))
     x = _solve_definite(a, expanded(b, (b.ndim,)) if vector else b, lower)
     return x[..., 0] if vector else x
 
@@ -287,13 +364,20 @@ def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
 
 
 @library(static=("method", "tol"))
-def solve_sylvester(A, B, C, *, method="schur", tol=1e-8):
-    """The solution `x` of `A @ x + x @ B = C`. Source: scipy.linalg.solve_sylvester.
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
+    """Solve `A @ x + x @ B = C`.
 
-    - `A`: `[..., m, m]`; `B`: `[..., n, n]`; `C`: `[..., m, n]`
-    - `method`: "schur" (Bartels and Stewart, 1972) or "eigen", for matrices with eigenvectors enough
+    - `A`, `B`, `C`: arrays of shapes (..., m, m), (..., n, n) and (..., m, n)
+    - `method`: "schur", or "eigen" for diagonalizable matrices
+    - `tol`: distance of an eigenvalue of `A` and one of `-B` below which the result is NaN
 
-    NaN where an eigenvalue of `A` and one of `-B` are within `tol`. ValueError if shapes do not fit.
+    The result has shape (..., m, n) and an inexact dtype. ValueError for other shapes.
+    Source: SciPy's `linalg.solve_sylvester`; Bartels and Stewart (1972).
+
+    >>> jax.scipy.linalg.solve_sylvester(jnp.eye(1), jnp.eye(1), jnp.array([[4.0]]))
+    Array([[2.]], dtype=float32)
     """
     A, B, C = promote_dtypes_inexact(*[asarray(x) for x in (A, B, C)])
     fits = min(A.ndim, B.ndim, C.ndim) >= 2 and A.shape[:-1] == C.shape[:-1]

@@ -1,4 +1,4 @@
-"""Matrices of a known form. May import the floors below and `numpy`."""
+"""Matrices of a known form."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
+from minijax.numpy.arange_grids import arange
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
+    check_ranks,
     converted,
     promote_dtypes,
     promote_dtypes_inexact,
     to_array,
 )
-from minijax.numpy.ranges import arange
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, expanded, flip
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -60,23 +63,40 @@ def _grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @library
-def toeplitz(c, r=None):
-    """Matrices that are constant along diagonals: first column `c`, first row `r` (conj(c)).
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Make matrices that are constant along diagonals.
 
-    Vectors stand in the last axis. `r[0]` is not read. Source: scipy.linalg.toeplitz.
+    - `c`: first column, array of shape (..., m)
+    - `r`: first row, array of shape (..., n), whose first element is not read; by default `conj(c)`
+
+    The result has shape (..., m, n) and their common dtype. TypeError for what is not an array.
+    Source: SciPy's `linalg.toeplitz`.
+
+    >>> jax.scipy.linalg.toeplitz(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([[1, 3],
+           [2, 1]], dtype=int32)
     """
     check_arraylike("toeplitz", c)
     c, r = _vectors("toeplitz", c, ufuncs.conj(c) if r is None else r)
+    check_ranks("toeplitz", c, r)
     rows, columns = c.shape[-1], r.shape[-1]
     i, j = _grid(rows, columns)
     return _joined(flip(c, -1), r[..., 1:])[..., rows - 1 - i + j]
 
 
 @library
-def hankel(c, r=None):
-    """Matrices that are constant along anti-diagonals: first column `c`, last row `r` (zeros).
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Make matrices that are constant along anti-diagonals.
 
-    `r[0]` is not read. Source: scipy.linalg.hankel.
+    - `c`: first column, array of shape (..., m)
+    - `r`: last row, array of shape (..., n), whose first element is not read; by default zeros
+
+    The result has shape (..., m, n) and their common dtype. TypeError for what is not an array.
+    Source: SciPy's `linalg.hankel`.
+
+    >>> jax.scipy.linalg.hankel(jnp.array([1, 2]))
+    Array([[1, 2],
+           [2, 0]], dtype=int32)
     """
     _need_axis("hankel", c)
     if r is not None:
@@ -87,9 +107,17 @@ def hankel(c, r=None):
 
 
 @library
-def circulant(c):
-    """Matrices whose columns are the vectors `c`, each turned by one more. Source:
-    scipy.linalg.circulant.
+def circulant(c: ArrayLike) -> Array:
+    """Make matrices whose columns are a vector, each rotated by one more.
+
+    - `c`: array of shape (..., n)
+
+    The result has shape (..., n, n) and the dtype of `c`. TypeError for what is not an array.
+    Source: SciPy's `linalg.circulant`.
+
+    >>> jax.scipy.linalg.circulant(jnp.array([1, 2]))
+    Array([[1, 2],
+           [2, 1]], dtype=int32)
     """
     check_arraylike("circulant", c)
     c = atleast_1d(to_array("circulant", c))
@@ -99,10 +127,20 @@ def circulant(c):
 
 
 @library(static=("n", "mode"))
-def convolution_matrix(a, n, mode="full"):
-    """The matrix that convolves `a` with a vector of `n` elements, as `numpy.convolve` in a mode.
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
+    """Make the matrix that convolves a vector of `n` elements with `a`.
 
-    Source: scipy.linalg.convolution_matrix.
+    - `a`: array of shape (..., m)
+    - `n`: positive integer
+    - `mode`: "full", "valid" or "same", as in NumPy's `convolve`
+
+    The result has shape (..., rows, n) and the dtype of `a`. ValueError for another mode or `n`.
+    Source: SciPy's `linalg.convolution_matrix`.
+
+    >>> jax.scipy.linalg.convolution_matrix(jnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)
     """
     n = index(n)
     if n <= 0:
@@ -123,10 +161,18 @@ def convolution_matrix(a, n, mode="full"):
 
 
 @library
-def companion(a):
-    """The companion matrix of a polynomial, whose eigenvalues are its roots.
+def companion(a: ArrayLike) -> Array:
+    """Make the companion matrix of a polynomial, whose eigenvalues are its roots.
 
-    Source: scipy.linalg.companion. ValueError for fewer than two coefficients.
+    - `a`: coefficients, array of shape (..., n), the leading one first
+
+    The result has shape (..., n - 1, n - 1) and an inexact dtype. ValueError for fewer than two
+    coefficients.
+    Source: SciPy's `linalg.companion`.
+
+    >>> jax.scipy.linalg.companion(jnp.array([1.0, 2.0, 3.0]))
+    Array([[-2., -3.],
+           [ 1.,  0.]], dtype=float32)
     """
     check_arraylike("companion", a)
     a = atleast_1d(to_array("companion", a))
@@ -151,8 +197,18 @@ def _first_row_and_subdiagonal(first: Any, below: Any) -> Any:
 
 
 @library
-def fiedler(a):
-    """The distances of all pairs of elements. Source: scipy.linalg.fiedler."""
+def fiedler(a: ArrayLike) -> Array:
+    """Make the matrix of distances of all pairs of elements.
+
+    - `a`: array of shape (..., n)
+
+    The result has shape (..., n, n) and the dtype of `a`. TypeError for what is not an array.
+    Source: SciPy's `linalg.fiedler`.
+
+    >>> jax.scipy.linalg.fiedler(jnp.array([1, 3]))
+    Array([[0, 2],
+           [2, 0]], dtype=int32)
+    """
     check_arraylike("fiedler", a)
     a = atleast_1d(to_array("fiedler", a))
     return ufuncs.abs(expanded(a, (a.ndim,)) - expanded(a, (a.ndim - 1,)))
@@ -177,9 +233,17 @@ def _fiedler_plan(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @library
-def fiedler_companion(a):
-    """A companion matrix of a polynomial with five diagonals. Source:
-    scipy.linalg.fiedler_companion.
+def fiedler_companion(a: ArrayLike) -> Array:
+    """Make a companion matrix of a polynomial with five diagonals.
+
+    - `a`: coefficients, array of shape (n,), the leading one first
+
+    The result has shape (n - 1, n - 1) and an inexact dtype. TypeError for what is not an array.
+    Source: SciPy's `linalg.fiedler_companion`.
+
+    >>> jax.scipy.linalg.fiedler_companion(jnp.array([1.0, 2.0, 3.0]))
+    Array([[-2., -3.],
+           [ 1.,  0.]], dtype=float32)
     """
     check_arraylike("fiedler_companion", a)
     a = atleast_1d(to_array("fiedler_companion", a))
@@ -197,9 +261,18 @@ def fiedler_companion(a):
 
 
 @library
-def leslie(f, s):
-    """Leslie's matrix of a population: fecundities `f` in the first row, survival rates `s` below
-    the diagonal. Source: scipy.linalg.leslie.
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
+    """Make Leslie's matrix of a population.
+
+    - `f`: fecundities, array of shape (..., n): the first row
+    - `s`: survival rates, array of shape (..., n - 1): below the diagonal
+
+    The result has shape (..., n, n) and their common dtype. ValueError for other shapes.
+    Source: SciPy's `linalg.leslie`.
+
+    >>> jax.scipy.linalg.leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], dtype=float32)
     """
     check_arraylike("leslie", f, s)
     f, s = _vectors("leslie", f, s)
@@ -218,9 +291,17 @@ def leslie(f, s):
 
 
 @library
-def block_diag(*arrs):
-    """A matrix with the arrays as blocks on its diagonal; vectors are rows. Source:
-    scipy.linalg.block_diag.
+def block_diag(*arrs: ArrayLike) -> Array:
+    """Make a matrix with arrays as blocks on its diagonal.
+
+    - `arrs`: arrays of shapes (m, n); a vector is a row, a number a block of size 1
+
+    The result has their common dtype. ValueError for more than two dimensions.
+    Source: SciPy's `linalg.block_diag`.
+
+    >>> jax.scipy.linalg.block_diag(jnp.array([[1, 2]]), jnp.array([3]))
+    Array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)
     """
     blocks = arrs if arrs else (np.zeros((1, 0)),)
     check_arraylike("block_diag", *blocks)
@@ -257,13 +338,22 @@ def _size(name: str, n: Any) -> int:
         raise TypeError(f"{name} takes a whole number of rows; got {n!r}.") from None
     if size < 0:
         raise TypeError(f"{name} takes a nonnegative number of rows; got {size}.")
+    check_at_most(f"{name}: the number of rows", size, 1 << 16)
     return size
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
-    """The matrix of the discrete Fourier transform; `scale`: None, "sqrtn" or "n" to divide by.
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Make the matrix of the discrete Fourier transform.
 
-    Source: scipy.linalg.dft.
+    - `n`: number of rows
+    - `scale`: None, or "sqrtn" or "n" to divide by
+    - `dtype`: complex dtype, by default the default one
+
+    The result has shape (n, n). ValueError for another scale.
+    Source: SciPy's `linalg.dft`.
+
+    >>> jax.scipy.linalg.dft(2).shape
+    (2, 2)
     """
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
@@ -277,14 +367,23 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     return asarray(matrix / divisor, dtype=dtype)
 
 
-def hadamard(n: int, dtype: Any = int) -> Array:
-    """Sylvester's matrix of ones and minus ones with orthogonal rows. Source: scipy.linalg.hadamard.
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Make Sylvester's matrix of 1 and -1 with orthogonal rows.
 
-    ValueError unless `n` is a power of two.
+    - `n`: power of two
+    - `dtype`: dtype of the result
+
+    The result has shape (n, n). ValueError for another `n`.
+    Source: SciPy's `linalg.hadamard`.
+
+    >>> jax.scipy.linalg.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
     """
     size = int(n)
     if size != n or size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
+    check_at_most("hadamard: n", size, 1 << 16)
     matrix = np.ones((1, 1), np.int64)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -292,9 +391,17 @@ def hadamard(n: int, dtype: Any = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """Helmert's matrix of contrasts, with orthonormal rows; `full` adds the row of the mean.
+    """Make Helmert's matrix of contrasts, whose rows are orthonormal.
 
-    Source: scipy.linalg.helmert.
+    - `n`: positive number of columns
+    - `full`: whether to prepend the row of the mean
+
+    The result has shape (n - 1, n) or (n, n) and the default floating dtype. ValueError for another
+    `n`.
+    Source: SciPy's `linalg.helmert`.
+
+    >>> jax.scipy.linalg.helmert(3).shape
+    (2, 3)
     """
     size = index(n)
     if size < 1:
@@ -308,7 +415,16 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """Hilbert's matrix, 1 / (i + j + 1). Source: scipy.linalg.hilbert."""
+    """Make Hilbert's matrix, of elements `1 / (i + j + 1)`.
+
+    - `n`: nonnegative number of rows
+
+    The result has shape (n, n) and the default floating dtype. TypeError for a negative `n`.
+    Source: SciPy's `linalg.hilbert`.
+
+    >>> jax.scipy.linalg.hilbert(3).shape
+    (3, 3)
+    """
     i, j = _grid(_size("hilbert", n), _size("hilbert", n))
     return _floats(1.0 / (i + j + 1))
 
@@ -323,7 +439,17 @@ def _table(size: int, entry: Any) -> np.ndarray:
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of Hilbert's matrix, whose entries are whole. Source: scipy.linalg.invhilbert."""
+    """Make the inverse of Hilbert's matrix, whose elements are integers.
+
+    - `n`: nonnegative number of rows
+
+    The result has shape (n, n) and the default floating dtype. TypeError for a negative `n`.
+    Source: SciPy's `linalg.invhilbert`.
+
+    >>> jax.scipy.linalg.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
     size = _size("invhilbert", n)
 
     def entry(i, j):
@@ -347,9 +473,18 @@ def _pascal(name: str, n: Any, kind: str | None, lower: Any, symmetric: Any) -> 
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's triangle as a matrix: "symmetric", "lower" or "upper"; float32 always.
+    """Make the matrix of Pascal's triangle.
 
-    Source: scipy.linalg.pascal.
+    - `n`: nonnegative number of rows
+    - `kind`: "symmetric" (the default), "lower" or "upper"
+
+    The result has shape (n, n) and dtype float32. ValueError for another kind.
+    Source: SciPy's `linalg.pascal`.
+
+    >>> jax.scipy.linalg.pascal(3, "lower")
+    Array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 2., 1.]], dtype=float32)
     """
 
     def symmetric(size):
@@ -359,7 +494,18 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of `pascal`, whose entries are whole. Source: scipy.linalg.invpascal."""
+    """Make the inverse of `pascal`, whose elements are integers.
+
+    - `n`: nonnegative number of rows
+    - `kind`: "symmetric" (the default), "lower" or "upper"
+
+    The result has shape (n, n) and dtype float32. ValueError for another kind.
+    Source: SciPy's `linalg.invpascal`.
+
+    >>> jax.scipy.linalg.invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
 
     def lower(i, j):
         return (-1) ** (i + j) * comb(i, j)

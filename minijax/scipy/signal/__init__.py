@@ -1,5 +1,6 @@
 """`minijax.scipy.signal`: convolution and spectra, as in `jax.scipy.signal`. Only re-exports."""
 
+from minijax.namespace import shown
 from minijax.scipy.signal.convolving import (
     convolve,
     convolve2d,
@@ -14,3 +15,5 @@ __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft",
     "stft", "welch",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""Convolution and correlation over all axes. May import the floors below and `numpy`."""
+"""Convolution and correlation over all axes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.lax.convolution import conv_general_dilated
+from minijax.lax.precision import PrecisionLike
 from minijax.numpy import fft
 from minijax.numpy.promotion import axes_of, check_arraylike, promote_dtypes_inexact, to_array
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 
@@ -85,20 +87,48 @@ _STATIC = ("mode", "method", "precision")
 
 
 @library(static=_STATIC)
-def convolve(in1, in2, mode="full", method="auto", precision=None):
-    """The convolution of arrays of one rank, over all axes. Source: scipy.signal.convolve.
+def convolve(
+    in1: Array,
+    in2: Array,
+    mode: Any = "full",
+    method: str = "auto",
+    precision: PrecisionLike | None = None,
+) -> Array:
+    """Convolve arrays of one rank over all axes.
 
-    - `mode`: "full"; "same", its middle, of the shape of `in1`; "valid", where both overlap wholly
-    - `method`: "direct", which "auto" means as well, or "fft"
+    - `in1`, `in2`: numeric arrays of one rank
+    - `mode`: "full"; "same", its middle, of the shape of `in1`; or "valid", where both overlap
+      wholly
+    - `method`: "auto", "direct" or "fft"
+    - `precision`: as in `lax.dot_general`
+
+    The result has an inexact dtype. ValueError for another mode or method, or different ranks.
+    Source: SciPy's `signal.convolve`.
+
+    >>> jax.scipy.signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+    Array([1., 3., 2.], dtype=float32)
     """
     return _by_method("convolve", in1, in2, mode, method, precision, False)
 
 
 @library(static=_STATIC)
-def correlate(in1, in2, mode="full", method="auto", precision=None):
-    """The correlation of arrays of one rank: `convolve` with the conjugate of `in2` backwards.
+def correlate(
+    in1: Array,
+    in2: Array,
+    mode: Any = "full",
+    method: str = "auto",
+    precision: PrecisionLike | None = None,
+) -> Array:
+    """Correlate arrays of one rank: `convolve` with the reversed conjugate of `in2`.
 
-    Source: scipy.signal.correlate.
+    - `in1`, `in2`: numeric arrays of one rank
+    - `mode`, `method`, `precision`: as in `convolve`
+
+    The result has an inexact dtype. ValueError for another mode or method, or different ranks.
+    Source: SciPy's `signal.correlate`.
+
+    >>> jax.scipy.signal.correlate(jnp.array([1.0, 2.0]), jnp.array([0.0, 1.0]))
+    Array([1., 2., 0.], dtype=float32)
     """
     return _by_method("correlate", in1, in2, mode, method, precision, True)
 
@@ -121,14 +151,54 @@ _STATIC_OF_TWO = ("mode", "boundary", "fillvalue", "precision")
 
 
 @library(static=_STATIC_OF_TWO)
-def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
-    """`convolve` of matrices, zero outside of them. Source: scipy.signal.convolve2d."""
+def convolve2d(
+    in1: Array,
+    in2: Array,
+    mode: Any = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: PrecisionLike | None = None,
+) -> Array:
+    """Convolve matrices, which are zero outside of their elements.
+
+    - `in1`, `in2`: numeric arrays of shapes (m, n) and (k, l)
+    - `mode`: "full", "same" or "valid", as in `convolve`
+    - `boundary`, `fillvalue`: must be "fill" and 0
+    - `precision`: as in `lax.dot_general`
+
+    The result has an inexact dtype. ValueError for other ranks or mode; NotImplementedError for
+    another boundary.
+    Source: SciPy's `signal.convolve2d`.
+
+    >>> jax.scipy.signal.convolve2d(jnp.ones((2, 2)), jnp.ones((2, 2)), mode="valid")
+    Array([[4.]], dtype=float32)
+    """
     return _of_two("convolve2d", in1, in2, mode, boundary, fillvalue, precision, False)
 
 
 @library(static=_STATIC_OF_TWO)
-def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
-    """`correlate` of matrices, zero outside of them. Source: scipy.signal.correlate2d."""
+def correlate2d(
+    in1: Array,
+    in2: Array,
+    mode: Any = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: PrecisionLike | None = None,
+) -> Array:
+    """Correlate matrices, which are zero outside of their elements.
+
+    - `in1`, `in2`: numeric arrays of shapes (m, n) and (k, l)
+    - `mode`: "full", "same" or "valid", as in `convolve`
+    - `boundary`, `fillvalue`: must be "fill" and 0
+    - `precision`: as in `lax.dot_general`
+
+    The result has an inexact dtype. ValueError for other ranks or mode; NotImplementedError for
+    another boundary.
+    Source: SciPy's `signal.correlate2d`.
+
+    >>> jax.scipy.signal.correlate2d(jnp.ones((2, 2)), jnp.ones((2, 2)), mode="valid")
+    Array([[4.]], dtype=float32)
+    """
     return _of_two("correlate2d", in1, in2, mode, boundary, fillvalue, precision, True)
 
 
@@ -158,11 +228,19 @@ def _by_fft(a: Any, b: Any, mode: str, axes: tuple[int, ...] | None) -> Any:
 
 
 def fftconvolve(
-    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
 ) -> Array:
-    """`convolve` by Fourier transforms, over `axes` or all. Source: scipy.signal.fftconvolve.
+    """Convolve arrays by Fourier transforms.
 
-    The sizes of other axes must agree. For float32, float64 and complex dtypes.
+    - `in1`, `in2`: arrays of one rank; float32, float64 or complex
+    - `mode`: "full", "same" or "valid", as in `convolve`
+    - `axes`: axes, by default all; the sizes of the others must agree or be 1
+
+    The result has their common dtype. ValueError for another mode, different ranks or sizes.
+    Source: SciPy's `signal.fftconvolve`.
+
+    >>> jax.scipy.signal.fftconvolve(jnp.ones(3), jnp.ones(2)).shape
+    (4,)
     """
     return _fftconvolve(in1, in2, mode, tuple(axes) if isinstance(axes, list) else axes)
 

@@ -1,7 +1,4 @@
-"""Spectra of segments of a signal: stft, istft, welch, csd.
-
-May import the floors below, `numpy`, and the windows and trends beside it.
-"""
+"""Spectra of segments of a signal: stft, istft, welch, csd."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes_ine
 from minijax.scipy.signal.trends import detrend as without_trend
 from minijax.scipy.signal.windows import get_window
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["csd", "istft", "stft", "welch"]
 
@@ -191,26 +189,32 @@ def _places_of(plan: _Plan, length: int, fs: Any, dtype: Any) -> tuple[Any, Any]
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: bool | str | Callable = False,
+    detrend: bool | str | Callable[..., Any] = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """Spectra of overlapping segments of a signal: frequencies, times and the spectra.
+    """Compute the spectra of overlapping segments of a signal.
 
-    - `window`: a name, a tuple of a name and parameters, or an array of `nperseg` elements
-    - `noverlap`: how many elements neighbours share, half of them by default
-    - `boundary`: how the signal goes on at its ends: "zeros", "even", "odd", "constant" or None
+    - `x`: signal along `axis`; `fs`: sampling frequency
+    - `window`: name, tuple of a name and parameters, or array of `nperseg` elements
+    - `nperseg`, `noverlap`: sizes of segments and of their overlap, by default half of a segment
+    - `nfft`: size of the transform; `detrend`: as in `signal.detrend`, or False
+    - `boundary`: continuation at the ends: "zeros", "even", "odd", "constant" or None
+    - `padded`: whether to pad the signal to whole segments
 
-    The spectra have the frequencies in place of the axis, and the times last. Source:
-    scipy.signal.stft.
+    The result is frequencies, times, and complex spectra of shape (..., frequencies, times).
+    ValueError for sizes that do not fit. Source: SciPy's `signal.stft`.
+
+    >>> [x.shape for x in jax.scipy.signal.stft(jnp.ones(16), nperseg=8)]
+    [(5,), (5,), (5, 5)]
     """
     options = {"detrend": detrend, "one_sided": return_onesided, "boundary": boundary,
                "padded": padded, "axis": axis, "kind": "stft"}  # fmt: skip
@@ -218,25 +222,32 @@ def stft(
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: bool | str | Callable = "constant",
+    detrend: bool | str | Callable[..., Any] = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The cross power spectrum of two signals by Welch's method; of one if `y` is None.
+    """Estimate the cross power spectrum of two signals by Welch's method.
 
+    - `x`, `y`: signals along `axis`; `y` may be None for `x`
+    - `fs`: sampling frequency; `window`, `nperseg`, `noverlap`, `nfft`, `detrend`: as in `stft`
     - `scaling`: "density", power for each unit of frequency, or "spectrum", power
     - `average`: "mean" or "median" of the segments
 
-    Frequencies and the spectrum. Source: scipy.signal.csd; Welch (1967).
+    The result is frequencies, of shape (n,), and the spectrum, complex unless `y` is None.
+    ValueError for another scaling or average.
+    Source: SciPy's `signal.csd`; Welch (1967).
+
+    >>> [x.shape for x in jax.scipy.signal.csd(jnp.ones(16), jnp.ones(16), nperseg=8)]
+    [(5,), (5,)]
     """
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"Unknown scaling: {scaling}; give 'density' or 'spectrum'.")
@@ -270,21 +281,29 @@ def _averaged(power, average):
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: bool | str | Callable = "constant",
+    detrend: bool | str | Callable[..., Any] = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The power spectrum of a signal by Welch's method: `csd` of it with itself, which is real.
+    """Estimate the power spectrum of a signal by Welch's method.
 
-    Source: scipy.signal.welch; Welch (1967).
+    - `x`: signal along `axis`; `fs`: sampling frequency
+    - other arguments: as in `csd`
+
+    The result is frequencies, of shape (n,), and the real spectrum. ValueError for another scaling
+    or average.
+    Source: SciPy's `signal.welch`; Welch (1967).
+
+    >>> [x.shape for x in jax.scipy.signal.welch(jnp.ones(16), nperseg=8)]
+    [(5,), (5,)]
     """
     return csd(
         x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
@@ -293,9 +312,9 @@ def welch(
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    Zxx: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -304,10 +323,18 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The inverse of `stft`: times and the signal, by adding windowed segments.
+    """Compute the signal of given spectra, by adding windowed segments: the inverse of `stft`.
 
-    The arguments are those that the spectra were made with; a `noverlap` of 0 means the default.
-    Source: scipy.signal.istft; Griffin and Lim (1984).
+    - `Zxx`: complex spectra of shape (..., frequencies, times)
+    - other arguments: as given to `stft`; a `noverlap` of 0 means the default
+    - `time_axis`, `freq_axis`: axes of `Zxx`
+
+    The result is times, of shape (n,), and the signal. ValueError for sizes that do not fit.
+    Source: SciPy's `signal.istft`; Griffin and Lim (1984).
+
+    >>> spectra = jax.scipy.signal.stft(jnp.ones(16), nperseg=8)[2]
+    >>> jax.scipy.signal.istft(spectra, nperseg=8)[1].shape
+    (16,)
     """
     check_arraylike("istft", Zxx)
     Zxx = to_array("istft", Zxx)

@@ -1,4 +1,4 @@
-"""Trends taken out of signals. May import the floors below and `numpy`."""
+"""Trends taken out of signals."""
 
 from __future__ import annotations
 
@@ -12,23 +12,31 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.numpy.promotion import axis_of, promote_one_inexact
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["detrend"]
 
 
 def detrend(
-    data: Any,
+    data: ArrayLike,
     axis: int = -1,
     type: str = "linear",
     bp: int | Sequence[int] | np.ndarray = 0,
     overwrite_data: None = None,
 ) -> Array:
-    """What is left of a signal without its mean, or without its straight line of least squares.
+    """Subtract from a signal its mean, or its straight line of least squares.
 
-    - `type`: "constant" or "linear"
-    - `bp`: places at which a new line begins
+    - `data`: array; `axis`: axis of the signal
+    - `type`: "linear" or "constant"
+    - `bp`: positions at which a new line begins
+    - `overwrite_data`: must be None
 
-    ValueError for another type, or places outside of the signal. Source: scipy.signal.detrend.
+    The result has the shape of `data` and an inexact dtype. ValueError for another type, or
+    positions outside of the signal.
+    Source: SciPy's `signal.detrend`.
+
+    >>> jax.scipy.signal.detrend(jnp.array([1.0, 3.0]), type="constant")
+    Array([-1.,  1.], dtype=float32)
     """
     if overwrite_data is not None:
         raise NotImplementedError(
@@ -49,14 +57,14 @@ def _detrend(data, axis, type, breaks):
         return data - jnp.mean(data, axis, keepdims=True)
     axis = axis_of(axis, data.ndim)
     size = data.shape[axis]
-    if not size:
-        return data
     places = np.sort(np.unique(np.asarray([0, *breaks, size])))
     if places[0] < 0 or places[-1] > size:
         raise ValueError(
             "Breakpoints must be non-negative and less than length of data along given axis; got "
             f"{list(breaks)} for {size} elements."
         )
+    if not size:
+        return data
     parts = [
         _without_line(lax.slice_in_dim(data, start, stop, axis=axis), axis)
         for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)

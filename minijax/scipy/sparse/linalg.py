@@ -1,7 +1,5 @@
 """`minijax.scipy.sparse.linalg`: linear systems by iteration.
 
-May import the floors below and `numpy`.
-
 An operator is a function of a pytree of arrays, or a matrix. Derivatives are those of the solution:
 one more system (`lax.custom_linear_solve`), not those of the iteration.
 """
@@ -16,6 +14,7 @@ import numpy as np
 from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
 from minijax.flatten_util import ravel_pytree
+from minijax.namespace import shown
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -26,7 +25,9 @@ def _operator(A: Any, name: str) -> Callable:
     if not hasattr(A, "__matmul__") or not hasattr(A, "shape"):
         raise TypeError(f"linear operator must be either a function or ndarray: {name} is {A!r}")
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"linear operator must be a square matrix, but {name} has shape {A.shape}")
+        raise ValueError(
+            f"linear operator must be a square matrix, but has shape: {A.shape}: it is {name}."
+        )
     return lambda x: A @ x
 
 
@@ -81,13 +82,18 @@ def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
     M: Any = None,
 ) -> tuple[Any, None]:  # fmt: skip
-    """The solution of `A x = b` for Hermitian, positive definite A, and None.
+    """Solve `A x = b` for Hermitian positive definite `A`, by conjugate gradients.
 
-    - `A`, `M`: a matrix or a function; `M` is close to the inverse
-    - `b`, `x0`: pytrees of arrays; `x0` is where to start
-    - `tol`, `atol`: the residual is to be at most max(tol |b|, atol), in `maxiter` steps
+    - `A`: matrix, or linear function; `M`: approximation of its inverse
+    - `b`, `x0`: pytrees of arrays; `x0` is the start, by default zeros
+    - `tol`, `atol`: the residual is at most max(tol * |b|, atol), in `maxiter` steps
 
-    Source: scipy.sparse.linalg.cg; Hestenes and Stiefel (1952).
+    The result is the solution, of the structure and shapes of `b`, and None. TypeError or
+    ValueError where structures or shapes differ.
+    Source: SciPy's `sparse.linalg.cg`; Hestenes and Stiefel (1952).
+
+    >>> jax.scipy.sparse.linalg.cg(lambda x: 2 * x, jnp.array([2.0, 4.0]))[0]
+    Array([1., 2.], dtype=float32)
     """
 
     def iterate(A, b, x, M, maxiter):
@@ -117,9 +123,18 @@ def bicgstab(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
     M: Any = None,
 ) -> tuple[Any, None]:  # fmt: skip
-    """The solution of `A x = b` for any A, and None; the arguments are those of `cg`.
+    """Solve `A x = b` by stabilized biconjugate gradients.
 
-    Source: scipy.sparse.linalg.bicgstab; van der Vorst (1992).
+    - `A`: matrix, or linear function; `M`: approximation of its inverse
+    - `b`, `x0`: pytrees of arrays; `x0` is the start, by default zeros
+    - `tol`, `atol`: the residual is at most max(tol * |b|, atol), in `maxiter` steps
+
+    The result is the solution, of the structure and shapes of `b`, and None. TypeError or
+    ValueError where structures or shapes differ.
+    Source: SciPy's `sparse.linalg.bicgstab`; van der Vorst (1992).
+
+    >>> jax.scipy.sparse.linalg.bicgstab(lambda x: 2 * x, jnp.array([2.0, 4.0]))[0].shape
+    (2,)
     """
 
     def iterate(A, b, x, M, maxiter):
@@ -160,12 +175,19 @@ def gmres(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20,
     maxiter: Any = None, M: Any = None, solve_method: str = "batched",
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The solution of `A x = b` for any A, by least residuals, and 0, or -1 if that is NaN.
+    """Solve `A x = b` by generalized minimal residuals.
 
-    - `restart`: how many directions are kept before beginning anew; `maxiter`: how often
-    - `solve_method`: "batched" or "incremental": the second stops among directions
+    - `A`, `b`, `x0`, `tol`, `atol`, `M`: as in `cg`
+    - `restart`: number of directions kept before a restart; `maxiter`: number of restarts
+    - `solve_method`: "batched", or "incremental", which can stop before a restart
 
-    The other arguments are those of `cg`. Source: scipy.sparse.linalg.gmres; Saad, Schultz (1986).
+    The result is the solution, of the structure and shapes of `b`, and 0, or -1 if it is NaN.
+    ValueError for another `solve_method`, TypeError or ValueError where structures or shapes
+    differ.
+    Source: SciPy's `sparse.linalg.gmres`; Saad and Schultz (1986).
+
+    >>> jax.scipy.sparse.linalg.gmres(lambda x: 2 * x, jnp.array([2.0, 4.0]))[0].shape
+    (2,)
     """
     if solve_method not in ("batched", "incremental"):
         raise ValueError(
@@ -235,3 +257,6 @@ def _fitted(table: Any, size: Any) -> tuple[Any, Any]:
     right = jnp.zeros(table.shape[0], table.dtype).at[0].set(size.astype(table.dtype))
     y = jnp.linalg.lstsq(table, right)[0]
     return y, _norm(right - table @ y)
+
+
+__dir__ = shown(__name__)

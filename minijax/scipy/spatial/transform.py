@@ -1,18 +1,17 @@
-"""`minijax.scipy.spatial.transform`: rotations of space as unit quaternions.
-
-May import the floors below, `numpy` and `random`.
-"""
+"""`minijax.scipy.spatial.transform`: rotations of space as unit quaternions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import numpy as jnp
 from minijax import random
+from minijax.config import promoting_freely
 from minijax.core.array import Array
+from minijax.namespace import shown
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -26,6 +25,13 @@ def _product(p: Any, q: Any) -> Any:
 
 def _normalized(q: Any) -> Any:
     return q / jnp.linalg.norm(q, axis=-1, keepdims=True)
+
+
+def _where(condition: Any, convert: Callable, x: Any) -> Any:
+    """`convert(x)` where a condition holds, which may be an array."""
+    if isinstance(condition, Array):
+        return jnp.where(condition, convert(x), x)
+    return convert(x) if condition else x
 
 
 def _inverted(q: Any) -> Any:
@@ -95,9 +101,15 @@ def _axes_of(seq: str) -> tuple[list[int], bool]:
 
 
 class Rotation(NamedTuple):
-    """Rotations of space, one or a vector of them. Source: scipy.spatial.transform.Rotation.
+    """Rotations of space, one or a vector of them.
 
-    `quat`: unit quaternions, [4] or [rotations, 4], the real part last.
+    - `quat`: unit quaternions of shape (4,) or (n, 4), the real part last
+
+    Rotations are made by `from_quat`, `from_matrix`, `from_euler` and others.
+    Source: SciPy's `spatial.transform.Rotation`.
+
+    >>> jax.scipy.spatial.transform.Rotation.identity().as_quat()
+    Array([0., 0., 0., 1.], dtype=float32)
     """
 
     quat: Any
@@ -113,7 +125,7 @@ class Rotation(NamedTuple):
         axes, is_intrinsic = _axes_of(seq)
         angles = jnp.asarray(angles)
         angles = angles.astype(jnp.result_type(angles, float))
-        angles = jnp.deg2rad(angles) if degrees else angles
+        angles = _where(degrees, jnp.deg2rad, angles)
         angles = angles[..., None] if angles.ndim == 0 or angles.shape[-1] != len(axes) else angles
         total = None
         for i, axis in enumerate(axes):
@@ -145,7 +157,7 @@ class Rotation(NamedTuple):
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """From axes times angles."""
         rotvec = jnp.asarray(rotvec)
-        return cls(_of_rotvec(jnp.deg2rad(rotvec) if degrees else rotvec))
+        return cls(_of_rotvec(_where(degrees, jnp.deg2rad, rotvec)))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
@@ -190,7 +202,7 @@ class Rotation(NamedTuple):
             raise ValueError(f"Expected 3 axes, got {seq}.")
         axes, is_intrinsic = _axes_of(seq)
         angles = _euler_angles(self.quat, axes, is_intrinsic)
-        return jnp.rad2deg(angles) if degrees else angles
+        return _where(degrees, jnp.rad2deg, angles)
 
     def as_matrix(self) -> Array:
         """The matrices."""
@@ -210,7 +222,7 @@ class Rotation(NamedTuple):
     def as_rotvec(self, degrees: bool = False) -> Array:
         """The axes times angles, of at most half a turn."""
         out = _to_rotvec(self.quat)
-        return jnp.rad2deg(out) if degrees else out
+        return _where(degrees, jnp.rad2deg, out)
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """The quaternions; of two that are the same rotation, with `canonical` always one."""
@@ -271,8 +283,19 @@ def _euler_angles(quat: Any, axes: list[int], is_intrinsic: bool) -> Any:
 
 
 class Slerp(NamedTuple):
-    """Rotations between given ones, at a constant rate. Source: scipy.spatial.transform.Slerp;
-    Shoemake (1985). Made by `init`.
+    """Interpolation between rotations at a constant rate.
+
+    - `times`: increasing times of shape (n,)
+    - `rotations`: n rotations
+
+    Made by `Slerp.init(times, rotations)`; calling it with times gives rotations. ValueError for
+    another number of times.
+    Source: SciPy's `spatial.transform.Slerp`; Shoemake (1985).
+
+    >>> both = jax.scipy.spatial.transform.Rotation.from_quat(jnp.eye(4)[2:])
+    >>> between = jax.scipy.spatial.transform.Slerp.init(jnp.array([0.0, 1.0]), both)
+    >>> between(jnp.array([0.5])).as_quat().shape
+    (1, 4)
     """
 
     times: Any
@@ -281,9 +304,12 @@ class Slerp(NamedTuple):
     rotvecs: Any
 
     @classmethod
+    @promoting_freely()
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
         """From increasing times, and a rotation for each."""
         times = jnp.asarray(times)
+        if not isinstance(rotations, Rotation):
+            raise TypeError(f"`rotations` must be a `Rotation` instance; got {rotations!r}.")
         if rotations.single or len(rotations) < 2:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         if times.ndim != 1 or times.shape[0] != len(rotations):
@@ -291,9 +317,11 @@ class Slerp(NamedTuple):
                 "Expected number of rotations to be equal to number of timestamps given, got "
                 f"{len(rotations)} rotations and times of shape {times.shape}."
             )
+        times = times.astype(rotations.quat.dtype)
         before, after = rotations[:-1], rotations[1:]
         return cls(times, jnp.diff(times), before, (before.inv() * after).as_rotvec())
 
+    @promoting_freely()
     def __call__(self, times: Any) -> Rotation:
         """The rotations at times."""
         times = jnp.asarray(times)
@@ -303,3 +331,6 @@ class Slerp(NamedTuple):
         moved = Rotation.from_rotvec(self.rotvecs[place] * part[:, None])
         out = Rotation(self.rotations.quat[place]) * moved
         return Rotation(out.quat[0]) if times.ndim == 0 else out
+
+
+__dir__ = shown(__name__)

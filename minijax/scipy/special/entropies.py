@@ -1,7 +1,5 @@
-"""Logarithms that are finite at zero, entropies and their kin. May import the floors below, `numpy`
-and `nn`.
-
-Of functions like x log(y), the derivative with respect to y is given where the formula has none.
+"""Logarithms that are finite at zero, entropies and their kin. Of functions like x log(y), the
+derivative with respect to y is given where the formula has none.
 """
 
 from __future__ import annotations
@@ -10,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax import nn as _nn
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import check_arraylike, promote_inexact
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "rel_entr", "softmax",
@@ -26,8 +25,18 @@ __all__ = [
 
 @custom_jvp
 @library
-def xlogy(x: Any, y: Any) -> Array:
-    """x * log(y), and 0 where x is 0 unless y is NaN. Source: scipy.special.xlogy."""
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute `x * log(y)`, which is 0 where x is 0 unless y is NaN.
+
+    - `x`, `y`: real or complex arrays that broadcast together
+
+    The result has their common shape and a floating-point or complex dtype. TypeError for what is
+    not an array or number.
+    Source: SciPy's `special.xlogy`.
+
+    >>> jax.scipy.special.xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.0]))
+    Array([0., 0.], dtype=float32)
+    """
     check_arraylike("xlogy", x, y)
     x, y = _pair("xlogy", x, y)
     # Chosen after multiplying: a difference of two of these is not contracted, and 0 if they agree.
@@ -36,10 +45,27 @@ def xlogy(x: Any, y: Any) -> Array:
 
 @custom_jvp
 @library
-def xlog1py(x: Any, y: Any) -> Array:
-    """x * log(1 + y), and 0 where x is 0 unless y is NaN. Source: scipy.special.xlog1py."""
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute `x * log(1 + y)`, which is 0 where x is 0 unless y is NaN.
+
+    - `x`, `y`: real or complex arrays that broadcast together
+
+    The result has their common shape and a floating-point or complex dtype. TypeError for what is
+    not an array or number.
+    Source: SciPy's `special.xlog1py`.
+
+    >>> jax.scipy.special.xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.0]))
+    Array([0., 0.], dtype=float32)
+    """
     x, y = _pair("xlog1py", x, y)
     return jnp.where((x != 0.0) | jnp.isnan(y), lax.mul(x, lax.log1p(y)), jnp.zeros_like(x))
+
+
+def _real(name: str, *args: Any) -> list[Any]:
+    args = promote_inexact(name, *args)
+    if dtypes.issubdtype(dtypes.dtype(args[0]), np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs: give real parts.")
+    return args
 
 
 def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
@@ -75,14 +101,34 @@ def _(primals, tangents):
 
 
 @library
-def entr(x: Any) -> Array:
-    """-x log(x), 0 at 0, and -inf for negative x. Source: scipy.special.entr."""
-    (x,) = promote_inexact("entr", x)
+def entr(x: ArrayLike) -> Array:
+    """Compute `-x * log(x)`, which is 0 at 0 and -inf for negative x.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. TypeError for what is not an array
+    or number.
+    Source: SciPy's `special.entr`.
+
+    >>> jax.scipy.special.entr(jnp.array([-1.0, jnp.inf]))
+    Array([-inf, -inf], dtype=float32)
+    """
+    (x,) = _real("entr", x)
     return jnp.where(x < 0, -np.inf, -_xlogx(x))
 
 
-def rel_entr(p: Any, q: Any) -> Array:
-    """p log(p / q), 0 where p is 0 <= q, else inf. Source: scipy.special.rel_entr."""
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute `p * log(p / q)`, 0 where p is 0 <= q, and inf where either is negative.
+
+    - `p`, `q`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.rel_entr`.
+
+    >>> jax.scipy.special.rel_entr(jnp.array([1.0, 0.0, -1.0]), 1.0)
+    Array([ 0.,  0., inf], dtype=float32)
+    """
     # Called eagerly the products and their difference are programs of their own: within one they
     # would be contracted, and the entropy of p relative to itself not be 0.
     both, none, p, q = _where_positive(p, q)
@@ -91,7 +137,7 @@ def rel_entr(p: Any, q: Any) -> Array:
 
 @library
 def _where_positive(p, q):
-    p, q = _pair("rel_entr", p, q)
+    p, q = _pair("rel_entr", *_real("rel_entr", p, q))
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     return both, none, jnp.where(both, p, 1), jnp.where(both, q, 1)
 
@@ -101,25 +147,53 @@ def _relative(both, none, first, second):
     return jnp.where(none, 0.0, jnp.where(both, first - second, np.inf))
 
 
-def kl_div(p: Any, q: Any) -> Array:
-    """p log(p / q) - p + q, whose sum is the Kullback-Leibler divergence. Source:
-    scipy.special.kl_div.
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute `p * log(p / q) - p + q`, whose sum is the Kullback-Leibler divergence.
+
+    - `p`, `q`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.kl_div`.
+
+    >>> jax.scipy.special.kl_div(1.0, 1.0)
+    Array(0., dtype=float32, weak_type=True)
     """
-    p, q = promote_inexact("kl_div", p, q)
+    p, q = _real("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
 @library
-def expit(x: Any) -> Array:
-    """1 / (1 + exp(-x)). Source: scipy.special.expit."""
+def expit(x: ArrayLike) -> Array:
+    """Compute `1 / (1 + exp(-x))`.
+
+    - `x`: real or complex array of any shape
+
+    The result has the shape of `x` and a floating-point or complex dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.expit`.
+
+    >>> jax.scipy.special.expit(jnp.array([0.0, jnp.inf]))
+    Array([0.5, 1. ], dtype=float32)
+    """
     (x,) = promote_inexact("expit", x)
     return lax.logistic(x)
 
 
 @custom_jvp
 @library
-def logit(x: Any) -> Array:
-    """log(x / (1 - x)), the inverse of `expit`. Source: scipy.special.logit."""
+def logit(x: ArrayLike) -> Array:
+    """Compute `log(x / (1 - x))`, the inverse of `expit`.
+
+    - `x`: real or complex array of any shape
+
+    The result has the shape of `x` and a floating-point or complex dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.logit`.
+
+    >>> jax.scipy.special.logit(jnp.array([0.0, 0.5, 1.0]))
+    Array([-inf,   0.,  inf], dtype=float32)
+    """
     (x,) = promote_inexact("logit", x)
     return lax.log(lax.div(x, lax.sub(lax.full_like(x, 1), x)))
 
@@ -128,15 +202,35 @@ logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
 
 
 @library
-def boxcox(x: Any, lmbda: Any) -> Array:
-    """(x**lmbda - 1) / lmbda, and log(x) where lmbda is 0. Source: scipy.special.boxcox."""
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute `(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
+
+    - `x`, `lmbda`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.boxcox`.
+
+    >>> jax.scipy.special.boxcox(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     x, lmbda = promote_inexact("boxcox", x, lmbda)
     return _boxed(jnp.log(x), lmbda)
 
 
 @library
-def boxcox1p(x: Any, lmbda: Any) -> Array:
-    """((1 + x)**lmbda - 1) / lmbda, and log(1 + x) where lmbda is 0. Source: scipy.special.boxcox1p."""
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute `((1 + x)**lmbda - 1) / lmbda`, and `log(1 + x)` where `lmbda` is 0.
+
+    - `x`, `lmbda`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.boxcox1p`.
+
+    >>> jax.scipy.special.boxcox1p(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     x, lmbda = promote_inexact("boxcox1p", x, lmbda)
     return _boxed(jnp.log1p(x), lmbda)
 
@@ -147,11 +241,31 @@ def _boxed(log: Any, power: Any) -> Any:
     return jnp.where(zero, log, jnp.expm1(safe * log) / safe)
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Array:
-    """exp(x) / sum(exp(x)) along axes, all by default. Source: scipy.special.softmax."""
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Compute `exp(x) / sum(exp(x))` along axes.
+
+    - `x`: real array
+    - `axis`: axis or axes, by default all
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for an axis out of range.
+    Source: SciPy's `special.softmax`.
+
+    >>> jax.scipy.special.softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
     return _nn.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Array:
-    """log(softmax(x)) along axes, all by default. Source: scipy.special.log_softmax."""
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Compute `log(softmax(x))` along axes.
+
+    - `x`: real array
+    - `axis`: axis or axes, by default all
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for an axis out of range.
+    Source: SciPy's `special.log_softmax`.
+
+    >>> jax.scipy.special.log_softmax(jnp.array([0.0, -jnp.inf]))
+    Array([  0., -inf], dtype=float32)
+    """
     return _nn.log_softmax(x, axis=axis)

@@ -1,6 +1,6 @@
 """The complex error function and its relatives: wofz, erfcx, dawsn, fresnel, owens_t.
 
-May import the floors below and `numpy`. All but Owen's function come from one quadrature.
+All but Owen's function come from one quadrature.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import promote_inexact
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
 
@@ -144,9 +145,17 @@ def _w(x: Any, y: Any) -> Any:
 
 @custom_jvp
 @library
-def wofz(z: Any) -> Array:
-    """The Faddeeva function exp(-z^2) erfc(-iz), complex. Source: scipy.special.wofz; Al Azah and
-    Chandler-Wilde (2021).
+def wofz(z: ArrayLike) -> Array:
+    """Compute the Faddeeva function `exp(-z**2) * erfc(-1j * z)`.
+
+    - `z`: real or complex array of any shape
+
+    The result has the shape of `z` and a complex dtype. TypeError for what is not an array or
+    number.
+    Source: SciPy's `special.wofz`; Al Azah and Chandler-Wilde (2021).
+
+    >>> jax.scipy.special.wofz(jnp.array([1j, 2.0])).shape
+    (2,)
     """
     (z,) = promote_inexact("wofz", z)
     z = _wide(z)
@@ -165,8 +174,18 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def erfcx(x: Any) -> Array:
-    """exp(x^2) erfc(x), for real or complex x. Source: scipy.special.erfcx."""
+def erfcx(x: ArrayLike) -> Array:
+    """Compute `exp(x**2) * erfc(x)`.
+
+    - `x`: real or complex array of any shape
+
+    The result has the shape of `x` and a floating-point or complex dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.erfcx`.
+
+    >>> jax.scipy.special.erfcx(jnp.inf)
+    Array(0., dtype=float32)
+    """
     (x,) = promote_inexact("erfcx", x)
     wide = _wide(x)
     if x.dtype.kind == "c":
@@ -201,9 +220,16 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def dawsn(x: Any) -> Array:
-    """Dawson's integral, exp(-x^2) times that of exp(t^2) from 0 to x. Source:
-    scipy.special.dawsn.
+def dawsn(x: ArrayLike) -> Array:
+    """Compute Dawson's integral: `exp(-x**2)` times the integral of `exp(t**2)` from 0 to x.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for complex numbers.
+    Source: SciPy's `special.dawsn`.
+
+    >>> jax.scipy.special.dawsn(0.0)
+    Array(0., dtype=float32)
     """
     x = _real("dawsn", x)
     return _dawson(_wide(x)).astype(x.dtype)
@@ -242,10 +268,17 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def fresnel(x: Any) -> tuple[Array, Array]:
-    """The integrals of sin(pi t^2 / 2) and of cos(pi t^2 / 2) from 0 to x.
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
+    """Compute the integrals of `sin(pi * t**2 / 2)` and `cos(pi * t**2 / 2)` from 0 to x.
 
-    NotImplementedError for complex and 8-bit dtypes. Source: scipy.special.fresnel.
+    - `x`: real array of any shape
+
+    The result is a pair of arrays of the shape of `x` and a floating-point dtype.
+    NotImplementedError for complex and 8-bit dtypes.
+    Source: SciPy's `special.fresnel`.
+
+    >>> jax.scipy.special.fresnel(0.0)
+    (Array(0., dtype=float32), Array(0., dtype=float32))
     """
     (x,) = promote_inexact("fresnel", x)
     if x.dtype.kind == "c":
@@ -330,11 +363,19 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def owens_t(h: Any, a: Any) -> Array:
-    """Owen's T: the probability that X > h and 0 < Y < aX for normal X and Y. Source:
-    scipy.special.owens_t; Patefield and Tandy (2000).
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Compute Owen's T: the probability that X > h and 0 < Y < a * X for normal X and Y.
+
+    - `h`, `a`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. ValueError for complex
+    numbers.
+    Source: SciPy's `special.owens_t`; Patefield and Tandy (2000).
+
+    >>> jax.scipy.special.owens_t(1.0, 0.0)
+    Array(0., dtype=float32)
     """
-    h, a = promote_inexact("owens_t", h, a)
+    h, a = map(jnp.asarray, promote_inexact("owens_t", h, a))
     if h.dtype.kind == "c":
         raise ValueError(
             f"owens_t does not support complex-valued inputs; got {h.dtype.name}: give real parts."

@@ -1,4 +1,4 @@
-"""Exponential, sine and cosine integrals. May import the floors below and `numpy`."""
+"""Exponential, sine and cosine integrals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import promote_inexact, to_array
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["exp1", "expi", "expn", "sici"]
 
@@ -82,9 +83,18 @@ def _expn(n: Any, x: Any) -> Any:
     return jnp.where((x < 0) | (n != jnp.floor(n)) | jnp.isnan(x), np.nan, out)
 
 
-def expn(n: Any, x: Any) -> Array:
-    """The integral of exp(-x t) / t^n from 1 to infinity, for whole n and x >= 0. Source:
-    scipy.special.expn.
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
+
+    - `n`: nonnegative integers
+    - `x`: nonnegative real array that broadcasts with `n`
+
+    The result has the arguments' common shape and a floating-point dtype. ValueError for complex
+    numbers.
+    Source: SciPy's `special.expn`.
+
+    >>> jax.scipy.special.expn(2, 0.0)
+    Array(1., dtype=float32)
     """
     return _checked_expn(n, x)
 
@@ -106,8 +116,17 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def exp1(x: Any) -> Array:
-    """The integral of exp(-t) / t from x to infinity, for x >= 0. Source: scipy.special.exp1."""
+def exp1(x: ArrayLike) -> Array:
+    """Compute the integral of `exp(-t) / t` from x to infinity, for x >= 0.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for complex numbers.
+    Source: SciPy's `special.exp1`.
+
+    >>> jax.scipy.special.exp1(jnp.inf)
+    Array(0., dtype=float32)
+    """
     (x,) = _reals("exp1", x)
     return _in_wide(lambda x: _expn(jnp.ones_like(x), x), x)
 
@@ -122,9 +141,16 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def expi(x: Any) -> Array:
-    """The integral of exp(t) / t from -infinity to x, its principal value for x > 0. Source:
-    scipy.special.expi.
+def expi(x: ArrayLike) -> Array:
+    """Compute the integral of `exp(t) / t` from -inf to x, its principal value for x > 0.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for complex numbers.
+    Source: SciPy's `special.expi`.
+
+    >>> jax.scipy.special.expi(0.0)
+    Array(-inf, dtype=float32)
     """
     (x,) = _reals("expi", x)
     return _in_wide(_expi, x)
@@ -167,8 +193,18 @@ def _(primals, tangents):
 
 @custom_jvp
 @library
-def sici(x: Any) -> tuple[Array, Array]:
-    """The sine and cosine integrals; the second is of |x|. Source: scipy.special.sici."""
+def sici(x: ArrayLike) -> tuple[Array, Array]:
+    """Compute the sine and cosine integrals.
+
+    - `x`: real array of any shape
+
+    The result is a pair of arrays of the shape of `x` and a floating-point dtype; the second is
+    that of |x|. ValueError for complex numbers.
+    Source: SciPy's `special.sici`.
+
+    >>> jax.scipy.special.sici(0.0)
+    (Array(0., dtype=float32), Array(-inf, dtype=float32))
+    """
     (x,) = _reals("sici", x)
     dtype = x.dtype
     wide = x.astype(np.float32 if dtypes.bit_width(dtype) < 32 else dtype)

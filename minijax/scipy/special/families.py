@@ -1,6 +1,5 @@
-"""Functions with orders and parameters: bernoulli, bessel_jn, hyp1f1, hyp2f1, spence, sph_harm_y.
-
-May import the floors below and `numpy`.
+"""Functions with orders and parameters: bernoulli, bessel_jn, hyp1f1, hyp2f1, spence,
+sph_harm_y.
 """
 
 from __future__ import annotations
@@ -16,10 +15,12 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import promote_inexact
-from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "spence", "sph_harm_y"]
 
@@ -30,13 +31,20 @@ _BERNOULLI = (
 
 
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers 0 to n, of which number 1 is -1/2. Source: scipy.special.bernoulli.
+    """Compute the Bernoulli numbers 0 to n, of which number 1 is -1/2.
 
-    ValueError for negative n.
+    - `n`: nonnegative integer
+
+    The result has shape (n + 1,) and the default floating dtype. ValueError for negative `n`.
+    Source: SciPy's `special.bernoulli`.
+
+    >>> jax.scipy.special.bernoulli(2).shape
+    (3,)
     """
     n = operator.index(n)
     if n < 0:
         raise ValueError(f"n must be a non-negative integer; got {n}.")
+    check_at_most("bernoulli: n", n, 1 << 20)
     out = np.zeros(n + 1)
     out[0] = 1.0
     out[1:2] = -0.5
@@ -57,12 +65,19 @@ def bernoulli(n: int) -> Array:
 
 
 @library(static=("v", "n_iter"))
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
-    """The Bessel functions of the first kind of orders 0 to v: an array of shape (v + 1, *z.shape).
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
+    """Compute the Bessel functions of the first kind of orders 0 to v.
 
-    By Miller's recurrence down from order `n_iter`, which is to be well above |z|; where z is so
-    small that the dtype has no such values, from the last order that it has. TypeError for complex
-    z and orders that are no integers. Source: Zhang and Jin (1996); DLMF 10.74(iv).
+    - `z`: real array
+    - `v`: integer
+    - `n_iter`: order from which Miller's recurrence runs down, well above |z|
+
+    The result has shape (v + 1, *z.shape) and a floating-point dtype. TypeError for complex `z` and
+    orders that are not integers.
+    Source: Zhang and Jin, Computation of Special Functions (1996); DLMF 10.74(iv).
+
+    >>> jax.scipy.special.bessel_jn(jnp.ones(2), v=3).shape
+    (4, 2)
     """
     v, n_iter = operator.index(v), operator.index(n_iter)
     (z,) = promote_inexact("bessel_jn", z)
@@ -124,7 +139,7 @@ def _by_partials(fun: Callable, name: str) -> Callable:
 
     @library
     def prepared(*args):
-        args = promote_inexact(name, *args)
+        args = [jnp.asarray(x) for x in promote_inexact(name, *args)]
         dtype = args[0].dtype
         if dtype.kind == "c":
             raise ValueError(
@@ -197,9 +212,16 @@ def _gamma_sign(x: Any) -> Any:
 
 hyp1f1 = _by_partials(_hyp1f1, "hyp1f1")
 hyp1f1.__name__ = hyp1f1.__qualname__ = "hyp1f1"
-hyp1f1.__doc__ = """Kummer's confluent hypergeometric function 1F1(a; b; x) of real arguments.
+hyp1f1.__doc__ = """Compute Kummer's confluent hypergeometric function 1F1(a; b; x).
 
-1 where a is zero, also if b is. Source: scipy.special.hyp1f1; DLMF 13.2.
+- `a`, `b`, `x`: real arrays that broadcast together
+
+The result has their common shape and a floating-point dtype; it is 1 where `a` is zero, also if `b`
+is. ValueError for complex numbers.
+Source: SciPy's `special.hyp1f1`; DLMF 13.2.
+
+>>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
+Array(1., dtype=float32)
 """
 
 
@@ -235,9 +257,16 @@ def _gauss(a: Any, b: Any, c: Any) -> Any:
 
 hyp2f1 = _by_partials(_hyp2f1, "hyp2f1")
 hyp2f1.__name__ = hyp2f1.__qualname__ = "hyp2f1"
-hyp2f1.__doc__ = """Gauss's hypergeometric function 2F1(a, b; c; x) of real arguments, x <= 1.
+hyp2f1.__doc__ = """Compute Gauss's hypergeometric function 2F1(a, b; c; x) for x <= 1.
 
-Close to 1 it takes many terms. Source: scipy.special.hyp2f1; DLMF 15.
+- `a`, `b`, `c`, `x`: real arrays that broadcast together
+
+The result has their common shape and a floating-point dtype. Close to x = 1 it takes many terms.
+ValueError for complex numbers.
+Source: SciPy's `special.hyp2f1`; DLMF 15.
+
+>>> jax.scipy.special.hyp2f1(1.0, 1.0, 1.0, 0.0)
+Array(1., dtype=float32)
 """
 
 
@@ -246,10 +275,16 @@ Close to 1 it takes many terms. Source: scipy.special.hyp2f1; DLMF 15.
 
 @custom_jvp
 @library
-def spence(x: Any) -> Array:
-    """The integral of log(t) / (1 - t) from 1 to x, for x >= 0 in float32 or float64.
+def spence(x: Array) -> Array:
+    """Compute the integral of `log(t) / (1 - t)` from 1 to x.
 
-    NaN for negative x, TypeError for other dtypes. Source: scipy.special.spence; DLMF 25.12.
+    - `x`: array of float32 or float64, of any shape
+
+    The result has the shape and dtype of `x`; NaN for negative x. TypeError for other dtypes.
+    Source: SciPy's `special.spence`; DLMF 25.12.
+
+    >>> jax.scipy.special.spence(jnp.array([-1.0]))
+    Array([nan], dtype=float32)
     """
     x = jnp.asarray(x)
     x = x.astype(x.dtype)
@@ -269,7 +304,8 @@ def _spence(x: Any) -> Any:
     y = jnp.where(is_large, 1 / jnp.where(is_large, x, 1), x)
     # Between 1/2 and 2 it is a series of log(x), whose coefficients are Bernoulli's numbers.
     is_small = y < 0.5
-    log = jnp.log(jnp.where(y > 0, y, 1))
+    log = jnp.log(jnp.where(is_large | (x > 0), x, 1))
+    log = jnp.where(is_large, -log, log)  # that of y, which may be too small for a float
     inner = jnp.where(is_small, -jnp.log1p(-jnp.where(is_small, y, 0)), -log)
     square = inner * inner
     tail = jnp.polyval(np.asarray(_DEBYE[::-1], x.dtype), square, unroll=16)
@@ -293,14 +329,25 @@ def _(primals, tangents):
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
+    n: Array,
+    m: Array,
+    theta: Array,
+    phi: Array,
+    diff_n: int | None = None,
+    n_max: int | None = None,
 ) -> Array:
-    """The spherical harmonics of degrees n and orders m, orthonormal, for vectors of one size.
+    """Compute the orthonormal spherical harmonics.
 
-    - `theta`, `phi`: the angles from the pole and around it
-    - `n_max`: the largest degree, which larger ones are cut to; needed where n is traced
+    - `n`, `m`: integer vectors of degrees and orders
+    - `theta`, `phi`: vectors of angles from the pole and around it, of the same shape
+    - `n_max`: largest degree, to which larger ones are cut; needed where `n` is traced
 
-    Source: scipy.special.sph_harm_y; DLMF 14.30.
+    The result is complex and has their shape. ValueError for shapes that differ.
+    Source: SciPy's `special.sph_harm_y`; DLMF 14.30.
+
+    >>> n, angles = jnp.array([1, 2]), jnp.array([0.0, 1.0])
+    >>> jax.scipy.special.sph_harm_y(n, n, angles, angles).shape
+    (2,)
     """
     if diff_n is not None:
         raise NotImplementedError(
@@ -329,6 +376,7 @@ def _sph_harm_y(n, m, theta, phi, n_max):
     n, m = jnp.minimum(n, n_max), jnp.broadcast_to(m, shape)
     order = jnp.abs(m)
     cosine, sine = (jnp.broadcast_to(f(theta), shape) for f in (jnp.cos, jnp.sin))
+    sine = jnp.abs(sine)  # the angle is the cosine's, beyond 0 and pi too
     mm = (order * order).astype(theta.dtype)
 
     def step(k, carry):

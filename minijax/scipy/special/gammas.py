@@ -1,4 +1,4 @@
-"""Gamma, beta and zeta functions. May import the floors below, `numpy` and `special.entropies`."""
+"""Gamma, beta and zeta functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
-from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc",
@@ -28,25 +30,53 @@ def _broadcast(name: str, *args: Any) -> list[Any]:
     return [jnp.broadcast_to(x, shape) for x in args]
 
 
+def _reals(name: str, *args: Any) -> list[Any]:
+    """As `_broadcast`; ValueError for complex numbers."""
+    args = _broadcast(name, *args)
+    _check_real(name, args[0])
+    return args
+
+
 def _real(name: str, x: Any) -> Any:
     (x,) = promote_inexact(name, x)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs; got {x.dtype.name}.")
+    _check_real(name, x)
     return x
 
 
+def _check_real(name: str, x: Any) -> None:
+    if dtypes.issubdtype(dtypes.dtype(x), np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs: give real parts.")
+
+
 @library
-def gammaln(x: Any) -> Array:
-    """log(|gamma(x)|). Source: scipy.special.gammaln."""
+def gammaln(x: ArrayLike) -> Array:
+    """Compute `log(abs(gamma(x)))`.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. TypeError for complex numbers.
+    Source: SciPy's `special.gammaln`.
+
+    >>> jax.scipy.special.gammaln(jnp.array([0.0, jnp.inf]))
+    Array([inf, inf], dtype=float32)
+    """
     (x,) = promote_inexact("gammaln", x)
     return lax.lgamma(x)
 
 
 @library
-def loggamma(x: Any) -> Array:
-    """log(gamma(x)) for positive or complex x, nan for others. Source: scipy.special.loggamma.
+def loggamma(x: ArrayLike) -> Array:
+    """Compute `log(gamma(x))`; NaN for negative real x.
 
-    Of complex x, the branch that is continuous but on the negative real axis.
+    - `x`: real array, or complex array, for which the branch is continuous but on the negative real
+      axis
+
+    The result has the shape of `x` and a floating-point or complex dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.loggamma`.
+
+    >>> jax.scipy.special.loggamma(jnp.inf)
+    Array(inf, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("loggamma", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -83,8 +113,17 @@ def _loggamma_of_complex(z: Any) -> Any:
 
 
 @library
-def gammasgn(x: Any) -> Array:
-    """The sign of gamma(x); nan at the poles below zero. Source: scipy.special.gammasgn."""
+def gammasgn(x: ArrayLike) -> Array:
+    """Compute the sign of `gamma(x)`; NaN at the poles below zero.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. ValueError for complex numbers.
+    Source: SciPy's `special.gammasgn`.
+
+    >>> jax.scipy.special.gammasgn(jnp.array([-0.5, 2.0]))
+    Array([-1.,  1.], dtype=float32)
+    """
     x = _real("gammasgn", x)
     floor = lax.floor(x)
     odd = jnp.mod(floor, 2) != 0
@@ -96,8 +135,18 @@ def gammasgn(x: Any) -> Array:
 
 
 @library
-def gamma(x: Any) -> Array:
-    """The gamma function, of real or complex x. Source: scipy.special.gamma."""
+def gamma(x: ArrayLike) -> Array:
+    """Compute the gamma function.
+
+    - `x`: real or complex array of any shape
+
+    The result has the shape of `x` and a floating-point or complex dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.gamma`.
+
+    >>> jax.scipy.special.gamma(jnp.inf)
+    Array(inf, dtype=float32)
+    """
     (x,) = promote_inexact("gamma", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return lax.exp(_loggamma_of_complex(x))
@@ -105,8 +154,18 @@ def gamma(x: Any) -> Array:
 
 
 @library
-def betaln(a: Any, b: Any) -> Array:
-    """log(|beta(a, b)|), accurate where one is large. Source: scipy.special.betaln, DLMF 5.11."""
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute `log(abs(beta(a, b)))`, accurately where one argument is large.
+
+    - `a`, `b`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for complex
+    numbers.
+    Source: SciPy's `special.betaln`; DLMF 5.11.
+
+    >>> jax.scipy.special.betaln(0.0, 1.0)
+    Array(inf, dtype=float32, weak_type=True)
+    """
     a, b = _broadcast("betaln", a, b)
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     small = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
@@ -133,43 +192,100 @@ def _betaln_of_large(a: Any, b: Any) -> Any:
 
 
 @library
-def beta(a: Any, b: Any) -> Array:
-    """gamma(a) gamma(b) / gamma(a + b). Source: scipy.special.beta."""
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute the beta function `gamma(a) * gamma(b) / gamma(a + b)`.
+
+    - `a`, `b`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. ValueError for complex
+    numbers.
+    Source: SciPy's `special.beta`.
+
+    >>> jax.scipy.special.beta(0.0, 1.0)
+    Array(inf, dtype=float32)
+    """
     a, b = _broadcast("beta", a, b)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
     return sign * lax.exp(betaln(a, b))
 
 
 @library
-def betainc(a: Any, b: Any, x: Any) -> Array:
-    """The regularized incomplete beta function. Source: scipy.special.betainc."""
-    return lax.betainc(*_broadcast("betainc", a, b, x))
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized incomplete beta function.
+
+    - `a`, `b`, `x`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. ValueError for complex
+    numbers.
+    Source: SciPy's `special.betainc`.
+
+    >>> jax.scipy.special.betainc(2.0, 2.0, jnp.array([0.0, 1.0]))
+    Array([0., 1.], dtype=float32)
+    """
+    return lax.betainc(*_reals("betainc", a, b, x))
 
 
 @library
-def digamma(x: Any) -> Array:
-    """The derivative of log(gamma(x)). Source: scipy.special.digamma."""
+def digamma(x: ArrayLike) -> Array:
+    """Compute the derivative of `log(gamma(x))`.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. TypeError for complex numbers.
+    Source: SciPy's `special.digamma`.
+
+    >>> jax.scipy.special.digamma(jnp.inf)
+    Array(inf, dtype=float32, weak_type=True)
+    """
     (x,) = promote_inexact("digamma", x)
     return lax.digamma(x)
 
 
 @library
-def gammainc(a: Any, x: Any) -> Array:
-    """The regularized lower incomplete gamma function. Source: scipy.special.gammainc."""
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized lower incomplete gamma function.
+
+    - `a`, `x`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for complex
+    numbers.
+    Source: SciPy's `special.gammainc`.
+
+    >>> jax.scipy.special.gammainc(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return lax.igamma(*_broadcast("gammainc", a, x))
 
 
 @library
-def gammaincc(a: Any, x: Any) -> Array:
-    """The regularized upper incomplete gamma function. Source: scipy.special.gammaincc."""
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularized upper incomplete gamma function.
+
+    - `a`, `x`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for complex
+    numbers.
+    Source: SciPy's `special.gammaincc`.
+
+    >>> jax.scipy.special.gammaincc(1.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return lax.igammac(*_broadcast("gammaincc", a, x))
 
 
 @library
-def polygamma(n: Any, x: Any) -> Array:
-    """The derivative number n of digamma(x). Source: scipy.special.polygamma.
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the derivative of order n of `digamma(x)`.
 
-    ValueError unless n is of an integer dtype.
+    - `n`: array of nonnegative integers
+    - `x`: real array that broadcasts with `n`
+
+    The result has the arguments' common shape and a floating-point dtype. ValueError unless `n` has
+    an integer dtype.
+    Source: SciPy's `special.polygamma`.
+
+    >>> jax.scipy.special.polygamma(1, 0.0)
+    Array(inf, dtype=float32, weak_type=True)
     """
     check_arraylike("polygamma", n, x)
     if not dtypes.issubdtype(jnp.asarray(n).dtype, np.integer):
@@ -177,12 +293,20 @@ def polygamma(n: Any, x: Any) -> Array:
             "Argument `n` to polygamma must be of integer type. Got dtype "
             f"{jnp.asarray(n).dtype.name}."
         )
-    return lax.polygamma(*_broadcast("polygamma", n, x))
+    return lax.polygamma(*_reals("polygamma", n, x))
 
 
-def zeta(x: Any, q: Any = None) -> Array:
-    """The Hurwitz zeta function, the sum of (k + q)**-x; Riemann's with q = 1. Source:
-    scipy.special.zeta. NotImplementedError without `q`, as upstream.
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """Compute the Hurwitz zeta function: the sum of `(k + q)**-x` over k >= 0.
+
+    - `x`, `q`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. NotImplementedError
+    without `q`.
+    Source: SciPy's `special.zeta`.
+
+    >>> jax.scipy.special.zeta(1.0, 2.0)
+    Array(inf, dtype=float32, weak_type=True)
     """
     if q is None:
         raise NotImplementedError(
@@ -227,10 +351,19 @@ _BERNOULLI_OVER_FACTORIAL = (
 )  # fmt: skip
 
 
-def multigammaln(a: Any, d: Any) -> Array:
-    """The logarithm of the gamma function of d dimensions, d a known integer. Source:
-    scipy.special.multigammaln.
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
+    """Compute the logarithm of the gamma function of d dimensions.
+
+    - `a`: real array
+    - `d`: known positive integer
+
+    The result has the shape of `a` and a floating-point dtype. TypeError for a traced `d`.
+    Source: SciPy's `special.multigammaln`.
+
+    >>> jax.scipy.special.multigammaln(jnp.array([3.0, 4.0]), 2).shape
+    (2,)
     """
+    check_at_most("multigammaln: d", int(d), 1 << 20)
     return _multigammaln(a, int(d))
 
 
@@ -242,8 +375,18 @@ def _multigammaln(a, d):
     return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
 
 
-def factorial(n: Any, exact: bool = False) -> Array:
-    """n!, 0 for negative n. NotImplementedError for `exact`. Source: scipy.special.factorial."""
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """Compute `n!`; 0 for negative n.
+
+    - `n`: real array of any shape
+    - `exact`: must be False
+
+    The result has the shape of `n` and a floating-point dtype. NotImplementedError for `exact`.
+    Source: SciPy's `special.factorial`.
+
+    >>> jax.scipy.special.factorial(-1)
+    Array(0., dtype=float32, weak_type=True)
+    """
     if exact:
         raise NotImplementedError(
             "factorial with exact=True is not supported: integers here have a fixed width. Use "
@@ -258,9 +401,18 @@ def _factorial(n):
     return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
-    """How many sets of k can be chosen of N; with repetition, multisets. Source:
-    scipy.special.comb.
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """Compute the number of sets of `k` elements that can be chosen of `N`.
+
+    - `N`, `k`: real arrays that broadcast together
+    - `repetition`: whether elements may be chosen repeatedly
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.comb`.
+
+    >>> jax.scipy.special.comb(5, 2).shape
+    ()
     """
     return _comb(N, k, repetition=bool(repetition))
 
@@ -278,9 +430,19 @@ def _comb(N, k, *, repetition):
 
 @custom_jvp
 @library
-def poch(z: Any, m: Any) -> Array:
-    """gamma(z + m) / gamma(z). Source: scipy.special.poch."""
-    z, m = _broadcast("poch", z, m)
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """Compute the Pochhammer symbol `gamma(z + m) / gamma(z)`.
+
+    - `z`, `m`: real arrays that broadcast together
+
+    The result has the arguments' common shape and a floating-point dtype. TypeError for what is not
+    an array or number.
+    Source: SciPy's `special.poch`.
+
+    >>> jax.scipy.special.poch(2.0, 0.0)
+    Array(1., dtype=float32)
+    """
+    z, m = _reals("poch", z, m)
     return jnp.where(m == 0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
 
 

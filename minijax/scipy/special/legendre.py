@@ -1,7 +1,4 @@
-"""Associated Legendre functions, which upstream is about to drop: lpmn, lpmn_values.
-
-May import the floors below.
-"""
+"""Associated Legendre functions, which upstream is about to drop: lpmn, lpmn_values."""
 
 from __future__ import annotations
 
@@ -17,7 +14,8 @@ from minijax.transforms.library import library
 __all__ = ["lpmn", "lpmn_values"]
 
 
-def _check(m: int, n: int, z: Any) -> None:
+def _checked(m: int, n: int, z: Any) -> Array:
+    z = jnp.asarray(z)
     if z.dtype not in (np.float32, np.float64):
         raise TypeError(
             f"z.dtype={z.dtype} is not supported: the associated Legendre functions take float32 "
@@ -32,6 +30,7 @@ def _check(m: int, n: int, z: Any) -> None:
         )
     if n < 0:
         raise IndexError(f"the degree of a Legendre function is not negative; got n={n}.")
+    return z
 
 
 def lpmn(m: int, n: int, z: Array) -> tuple[Array, Array]:
@@ -41,8 +40,7 @@ def lpmn(m: int, n: int, z: Array) -> tuple[Array, Array]:
     degree, NaN beyond [-1, 1]. `m` and `n` must be equal. NotImplementedError, ValueError and
     TypeError as for `lpmn_values`. Source: scipy.special.lpmn; DLMF 14.10.
     """
-    _check(m, n, z)
-    return _values_and_slopes(int(n), z)
+    return _values_and_slopes(int(n), _checked(m, n, z))
 
 
 def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
@@ -52,8 +50,7 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
     NotImplementedError unless m == n; ValueError unless `z` is a vector; TypeError unless it has
     float32 or float64.
     """
-    _check(m, n, z)
-    return _values(int(n), z, bool(is_normalized))
+    return _values(int(n), _checked(m, n, z), bool(is_normalized))
 
 
 @library(static=("n", "normalized"))

@@ -1,10 +1,8 @@
-"""Error functions, the normal distribution, and modified Bessel functions.
-
-May import the floors below and `numpy`.
-"""
+"""Error functions, the normal distribution, and modified Bessel functions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,37 +10,51 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.numpy.promotion import promote_inexact, to_array
-from minijax.transforms.custom_jvp import custom_jvp
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = [
     "erf", "erfc", "erfinv", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri",
 ]  # fmt: skip
 
 
-def _of_lax(name: str, function: Any, doc: str) -> Any:
+def _of_lax(
+    name: str, function: Any, doc: str, example: str = "0.0", result: str = "0."
+) -> Callable[[ArrayLike], Array]:
     @library
-    def fun(x: Any) -> Array:
+    def fun(x: ArrayLike) -> Array:
         (x,) = promote_inexact(name, x)
         return function(x)
 
     fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = f"{doc}. Source: scipy.special.{name}."
+    fun.__doc__ = f"""Compute {doc}.
+
+    - `x`: real array of any shape
+
+    The result has the shape of `x` and a floating-point dtype. TypeError for complex numbers.
+    Source: SciPy's `special.{name}`.
+
+    >>> jax.scipy.special.{name}(jnp.array([{example}]))
+    Array([{result}], dtype=float32)
+    """
     return fun
 
 
-erf = _of_lax("erf", lax.erf, "The error function")
-erfc = _of_lax("erfc", lax.erfc, "1 - erf(x), accurate for large x")
-erfinv = _of_lax("erfinv", lax.erf_inv, "The inverse of the error function")
-i0e = _of_lax("i0e", lax.bessel_i0e, "exp(-|x|) i0(x)")
-i1e = _of_lax("i1e", lax.bessel_i1e, "exp(-|x|) i1(x)")
+erf = _of_lax("erf", lax.erf, "the error function")
+erfc = _of_lax("erfc", lax.erfc, "`1 - erf(x)`, accurately for large x", result="1.")
+erfinv = _of_lax("erfinv", lax.erf_inv, "the inverse of the error function; NaN outside [-1, 1]")
+i0e = _of_lax("i0e", lax.bessel_i0e, "`exp(-abs(x)) * i0(x)`", "jnp.inf")
+i1e = _of_lax("i1e", lax.bessel_i1e, "`exp(-abs(x)) * i1(x)`")
 i0 = _of_lax(
-    "i0", lambda x: lax.exp(lax.abs(x)) * lax.bessel_i0e(x), "The modified Bessel function I_0"
-)
+    "i0", lambda x: lax.exp(lax.abs(x)) * lax.bessel_i0e(x),
+    "the modified Bessel function of order 0", "jnp.nan", "nan",
+)  # fmt: skip
 i1 = _of_lax(
-    "i1", lambda x: lax.exp(lax.abs(x)) * lax.bessel_i1e(x), "The modified Bessel function I_1"
-)
+    "i1", lambda x: lax.exp(lax.abs(x)) * lax.bessel_i1e(x),
+    "the modified Bessel function of order 1",
+)  # fmt: skip
 
 
 def _float(name: str, x: Any) -> Any:
@@ -55,9 +67,16 @@ def _float(name: str, x: Any) -> Any:
     return x
 
 
-def ndtr(x: Any) -> Array:
-    """The distribution function of the normal distribution, for float32 and float64. Source:
-    scipy.special.ndtr. TypeError for other dtypes.
+def ndtr(x: ArrayLike) -> Array:
+    """Compute the distribution function of the normal distribution.
+
+    - `x`: array of float32 or float64, of any shape
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes.
+    Source: SciPy's `special.ndtr`.
+
+    >>> jax.scipy.special.ndtr(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+    Array([0. , 0.5, 1. ], dtype=float32)
     """
     return _checked_ndtr(x)
 
@@ -78,10 +97,16 @@ def _ndtr(x: Any) -> Any:
 
 @custom_jvp
 @library
-def ndtri(p: Any) -> Array:
-    """The inverse of `ndtr`, for float32 and float64. Source: scipy.special.ndtri.
+def ndtri(p: ArrayLike) -> Array:
+    """Compute the inverse of `ndtr`.
 
-    Computed from the inverse error function, of 2p - 1 or of what keeps small p apart.
+    - `p`: array of float32 or float64, of any shape
+
+    The result has the shape and dtype of `p`; NaN outside [0, 1]. TypeError for other dtypes.
+    Source: SciPy's `special.ndtri`.
+
+    >>> jax.scipy.special.ndtri(jnp.array([0.0, 0.5, 1.0]))
+    Array([-inf,   0.,  inf], dtype=float32)
     """
     p = _float("ndtri", jnp.asarray(p))
     return _ndtri(p)
@@ -143,11 +168,18 @@ def _(primals, tangents):
     return out, t * np.asarray(np.sqrt(2 * np.pi), out.dtype) * jnp.exp(jnp.square(out) / 2)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Array:
-    """log(ndtr(x)), accurate for very negative x, for float32 and float64.
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """Compute `log(ndtr(x))`, accurately for very negative x.
 
-    There an asymptotic series of `series_order` terms is taken (Abramowitz and Stegun 26.2.12).
-    TypeError for other dtypes or an order that is no integer, ValueError for one below 0 or over 30.
+    - `x`: array of float32 or float64, of any shape
+    - `series_order`: number of terms of the asymptotic series, between 0 and 30
+
+    The result has the shape and dtype of `x`. TypeError for other dtypes or an order that is not an
+    integer, ValueError for another order.
+    Source: SciPy's `special.log_ndtr`; Abramowitz and Stegun 26.2.12.
+
+    >>> jax.scipy.special.log_ndtr(jnp.array([-jnp.inf]))
+    Array([-inf], dtype=float32)
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")

@@ -3,6 +3,7 @@
 A module a distribution, with its densities and distribution functions: `norm.logpdf(x, loc, scale)`.
 """
 
+from minijax.namespace import shown
 from minijax.scipy.stats import (
     bernoulli,
     beta,
@@ -37,6 +38,8 @@ from minijax.scipy.stats.ranking import mode, rankdata, sem
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
     "gaussian_kde", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode",
-    "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata",
-    "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+    "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
+    "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
+
+__dir__ = shown(__name__)

@@ -1,11 +1,12 @@
-"""The distribution of one trial that succeeds with probability p. Source: scipy.stats.bernoulli."""
+"""The Bernoulli distribution. Source: scipy.stats.bernoulli."""
 
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.numpy.promotion import converted, promote_inexact
+from minijax.namespace import shown
+from minijax.numpy.promotion import converted
 from minijax.scipy import special
-from minijax.scipy.stats.making import discrete, exponential
+from minijax.scipy.stats.making import discrete, exponential, real_arguments
 from minijax.transforms.library import library
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
@@ -13,26 +14,50 @@ __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 @discrete("p")
 def logpmf(k, p):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     out = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
     return jnp.where((k == 0) | (k == 1), out, -np.inf)
 
 
 @library
 def cdf(k, p):
-    """The distribution function; nan unless p is a probability."""
-    k, p = promote_inexact("bernoulli.cdf", k, p)
+    """Compute the distribution function of the Bernoulli distribution; NaN unless `p` is in [0, 1].
+
+    - `k`: real array
+    - `p`: probability of success
+
+    Both broadcast together; the result has their shape and a floating-point dtype. TypeError for
+    what is not an array or number.
+    Source: SciPy's `stats.bernoulli.cdf`.
+
+    >>> jax.scipy.stats.bernoulli.cdf(jnp.array([-1.0, 0.0, 1.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    k, p = real_arguments("bernoulli.cdf", k, p)
     out = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1), np.nan, out)
 
 
 @library
 def ppf(q, p):
-    """The inverse of the distribution function."""
-    q, p = promote_inexact("bernoulli.ppf", q, p)
+    """Compute the inverse of the distribution function of the Bernoulli distribution.
+
+    - `q`: real array of probabilities
+    - `p`: probability of success
+
+    Both broadcast together; the result has their shape and a floating-point dtype. TypeError for
+    what is not an array or number.
+    Source: SciPy's `stats.bernoulli.ppf`.
+
+    >>> jax.scipy.stats.bernoulli.ppf(jnp.array([0.25, 0.75]), 0.5)
+    Array([0., 1.], dtype=float32)
+    """
+    q, p = real_arguments("bernoulli.ppf", q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
     out = jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0, 1))
     return converted(out, q.dtype, q.aval.weak_type)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
+
+__dir__ = shown(__name__)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -30,14 +31,16 @@ def logcdf(z, a, b):
 
 @located("probability", "a b")
 def sf(z, a, b):
-    """1 - cdf."""
+    """The survival function."""
     return special.betainc(b, a, 1 - jnp.clip(z, 0, 1))
 
 
 @located("probability", "a b")
 def logsf(z, a, b):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.log(special.betainc(b, a, 1 - jnp.clip(z, 0, 1)))
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -1,8 +1,9 @@
-"""The binomial distribution with a beta distributed probability. Source: scipy.stats.betabinom."""
+"""The beta-binomial distribution. Source: scipy.stats.betabinom."""
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 
@@ -11,7 +12,7 @@ __all__ = ["logpmf", "pmf"]
 
 @discrete("n a b")
 def logpmf(k, n, a, b):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     k = jnp.floor(k)
     ways = -jnp.log(n + 1) - special.betaln(n - k + 1, k + 1)
     out = ways + special.betaln(k + a, n - k + b) - special.betaln(a, b)
@@ -19,4 +20,6 @@ def logpmf(k, n, a, b):
     return jnp.where((n < 0) | (a <= 0) | (b <= 0), np.nan, out)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
+
+__dir__ = shown(__name__)

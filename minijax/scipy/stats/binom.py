@@ -1,8 +1,9 @@
-"""The distribution of successes in n trials. Source: scipy.stats.binom."""
+"""The binomial distribution. Source: scipy.stats.binom."""
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 
@@ -11,10 +12,12 @@ __all__ = ["logpmf", "pmf"]
 
 @discrete("n p")
 def logpmf(k, n, p):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     out = ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
     return jnp.where((k >= 0) & (k <= n), out, -np.inf)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
+
+__dir__ = shown(__name__)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -24,7 +25,7 @@ def cdf(z):
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return 0.5 - jnp.arctan(z) / np.pi
 
 
@@ -36,7 +37,7 @@ def logcdf(z):
 
 @located("probability")
 def logsf(z):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.log(0.5 - jnp.arctan(z) / np.pi)
 
 
@@ -48,8 +49,10 @@ def ppf(q):
 
 @located("quantile", argument="q")
 def isf(q):
-    """The inverse of 1 - cdf."""
+    """The inverse of the survival function."""
     return jnp.tan(np.pi * (0.5 - q))
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -23,25 +24,27 @@ def logpdf(z, df):
 @located("probability", "df")
 def cdf(z, df):
     """The distribution function."""
-    return special.gammainc(df / 2, jnp.clip(z, 0) / 2)
+    return special.gammainc(jnp.where(df > 0, df, np.nan) / 2, jnp.clip(z, 0) / 2)
 
 
 @located("probability", "df")
 def logcdf(z, df):
     """The logarithm of the distribution function."""
-    return jnp.log(special.gammainc(df / 2, jnp.clip(z, 0) / 2))
+    return jnp.log(special.gammainc(jnp.where(df > 0, df, np.nan) / 2, jnp.clip(z, 0) / 2))
 
 
 @located("probability", "df")
 def sf(z, df):
-    """1 - cdf."""
+    """The survival function."""
     return special.gammaincc(df / 2, jnp.clip(z, 0) / 2)
 
 
 @located("probability", "df")
 def logsf(z, df):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.log(special.gammaincc(df / 2, jnp.clip(z, 0) / 2))
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

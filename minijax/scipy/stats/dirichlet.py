@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes_inexact, to_array
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
@@ -15,9 +16,17 @@ __all__ = ["logpdf", "pdf"]
 
 @library
 def logpdf(x, alpha):
-    """The logarithm of the density of proportions x, which stand in the first axis.
+    """Compute the logarithm of the density of the Dirichlet distribution.
 
-    The last of them may be left out. ValueError unless `alpha` is a vector of that size.
+    - `x`: proportions along the first axis, of which the last may be left out: an array of shape
+      (n, ...) or (n - 1, ...)
+    - `alpha`: concentrations, of shape (n,)
+
+    The result has shape (...) and a floating-point dtype. ValueError for other shapes.
+    Source: SciPy's `stats.dirichlet.logpdf`.
+
+    >>> jax.scipy.stats.dirichlet.logpdf(jnp.array([0.5, 0.5]), jnp.array([1.0, 1.0])).shape
+    ()
     """
     name = "dirichlet.logpdf"
     x, alpha = promote_dtypes_inexact(to_array(name, x), to_array(name, alpha, 1))
@@ -41,4 +50,20 @@ def _is_simplex(x: Any) -> Any:
     return jnp.all(x > 0, axis=0) & (jnp.abs(jnp.sum(x, axis=0) - 1) < 1e-6)
 
 
-pdf = exponential(logpdf, "The density.")
+pdf = exponential(
+    logpdf,
+    """Compute the density of the Dirichlet distribution.
+
+    - `x`: proportions along the first axis, of which the last may be left out: an array of shape
+      (n, ...) or (n - 1, ...)
+    - `alpha`: concentrations, of shape (n,)
+
+    The result has shape (...) and a floating-point dtype. ValueError for other shapes.
+    Source: SciPy's `stats.dirichlet.pdf`.
+
+    >>> jax.scipy.stats.dirichlet.pdf(jnp.array([0.5, 0.5]), jnp.array([1.0, 1.0])).shape
+    ()
+    """,
+)
+
+__dir__ = shown(__name__)

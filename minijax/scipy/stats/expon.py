@@ -3,6 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -28,13 +29,13 @@ def logcdf(z):
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return jnp.where(z < 0, 1, jnp.exp(-z))
 
 
 @located("probability")
 def logsf(z):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.where(z < 0, 0, -z)
 
 
@@ -45,3 +46,5 @@ def ppf(q):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -17,28 +18,34 @@ def logpdf(z, a):
     return jnp.where(z < 0, -np.inf, out)
 
 
+def _shape(a):
+    return jnp.where(a > 0, a, np.nan)
+
+
 @located("probability", "a")
 def cdf(z, a):
     """The distribution function."""
-    return special.gammainc(a, jnp.clip(z, 0))
+    return special.gammainc(_shape(a), jnp.clip(z, 0))
 
 
 @located("probability", "a")
 def logcdf(z, a):
     """The logarithm of the distribution function."""
-    return jnp.log(special.gammainc(a, jnp.clip(z, 0)))
+    return jnp.log(special.gammainc(_shape(a), jnp.clip(z, 0)))
 
 
 @located("probability", "a")
 def sf(z, a):
-    """1 - cdf."""
-    return special.gammaincc(a, jnp.clip(z, 0))
+    """The survival function."""
+    return special.gammaincc(_shape(a), jnp.clip(z, 0))
 
 
 @located("probability", "a")
 def logsf(z, a):
-    """The logarithm of 1 - cdf."""
-    return jnp.log(special.gammaincc(a, jnp.clip(z, 0)))
+    """The logarithm of the survival function."""
+    return jnp.log(special.gammaincc(_shape(a), jnp.clip(z, 0)))
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -1,8 +1,9 @@
-"""The distribution of trials up to the first success. Source: scipy.stats.geom."""
+"""The geometric distribution. Source: scipy.stats.geom."""
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 
@@ -11,9 +12,11 @@ __all__ = ["logpmf", "pmf"]
 
 @discrete("p")
 def logpmf(k, p):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     out = special.xlog1py(k - 1, -p) + jnp.log(p)
     return jnp.where(k <= 0, -np.inf, out)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
+
+__dir__ = shown(__name__)

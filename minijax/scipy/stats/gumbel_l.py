@@ -1,6 +1,7 @@
 """The left-skewed Gumbel distribution. Source: scipy.stats.gumbel_l."""
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -14,13 +15,13 @@ def logpdf(z):
 
 @located("probability")
 def logsf(z):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return -jnp.exp(z)
 
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return jnp.exp(-jnp.exp(z))
 
 
@@ -43,3 +44,5 @@ def ppf(p):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -1,6 +1,7 @@
 """The right-skewed Gumbel distribution. Source: scipy.stats.gumbel_r."""
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -26,13 +27,13 @@ def cdf(z):
 
 @located("probability")
 def logsf(z):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.log(-jnp.expm1(-jnp.exp(-z)))
 
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return -jnp.expm1(-jnp.exp(-z))
 
 
@@ -43,3 +44,5 @@ def ppf(p):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -1,4 +1,4 @@
-"""Density estimates from samples. May import the floors below, `numpy`, `random` and `special`."""
+"""Density estimates from samples."""
 
 from __future__ import annotations
 
@@ -37,14 +37,19 @@ def _factor(method: Any, estimate: Any) -> Any:
 
 @register_pytree_node_class
 class gaussian_kde:
-    """A density estimated from samples, with a normal distribution around each.
+    """Density estimated from samples, with a normal distribution around each.
 
-    - `dataset`: [samples] or [dimensions, samples], real
-    - `bw_method`: "scott" (the default), "silverman", a number, or a function of the estimate: how
-      wide the distributions are
-    - `weights`: of the samples
+    - `dataset`: real array of shape (samples,) or (dimensions, samples)
+    - `bw_method`: width of the distributions: "scott" (the default), "silverman", a number, or a
+      function of the estimate
+    - `weights`: weights of the samples, of shape (samples,)
 
-    A pytree of its arrays. Source: scipy.stats.gaussian_kde.
+    The estimate is a pytree of its arrays; calling it evaluates the density. ValueError for weights
+    of another shape, NotImplementedError for complex samples.
+    Source: SciPy's `stats.gaussian_kde`.
+
+    >>> jax.scipy.stats.gaussian_kde(jnp.array([0.0, 1.0, 3.0]))(jnp.array([0.5])).shape
+    (1,)
     """
 
     neff: Any = None
@@ -86,7 +91,7 @@ class gaussian_kde:
         inverse = jnp.linalg.inv(spread) / factor**2
         self.covariance, self.inv_cov = spread * factor**2, inverse
 
-    def tree_flatten(self) -> tuple:
+    def tree_flatten(self) -> tuple[Any, ...]:
         """The arrays, and nothing besides."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
@@ -184,7 +189,7 @@ class gaussian_kde:
         """Not supported."""
         raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
-    def set_bandwidth(self, bw_method: Callable | None = None) -> Any:
+    def set_bandwidth(self, bw_method: Callable[..., Any] | None = None) -> Any:
         """Not supported."""
         raise NotImplementedError(
             "dynamically changing the bandwidth method is not supported: make a new gaussian_kde."

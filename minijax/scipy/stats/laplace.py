@@ -3,6 +3,7 @@
 import math
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logpdf", "pdf"]
@@ -21,3 +22,5 @@ def cdf(z):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

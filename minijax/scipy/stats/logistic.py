@@ -2,6 +2,7 @@
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -11,6 +12,7 @@ __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
+    z = jnp.abs(z)  # even, and free of differences of infinities
     return -z - 2 * jnp.logaddexp(0, -z)
 
 
@@ -22,7 +24,7 @@ def cdf(z):
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return lax.logistic(-z)
 
 
@@ -34,8 +36,10 @@ def ppf(x):
 
 @located("quantile")
 def isf(x):
-    """The inverse of 1 - cdf."""
+    """The inverse of the survival function."""
     return -special.logit(x)
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

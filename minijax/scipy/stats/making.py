@@ -1,19 +1,21 @@
 """How the functions of a distribution are made from formulas on standard arguments.
 
-May import the floors below and `numpy`. A formula is told of `z = (x - loc) / scale` and the
-parameters of the shape; `located` gives it arguments of one dtype, moves and scales.
+A formula is told of `z = (x - loc) / scale` and the parameters of the shape; `located` gives it
+arguments of one dtype, moves and scales.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from minijax import numpy as jnp
 from minijax.numpy.promotion import promote_inexact
 from minijax.transforms.library import library
+from minijax.typing import Array
 
-__all__ = ["discrete", "exponential", "located"]
+__all__ = ["discrete", "exponential", "located", "real_arguments"]
 
 _SCALES = {
     "density": lambda out, scale: out / scale,
@@ -22,7 +24,20 @@ _SCALES = {
 }
 
 
-def located(kind: str, signature: str = "", *, argument: str = "x") -> Callable:
+_COMPLEX = ("norm", "cauchy", "logistic", "beta")  # their formulas compare no arguments
+
+
+def real_arguments(name: str, *args: Any) -> list[Any]:
+    """Arguments in one floating dtype. TypeError for complex ones, but of a few distributions."""
+    args = promote_inexact(name, *args)
+    if args[0].dtype.kind == "c" and name.split(".")[0] not in _COMPLEX:
+        raise TypeError(f"{name} does not accept dtype {args[0].dtype.name}: give real parts.")
+    return args
+
+
+def located(
+    kind: str, signature: str = "", *, argument: str = "x"
+) -> Callable[[Callable[..., Any]], Callable[..., Array]]:
     """Decorator: a formula of z and the shape, as a function of x, the shape, loc and scale.
 
     - `kind`: "density" (divided by the scale), "log density", "probability", or "quantile": the
@@ -33,7 +48,7 @@ def located(kind: str, signature: str = "", *, argument: str = "x") -> Callable:
 
     def decorate(formula: Callable) -> Callable:
         def run(name, x, shape, loc, scale):
-            x, *shape, loc, scale = promote_inexact(name, x, *shape, loc, scale)
+            x, *shape, loc, scale = real_arguments(name, x, *shape, loc, scale)
             if kind == "quantile":
                 return formula(x, *shape) * scale + loc
             return _SCALES[kind](formula((x - loc) / scale, *shape), scale)
@@ -43,13 +58,15 @@ def located(kind: str, signature: str = "", *, argument: str = "x") -> Callable:
     return decorate
 
 
-def discrete(signature: str = "", *, argument: str = "k") -> Callable:
+def discrete(
+    signature: str = "", *, argument: str = "k"
+) -> Callable[[Callable[..., Any]], Callable[..., Array]]:
     """Decorator: a formula of whole k and the shape, as a function of k, the shape and loc."""
     names = signature.split()
 
     def decorate(formula: Callable) -> Callable:
         def run(name, k, shape, loc):
-            k, *shape, loc = promote_inexact(name, k, *shape, loc)
+            k, *shape, loc = real_arguments(name, k, *shape, loc)
             return formula(k - loc, *shape)
 
         return _with_names(formula, run, [argument, *names], ["loc=0"])
@@ -69,8 +86,31 @@ def _with_names(formula: Callable, run: Callable, names: list[str], defaults: li
     space: dict[str, Any] = {"run": run}
     exec(source, space)
     made = space[formula.__name__]
-    made.__doc__, made.__module__ = formula.__doc__, formula.__module__
+    made.__module__ = formula.__module__
+    made.__doc__ = _documented(made, formula.__doc__, [*names, *rest])
     return library(made)
+
+
+def _documented(made: Callable, about: str, names: list[str]) -> str:
+    """The docstring of a distribution's function, from the line on its formula and its parameters."""
+    distribution, name = made.__module__.rsplit(".", 1)[-1], made.__name__
+    title = sys.modules[made.__module__].__doc__.split(". Source", 1)[0].replace("The ", "the ")
+    first, *shape = (f"`{x}`" for x in names if x not in ("loc", "scale"))
+    parameters = f"\n    - {', '.join(shape)}: parameters of its shape" if shape else ""
+    moved = " and ".join(f"`{x}`" for x in names if x in ("loc", "scale"))
+    moved = f"\n    - {moved}: the distribution's shift{' and scale' if 'scale' in moved else ''}"
+    example = ", ".join(["jnp.array([0.25, 0.5])", *["0.5"] * len(shape)])
+    return f"""Compute {about[0].lower()}{about[1:].rstrip(".")} of {title}.
+
+    - {first}: real array{parameters}{moved if "loc" in names else ""}
+
+    All broadcast together; the result has their shape and a floating-point dtype. TypeError for what
+    is not an array or number.
+    Source: SciPy's `stats.{distribution}.{name}`.
+
+    >>> jax.scipy.stats.{distribution}.{name}({example}).shape
+    (2,)
+    """
 
 
 def exponential(log: Callable, doc: str) -> Callable:
@@ -84,8 +124,9 @@ def exponential(log: Callable, doc: str) -> Callable:
         name if index < first else f"{name}={defaults[index - first]}"
         for index, name in enumerate(names)
     ]
-    space: dict[str, Any] = {"log": log, "exp": jnp.exp}
+    space: dict[str, Any] = {"log": log.__wrapped__, "exp": jnp.exp}
     exec(f"def {kind}({', '.join(given)}):\n    return exp(log({', '.join(names)}))\n", space)
     made = space[kind]
-    made.__doc__, made.__module__ = doc, log.__module__
+    made.__module__ = log.__module__
+    made.__doc__ = _documented(made, doc, list(names)) if "\n" not in doc else doc
     return library(made)

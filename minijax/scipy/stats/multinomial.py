@@ -4,6 +4,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact, to_array
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
@@ -14,10 +15,18 @@ __all__ = ["logpmf", "pmf"]
 
 @library
 def logpmf(x, n, p):
-    """The logarithm of the probability of the counts x, along the last axis, in n draws.
+    """Compute the logarithm of the probability mass function of the multinomial distribution.
 
-    Each vector of counts is judged by itself, as in SciPy; upstream compares n with all.
-    ValueError unless `x` and `n` are of integer dtypes.
+    - `x`: integer array of counts, of shape (..., outcomes)
+    - `n`: integer array of numbers of draws, which broadcasts to shape (...)
+    - `p`: probabilities of the outcomes, of shape (..., outcomes)
+
+    The result has shape (...) and a floating-point dtype; each vector of counts is compared with
+    its own `n`. ValueError unless `x` and `n` are of integer dtypes.
+    Source: SciPy's `stats.multinomial.logpmf`.
+
+    >>> jax.scipy.stats.multinomial.logpmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5])).shape
+    ()
     """
     name = "multinomial.logpmf"
     check_arraylike(name, x, n, p)
@@ -34,4 +43,21 @@ def logpmf(x, n, p):
     return jnp.where(possible, out, -np.inf)
 
 
-pmf = exponential(logpmf, "The probability of the counts.")
+pmf = exponential(
+    logpmf,
+    """Compute the probability mass function of the multinomial distribution.
+
+    - `x`: integer array of counts, of shape (..., outcomes)
+    - `n`: integer array of numbers of draws, which broadcasts to shape (...)
+    - `p`: probabilities of the outcomes, of shape (..., outcomes)
+
+    The result has shape (...) and a floating-point dtype. ValueError unless `x` and `n` are of integer
+    dtypes.
+    Source: SciPy's `stats.multinomial.pmf`.
+
+    >>> jax.scipy.stats.multinomial.pmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5])).shape
+    ()
+    """,
+)
+
+__dir__ = shown(__name__)

@@ -1,12 +1,14 @@
-"""The normal distribution of vectors. Source: scipy.stats.multivariate_normal."""
+"""The multivariate normal distribution. Source: scipy.stats.multivariate_normal."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import promote_dtypes_inexact, to_array
+from minijax.namespace import shown
+from minijax.numpy.promotion import check_ranks, promote_dtypes_inexact, to_array
 from minijax.scipy.linalg import solve_triangular
 from minijax.transforms.library import library
 
@@ -14,12 +16,20 @@ __all__ = ["logpdf", "pdf"]
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
-    """The logarithm of the density of vectors x.
+    """Compute the logarithm of the density of the multivariate normal distribution.
 
-    - `mean`: a vector, or a number, for which x and `cov` are numbers as well
-    - `cov`: the covariance, positive definite; a number stands for as much in every direction
+    - `x`: vectors, an array of shape (..., n), or numbers if `mean` is one
+    - `mean`: vector of shape (..., n), or a number
+    - `cov`: positive definite covariance of shape (..., n, n), or a number, a variance in all
+      directions
+    - `allow_singular`: must be None
 
-    NotImplementedError if `allow_singular` is given.
+    The result has shape (...) and a floating-point dtype. ValueError for other shapes,
+    NotImplementedError for `allow_singular`.
+    Source: SciPy's `stats.multivariate_normal.logpdf`.
+
+    >>> jax.scipy.stats.multivariate_normal.logpdf(jnp.ones(2), jnp.zeros(2), jnp.eye(2)).shape
+    ()
     """
     if allow_singular is not None:
         raise NotImplementedError(
@@ -33,8 +43,9 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
 def _logpdf(x, mean, cov):
     name = "multivariate_normal.logpdf"
     args = [to_array(name, a, i) for i, a in enumerate((x, mean, cov))]
+    check_ranks(name, x, mean)
     x, mean, cov = promote_dtypes_inexact(*args)
-    log_of_circle = np.log(2 * np.pi).astype(x.dtype)
+    log_of_circle = float(np.log(2 * np.pi))
     if not mean.ndim:
         return -0.5 * (jnp.square(x - mean) / cov + log_of_circle + jnp.log(cov))
     size = mean.shape[-1]
@@ -51,7 +62,7 @@ def _logpdf(x, mean, cov):
     lead = jnp.broadcast_shapes(apart.shape[:-1], cov.shape[:-2])
     apart = jnp.broadcast_to(apart, (*lead, size))
     if cov.ndim == 2:  # one matrix for all vectors, as columns of one system
-        columns = apart.reshape(-1, size).T
+        columns = apart.reshape(math.prod(lead), size).T
         whitened = solve_triangular(root, columns, lower=True).T.reshape(*lead, size)
     else:
         root = jnp.broadcast_to(root, (*lead, size, size))
@@ -62,5 +73,20 @@ def _logpdf(x, mean, cov):
 
 @library
 def pdf(x, mean, cov):
-    """The density."""
-    return jnp.exp(_logpdf(x, mean, cov))
+    """Compute the density of the multivariate normal distribution.
+
+    - `x`: vectors, an array of shape (..., n), or numbers if `mean` is one
+    - `mean`: vector of shape (..., n), or a number
+    - `cov`: positive definite covariance of shape (..., n, n), or a number, a variance in all
+      directions
+
+    The result has shape (...) and a floating-point dtype. ValueError for other shapes.
+    Source: SciPy's `stats.multivariate_normal.pdf`.
+
+    >>> jax.scipy.stats.multivariate_normal.pdf(jnp.ones(2), jnp.zeros(2), jnp.eye(2)).shape
+    ()
+    """
+    return jnp.exp(_logpdf.__wrapped__(x, mean, cov))
+
+
+__dir__ = shown(__name__)

@@ -1,8 +1,9 @@
-"""The distribution of failures before n successes. Source: scipy.stats.nbinom."""
+"""The negative binomial distribution. Source: scipy.stats.nbinom."""
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 
@@ -11,10 +12,12 @@ __all__ = ["logpmf", "pmf"]
 
 @discrete("n p")
 def logpmf(k, n, p):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     ways = special.gammaln(k + n) - special.gammaln(n) - special.gammaln(k + 1)
     out = ways + special.xlogy(n, p) + special.xlog1py(k, -p)
     return jnp.where(k < 0, -np.inf, out)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
+
+__dir__ = shown(__name__)

@@ -3,6 +3,7 @@
 import math
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -29,13 +30,13 @@ def logcdf(z):
 
 @located("probability")
 def sf(z):
-    """1 - cdf."""
+    """The survival function."""
     return special.ndtr(-z)
 
 
 @located("probability")
 def logsf(z):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return special.log_ndtr(-z)
 
 
@@ -47,8 +48,10 @@ def ppf(q):
 
 @located("quantile", argument="q")
 def isf(q):
-    """The inverse of 1 - cdf."""
+    """The inverse of the survival function."""
     return -special.ndtri(q)
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

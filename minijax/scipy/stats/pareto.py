@@ -3,6 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -16,14 +17,14 @@ def logpdf(z, b):
 
 @located("probability", "b")
 def logsf(z, b):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     return jnp.where(z < 1, 0, -b * jnp.log(z))
 
 
 @located("probability", "b")
 def sf(z, b):
-    """1 - cdf."""
-    return jnp.where(z < 1, 1, z ** (-b))
+    """The survival function."""
+    return jnp.where(z < 1, 1, jnp.where(jnp.isnan(b), b, z ** (-b)))
 
 
 @located("probability", "b")
@@ -45,3 +46,5 @@ def ppf(q, b):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

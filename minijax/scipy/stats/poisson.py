@@ -4,6 +4,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
@@ -14,7 +15,7 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 @discrete("mu")
 def logpmf(k, mu):
-    """The logarithm of the probability of k."""
+    """The logarithm of the probability mass function."""
     whole = k == jnp.floor(k)
     out = special.xlogy(k, mu) - special.gammaln(k + 1) - mu
     return jnp.where((k >= 0) & whole, out, -np.inf)
@@ -27,12 +28,23 @@ def cdf(k, mu):
     return jnp.where(k < 0, 0, out)
 
 
-pmf = exponential(logpmf, "The probability of k.")
+pmf = exponential(logpmf, "The probability mass function.")
 
 
 @library
 def entropy(mu, loc=0):
-    """The entropy: its sum, or for large mu its expansion (Evans and Boersma, 1988)."""
+    """Compute the entropy of the Poisson distribution, by its sum or, for large `mu`, expansion.
+
+    - `mu`: means
+    - `loc`: the distribution's shift, which does not matter
+
+    Both broadcast together; the result has their shape and a floating-point dtype. TypeError for
+    what is not an array or number.
+    Source: SciPy's `stats.poisson.entropy`; Evans and Boersma (1988).
+
+    >>> jax.scipy.stats.poisson.entropy(jnp.array([1.0, 2.0])).shape
+    (2,)
+    """
     mu, loc = promote_inexact("poisson.entropy", mu, loc)
     dtype = mu.dtype
     if dtype.kind == "c":
@@ -54,3 +66,5 @@ def entropy(mu, loc=0):
 
 _LARGE, _TERMS = 60, 140
 _EXPANSION = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1375 / 1008, -33953 / 5040)
+
+__dir__ = shown(__name__)

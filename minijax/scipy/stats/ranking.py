@@ -1,4 +1,4 @@
-"""Statistics of samples: mode, rankdata, sem. May import the floors below and `numpy`."""
+"""Statistics of samples: mode, rankdata, sem."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_one_inexact, to_array
 from minijax.transforms.library import library
+from minijax.typing import ArrayLike
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -35,11 +36,20 @@ def _only_propagate(nan_policy: str) -> None:
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The commonest values along an axis, the least of several, and their counts.
+    """Return the most frequent values along an axis, the least of several, and their counts.
 
-    Without elements, NaN and zero. Source: scipy.stats.mode.
+    - `a`: array
+    - `axis`: axis, or None for all elements
+    - `nan_policy`: "propagate"
+    - `keepdims`: whether the axis stays, with size 1
+
+    The result is a pair `mode`, `count` of the shape without the axis; NaN and zero without
+    elements. NotImplementedError for the policy "omit". Source: SciPy's `stats.mode`.
+
+    >>> jax.scipy.stats.mode(jnp.array([3, 1, 3])).mode
+    Array(3, dtype=int32)
     """
     check_arraylike("mode", a)
     _only_propagate(nan_policy)
@@ -87,12 +97,21 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
-    """The ranks of values from 1 on, along an axis or of all; NaN with a NaN among them.
+    """Rank values from 1 on.
 
-    `method`: what equal values get: "average", "min" or "max" of their ranks, "dense" (the next
-    rank is one more) or "ordinal" (each its own). Source: scipy.stats.rankdata.
+    - `a`: array of real numbers
+    - `method`: rank of equal values: "average", "min" or "max" of theirs, "dense" or "ordinal"
+    - `axis`: axis, or None for all elements, flattened
+    - `nan_policy`: "propagate"
+
+    The result has the shape of `a` (flattened without an axis), and is NaN where a NaN is among the
+    values. ValueError for another method, NotImplementedError for the policy "omit".
+    Source: SciPy's `stats.rankdata`.
+
+    >>> jax.scipy.stats.rankdata(jnp.array([10, 30, 20]))
+    Array([1., 3., 2.], dtype=float32)
     """
     check_arraylike("rankdata", a)
     _only_propagate(nan_policy)
@@ -134,15 +153,26 @@ def _rankdata(a, method, axis):
 
 
 def sem(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     ddof: int = 1,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean along an axis; with "omit", of what is no NaN. Source:
-    scipy.stats.sem.
+    """Compute the standard error of the mean along an axis.
+
+    - `a`: numeric array
+    - `axis`: axis, or None for all elements
+    - `ddof`: degrees of freedom subtracted, by default 1
+    - `nan_policy`: "propagate", or "omit" to leave out NaN
+    - `keepdims`: whether the axis stays, with size 1
+
+    The result has the shape without the axis, and an inexact dtype. ValueError for another policy.
+    Source: SciPy's `stats.sem`.
+
+    >>> jax.scipy.stats.sem(jnp.array([1.0, 1.0, 1.0]))
+    Array(0., dtype=float32)
     """
     check_arraylike("sem", a)
     if nan_policy not in ("propagate", "omit"):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
@@ -18,3 +19,5 @@ def logpdf(z, df):
 
 
 pdf = exponential(logpdf, "The density.")
+
+__dir__ = shown(__name__)

@@ -1,8 +1,9 @@
-"""The normal distribution cut to [a, b] standard deviations. Source: scipy.stats.truncnorm."""
+"""The truncated normal distribution. Source: scipy.stats.truncnorm."""
 
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats import norm
 from minijax.scipy.stats.making import exponential, located
@@ -45,7 +46,7 @@ def logcdf(z, a, b):
 
 @located("probability", "a b")
 def logsf(z, a, b):
-    """The logarithm of 1 - cdf."""
+    """The logarithm of the survival function."""
     high = _log_mass(_inside(z, a, b), b) - _log_mass(a, b)
     out = jnp.where(z <= a, 0, jnp.where(z >= b, -np.inf, high))
     return jnp.where(a >= b, np.nan, out)
@@ -53,4 +54,6 @@ def logsf(z, a, b):
 
 pdf = exponential(logpdf, "The density.")
 cdf = exponential(logcdf, "The distribution function.")
-sf = exponential(logsf, "1 - cdf.")
+sf = exponential(logsf, "The survival function.")
+
+__dir__ = shown(__name__)

@@ -1,7 +1,4 @@
-"""A package whose one submodule is imported when it is used: what tests of `attach` look at.
-
-Floor 7: imports the stand-in's own.
-"""
+"""A package whose one submodule is imported when it is used: what tests of `attach` look at."""
 
 from minijax.jax.private.loading import attach
 

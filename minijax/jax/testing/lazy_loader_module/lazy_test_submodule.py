@@ -1,4 +1,4 @@
-"""The submodule of `lazy_loader_module`. Floor 7: imports nothing."""
+"""The submodule of `lazy_loader_module`."""
 
 
 def a_function() -> int:

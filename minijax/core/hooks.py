@@ -1,0 +1,147 @@
+"""Slots through which features extend the machine.
+
+The machine calls a slot by its name, as in `hooks.vary(x, axes)`. A feature fills it once, when it is
+imported: `hooks.fill(vary=vary)`. Until then a slot does what its method below says, which is what a
+package without that feature needs. Where a call of its own would cost too much, or where a slot is
+a method of a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+
+__all__ = ["Hooks", "hooks"]
+
+
+class Hooks:
+    """One slot for each method but `fill` and `method`."""
+
+    def __init__(self) -> None:
+        self._filled: set[str] = set()
+        self._methods: dict[str, list[tuple[type, str]]] = {}
+
+    def fill(self, **functions: Callable[..., Any]) -> None:
+        """Put functions into slots. ValueError for a slot that does not exist or is filled."""
+        for name, function in functions.items():
+            if not hasattr(Hooks, name) or name in self._filled:
+                raise ValueError(f"There is no slot {name!r}, or it is filled: see core/hooks.py.")
+            self._filled.add(name)
+            setattr(self, name, function)
+            for owner, attribute in self._methods.get(name, ()):
+                setattr(owner, attribute, function)
+
+    def method(self, name: str, owner: type, attribute: str) -> None:
+        """Have the function of a slot be a method of a class of the core once it is filled."""
+        self._methods.setdefault(name, []).append((owner, attribute))
+
+    # -- eager execution: arrays -------------------------------------------------------------------
+
+    def run_primitive(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
+        """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
+        raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
+
+    def watcher_of(self, closed: ClosedJaxpr) -> Callable | None:
+        """Return what is to be called with the arguments before each run of a program, or None.
+
+        It returns a function that is called with the results. Used while keys are checked.
+        """
+        return None
+
+    def array_of(self, number: Any, x64: bool) -> Any:
+        """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
+        raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
+
+    # -- printing: core.printing ---------------------------------------------------------------------
+
+    def format_jaxpr(self, jaxpr: Any, **options: Any) -> str:
+        """Return the text of a jaxpr."""
+        return object.__repr__(jaxpr)
+
+    def format_eqn(self, eqn: Any, **options: Any) -> str:
+        """Return the text of an equation."""
+        return object.__repr__(eqn)
+
+    # -- shardings in types: transforms.constraints, lax.casts ------------------------------------------
+
+    def unsplit(self, ndim: int) -> Any:
+        """Return the sharding that the type of an array shows where none is written."""
+        return None
+
+    def vary(self, x: Any, axes: frozenset, summed: bool) -> Any:
+        """Make a value vary over further manual mesh axes."""
+        return x
+
+    def shard_aval(self, aval: Any, mesh: Any, manual: Any, check: bool, spec: Any) -> Any:
+        """Return the type of the part of an array that a device of a mesh holds."""
+        raise NotImplementedError("Nothing splits types: import minijax.lax.shard_map.")
+
+    def unshard_aval(self, aval: Any, mesh: Any, check: bool, spec: Any) -> Any:
+        """Return the type of the array whose part on a device of a mesh is of a type."""
+        raise NotImplementedError("Nothing joins types: import minijax.lax.shard_map.")
+
+    # -- high-level types: core.lowered ----------------------------------------------------------------
+
+    def current_state(self, x: Any) -> Any:
+        """Return the state that a value of a mutable type is in."""
+        raise NotImplementedError("Nothing follows states: import minijax.core.lowered.")
+
+    # -- references: lax.refs, lax.ref_views -----------------------------------------------------------
+
+    def ref_get(self, ref: Any, index: Any) -> Any:
+        """Return `ref[index]`."""
+        raise NotImplementedError("Nothing reads references: import minijax.lax.refs.")
+
+    def ref_set(self, ref: Any, index: Any, value: Any) -> None:
+        """Write `ref[index] = value`."""
+        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
+
+    def ref_add(self, ref: Any, value: Any, idx: Any = None) -> None:
+        """Add to a part of what a reference holds."""
+        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
+
+    def member_of_tracer(self, tracer: Any, name: str) -> Any:
+        """Return an attribute that arrays do not have, of a tracer that stands for something else."""
+        raise AttributeError(name)
+
+    def discharged(self, jaxpr: Jaxpr) -> ClosedJaxpr | None:
+        """Return a program without the references that it makes; None if it makes none."""
+        return None
+
+    # -- symbolic sizes: features.symbolic, lax.dims, export.symbolic -----------------------------------
+
+    def is_expression(self, size: Any) -> bool:
+        """Whether a size is no number, but known only when a program is called."""
+        return False
+
+    def max_dim(self, d1: Any, d2: Any) -> Any:
+        """Return the larger one of two sizes."""
+        return max(d1, d2)
+
+    def min_dim(self, d1: Any, d2: Any) -> Any:
+        """Return the smaller one of two sizes."""
+        return min(d1, d2)
+
+    def builder_for(self, avals: Any) -> type | None:
+        """Return what writes exported functions of these types; None for the ordinary builder."""
+        return None
+
+    def dim_as_array(self, dim: Any) -> Any:
+        """Return a symbolic size as an array, while a program is traced."""
+        raise NotImplementedError("Nothing computes symbolic sizes: import minijax.lax.dims.")
+
+    def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
+        """Return the symbolic sizes that a text stands for."""
+        raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
+
+    # -- exported modules: features.export --------------------------------------------------------------
+
+    def for_platforms(self, texts: Any, platforms: Any) -> str:
+        """Return one module that chooses among those of several platforms when it runs."""
+        raise NotImplementedError("Nothing joins modules: import minijax.features.export.")
+
+
+hooks = Hooks()

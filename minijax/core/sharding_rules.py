@@ -1,0 +1,262 @@
+"""How results are split over explicit mesh axes, as part of their types.
+
+The *parts* of an array are what splits each of its dimensions: None, a mesh axis, or several. A
+sharding rule gives the parts of a result from the types of the operands; most primitives share one
+of the rules here. What would need communication that the program did not ask for is a
+ShardingTypeError, which says how to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
+from minijax.errors import ShardingTypeError
+
+__all__ = [
+    "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
+    "cotangent_sharding", "elementwise", "kept_axes", "leading", "merge", "parts_of", "split_results",
+    "whole", "with_sums",
+]  # fmt: skip
+
+Parts = list[Any]
+
+_REMEDY = (
+    "Say how the result is to be split with `out_sharding` where the function takes it, change an "
+    "operand with minijax.sharding.reshard(x, P(...)), or leave it to XLA with "
+    "minijax.sharding.auto_axes."
+)
+
+
+def parts_of(aval: Any) -> Parts:
+    """What splits each dimension of a value of this type."""
+    if getattr(aval, "explicit", None) is None:
+        return [None] * getattr(aval, "ndim", 0)
+    return list(aval.explicit.spec.partitions)
+
+
+def with_sums(where: Any, unreduced: frozenset, reduced: frozenset) -> Any:
+    """A sharding of arrays that are, or were, summed over these mesh axes."""
+    return where.with_spec(where.spec.update(unreduced=unreduced, reduced=reduced))
+
+
+def whole(aval: Any) -> Any:
+    """The type without its split."""
+    return aval if getattr(aval, "explicit", None) is None else aval.update(sharding=None)
+
+
+def as_asked(out: ShapedArray, asked: Any) -> ShapedArray:
+    """The result of an operation that was told how to split it. ValueError if it cannot be so."""
+    asked.shard_shape(out.shape)
+    return out.update(sharding=asked)
+
+
+def split_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:
+    """The types of results, from their types as wholes and the sharding rule of the primitive."""
+    rule = primitive.rule_sharding
+    if rule is None:
+        several = [elementwise(primitive.name, avals, aval) for aval in _listed(out)]
+        found = several if primitive.multiple_results else several[0]
+    else:
+        found = rule(avals, out, **params)
+    sums = over_axes(primitive, avals, None, params) if any_sums(avals) else NO_SUMS
+    if not primitive.multiple_results:
+        return _placed(primitive.name, avals, out, found, sums)
+    each = sums if isinstance(sums, list) else [sums] * len(out)
+    triples = zip(out, found, each, strict=True)
+    return [_placed(primitive.name, avals, *triple) for triple in triples]
+
+
+def _listed(out: Any) -> Sequence[Any]:
+    return out if isinstance(out, (list, tuple)) else [out]
+
+
+def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums) -> Any:
+    """`out` split so; an error where two dimensions want one axis, or a size is no multiple."""
+    if sums is NO_SUMS and all(part is None for part in parts):
+        return out
+    mesh = next(a.explicit for a in avals if getattr(a, "explicit", None) is not None)
+    sizes = mesh.mesh.shape
+    names = [n for part in parts for n in _names(part)]
+    if len(set(names)) < len(names):
+        shown = [
+            str(size) + (f"@{','.join(_names(part))}" if part else "")
+            for size, part in zip(out.shape, parts, strict=True)
+        ]
+        raise ShardingTypeError(
+            f"{name} operation with inputs: {shown_types(avals)} produces an illegally sharded "
+            f"result: {out.dtype.name}[{','.join(shown)}]: a mesh axis can split one dimension "
+            f"only. {_REMEDY}"
+        )
+    for size, part in zip(out.shape, parts, strict=True):
+        count = 1
+        for axis in _names(part):
+            count *= sizes[axis]
+        if size % count:
+            raise ShardingTypeError(
+                f"{name} on sharded dims where out dim ({size}) is not divisible by mesh axes "
+                f"({count}) with spec ({part}) is not implemented. Got input type "
+                f"{shown_types(avals)} and output shape={out.shape}. {_REMEDY}"
+            )
+    where = mesh.with_spec(parts)
+    return out.update(sharding=where if sums is NO_SUMS else with_sums(where, *sums))
+
+
+def _names(part: Any) -> tuple:
+    return () if part is None else part if isinstance(part, tuple) else (part,)
+
+
+def shown_types(avals: Sequence[Any]) -> str:
+    return ", ".join(aval.str_short() for aval in avals)
+
+
+def ambiguous(name: str, why: str, avals: Sequence[Any]) -> ShardingTypeError:
+    """The error of an operation on split arrays whose result could be split in several ways."""
+    return ShardingTypeError(f"{why}. Operands of {name} are {shown_types(avals)}. {_REMEDY}")
+
+
+def batched_sharding(where: Any, x: Any, dim: int, out_dim: int | None = None) -> Any:
+    """A sharding that was asked for a result, with the batch axis `dim` of an operand at `out_dim`."""
+    if where is None:
+        return None
+    parts = list(where.spec.partitions)
+    parts.insert(dim if out_dim is None else out_dim, parts_of(x.aval)[dim])
+    return where.with_parts(parts)
+
+
+def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any) -> Any:
+    """How to split the cotangent of a value of this type, its dimensions in the order `places`."""
+    if not ShapedArray.split_seen:
+        return None
+    found = [getattr(get_aval(x), "explicit", None) for x in operands]
+    where = aval.explicit or next((split for split in found if split is not None), None)
+    if where is None:
+        return None
+    parts = parts_of(aval)
+    found = where.with_spec([parts[place] for place in places])
+    unreduced, reduced = sums_of(aval)
+    return with_sums(found, reduced, unreduced) if unreduced or reduced else found
+
+
+# -- rules that many primitives share ----------------------------------------------------------
+
+
+def merge(name: str, avals: Sequence[Any], places: Sequence[Parts]) -> Parts:
+    """Parts of dimensions that correspond: those that are split must be so alike."""
+    out = []
+    for found in zip(*places, strict=True):
+        kinds = {part for part in found if part is not None}
+        if len(kinds) > 1:
+            shown = ", ".join(str(tuple(parts)) for parts in places)
+            raise ShardingTypeError(
+                f"{name} got incompatible shardings for broadcasting: {shown}. Operands are of "
+                f"types {shown_types(avals)}; make them agree with "
+                "minijax.sharding.reshard(x, P(...))."
+            )
+        out.append(kinds.pop() if kinds else None)
+    return out
+
+
+def all_alike(avals: Sequence[Any]) -> Parts:
+    """Parts of operands that are split alike; ShardingTypeError for others."""
+    places = [parts_of(aval) for aval in avals]
+    if any(parts != places[0] for parts in places):
+        raise ShardingTypeError(
+            "All operands should have the same sharding. Got shardings "
+            f"{', '.join(str(aval.sharding) for aval in avals)}: make them agree with "
+            "minijax.sharding.reshard(x, P(...))."
+        )
+    return places[0]
+
+
+def elementwise(name: str, avals: Sequence[Any], out: ShapedArray) -> Parts:
+    """Of an operation on elements: operands have the shape of the result, or ones, or none."""
+    places, shape = [], out.shape
+    for aval in avals:
+        parts, sizes = parts_of(aval), getattr(aval, "shape", ())
+        if not any(parts):
+            continue
+        if len(sizes) != len(shape) or any(s not in (1, n) for s, n in zip(sizes, shape)):
+            raise ambiguous(name, "it is not known how its result is split", avals)
+        places.append([p if s == n else None for p, s, n in zip(parts, sizes, shape)])
+    return merge(name, avals, places) if places else [None] * len(shape)
+
+
+def as_operand(avals: Sequence[Any], out: Any, **params) -> Any:
+    """The rule of an operation that keeps the order of dimensions, such as slicing or padding."""
+    parts = parts_of(avals[0])
+    return [parts] * len(out) if isinstance(out, (list, tuple)) else parts
+
+
+def as_operands(avals: Sequence[Any], out: Any, **params) -> Any:
+    """The rule of an operation on several arrays at once, each with a result of its type."""
+    return [parts_of(aval) for aval in avals]
+
+
+def leading(avals: Sequence[Any], out: Any, **params) -> Parts:
+    """The rule of an operation that adds or removes trailing dimensions, which are whole."""
+    return (parts_of(avals[0]) + [None] * out.ndim)[: out.ndim]
+
+
+def kept_axes(names: str | Sequence[str]) -> Callable:
+    """The rule of a reduction: the axes that the parameter of this name lists are gone."""
+
+    def rule(avals, out, **params):
+        axes = params[names]
+        axes = (axes,) if isinstance(axes, int) else axes
+        places = [
+            [part for axis, part in enumerate(parts_of(aval)) if axis not in axes]
+            for aval in avals
+            if getattr(aval, "ndim", 0)
+        ]
+        if isinstance(out, (list, tuple)):
+            parts = merge("a reduction", avals, places[: len(out)])
+            return [parts] * len(out)
+        return places[0]
+
+    return rule
+
+
+def along(name: str, axis_of: Callable[..., Sequence[int]]) -> Callable:
+    """The rule of an operation along axes, `axis_of(first operand, **params)`, that must be whole.
+
+    The other dimensions are those of the operands, which agree.
+    """
+
+    def rule(avals, out, **params):
+        axes = [axis % avals[0].ndim for axis in axis_of(avals[0], **params)]
+        for aval in avals:
+            parts = parts_of(aval)
+            if aval.ndim == avals[0].ndim and any(parts[axis] for axis in axes):
+                raise ambiguous(name, f"operands must not be split along axes {tuple(axes)}", avals)
+        arrays = [aval for aval in avals if aval.ndim == avals[0].ndim]
+        parts = merge(name, arrays, [parts_of(aval) for aval in arrays])
+        return [parts] * len(out) if isinstance(out, (list, tuple)) else parts
+
+    return rule
+
+
+def batched(name: str, core: int) -> Callable:
+    """The rule of an operation on the last `core` dimensions, such as a factorization.
+
+    The leading dimensions are those of the operands; the last are whole.
+    """
+
+    def rule(avals, out, **params):
+        leads = []
+        for aval in avals:
+            count = max(aval.ndim - core, 0)
+            parts = parts_of(aval)
+            if any(parts[count:]):
+                raise ambiguous(
+                    name, f"operands must not be split along their last {core} dimensions", avals
+                )
+            leads.append(parts[:count])
+        length = max(map(len, leads))
+        lead = merge(name, avals, [found for found in leads if len(found) == length])
+        fitted = [(lead + [None] * aval.ndim)[: aval.ndim] for aval in _listed(out)]
+        return fitted if isinstance(out, (list, tuple)) else fitted[0]
+
+    return rule

@@ -1,0 +1,6 @@
+"""Features: what tracing and interpreting can do that a first reader does not need.
+
+Each extends the machine through `core.hooks`, or by rules of primitives of its own. They
+"""
+
+from minijax.features import export, symbolic

@@ -1,0 +1,1 @@
+"""`checkpoint`: residuals that are computed again in the backward pass; policies, offloading."""

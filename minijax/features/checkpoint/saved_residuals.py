@@ -1,0 +1,79 @@
+"""What a function saves for its backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax import tree_util
+from minijax.core import source
+from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from minijax.core.staging import trace_to_jaxpr
+from minijax.features.checkpoint.checkpoint import name_p
+from minijax.transforms.arguments import argument_names, debug_info
+from minijax.transforms.jit import jit_p
+from minijax.transforms.linearize import linearize_flat
+
+__all__ = ["print_saved_residuals", "saved_residuals"]
+
+
+def saved_residuals(
+    f: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[tuple[AbstractValue, str]]:
+    """The types of the values that differentiating `f` saves, with where each comes from."""
+    leaves, in_tree = tree_util.flatten((args, kwargs))
+    literals: dict[Any, AbstractValue] = {}
+
+    def flat(*xs):
+        given, named = in_tree.unflatten(xs)
+        return tree_util.tree_leaves(f(*given, **named))
+
+    def residuals(*xs):
+        _, _, closed = linearize_flat(flat, xs)
+        for eqn in closed.eqns:
+            literals.update(
+                (v.val, v.aval)
+                for v in eqn.invars
+                if type(v) is Literal and type(v.val) in (int, float, complex)
+            )
+        return closed.consts
+
+    info = debug_info("saved_residuals", f, in_tree)
+    closed = trace_to_jaxpr(residuals, [get_aval(x) for x in leaves], info)
+    found = [(aval, "from a literal") for aval in literals.values()]
+    names = argument_names(f, in_tree) or [f"number {n}" for n in range(len(leaves))]
+    return found + _described(closed, names)
+
+
+def _described(closed: ClosedJaxpr, names: list[str]) -> list[tuple[AbstractValue, str]]:
+    """Each result of a program, with its origin: constants, then arguments, then the rest."""
+    wanted = {v for v in closed.jaxpr.outvars if type(v) is not Literal}
+    found = [(v.aval, "from a literal") for v in closed.jaxpr.outvars if type(v) is Literal]
+    found += [(v.aval, "from a constant") for v in closed.jaxpr.constvars if v in wanted]
+    found += [
+        (v.aval, f"from the argument {name}")
+        for v, name in zip(closed.jaxpr.invars, names, strict=True)
+        if v in wanted
+    ]
+    for eqn in closed.eqns:
+        found += [(v.aval, _origin(eqn)) for v in eqn.outvars if v in wanted]
+    return found
+
+
+def _origin(eqn: JaxprEqn) -> str:
+    place = source.summarize(eqn.source)
+    if eqn.primitive is name_p:
+        return f"named {eqn.params['name']!r} from {place}"
+    if eqn.primitive is jit_p:
+        return f"output of jitted function {eqn.params['name']!r} from {place}"
+    return f"output of {eqn.primitive} from {place}"
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the values that differentiating `f` saves: type and origin, one a line.
+
+    So one sees what `checkpoint` and its policies do.
+    """
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(True)} {origin}")

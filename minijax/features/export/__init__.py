@@ -1,0 +1,20 @@
+"""Modules that outlive the process: as portable bytes, for several platforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minijax.core.hooks import hooks
+
+__all__ = ["for_platforms"]
+
+
+def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
+    """Return one module that chooses among those of several platforms when it runs."""
+    # MLIR's bindings of operations take time to import.
+    from minijax.features.export import modules
+
+    return modules.for_platforms(texts, platforms)
+
+
+hooks.fill(for_platforms=for_platforms)

@@ -1,0 +1,1 @@
+"""References: arrays that are changed in place."""

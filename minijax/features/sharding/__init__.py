@@ -1,0 +1,1 @@
+"""Arrays over several devices: made of their parts."""

@@ -1,0 +1,548 @@
+"""Symbolic dimensions: sizes of arrays that are known when an exported program is called.
+
+A `DimExpr` is a polynomial with integer coefficients over dimension variables, each at least 1, and
+over `floordiv`, `mod`, `max` and `min` of such polynomials. It is no `int`: what needs its value
+fails. Comparisons are decided for all values of the variables, or raise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
+from typing import Any
+
+from minijax.core.hooks import hooks
+from minijax.errors import InconclusiveDimensionOperation
+
+__all__ = [
+    "DimExpr",
+    "Inconclusive",
+    "Scope",
+    "Term",
+    "certain",
+    "dim_max",
+    "dim_min",
+    "evaluate",
+    "is_dim",
+    "is_negative",
+]
+
+_INFINITY = math.inf
+_HELP = """
+This error arises for comparison operations with shapes that
+are non-constant, and the result of the operation cannot be represented as
+a boolean value for all values of the symbolic dimensions involved.
+
+Please see https://docs.jax.dev/en/latest/export/shape_poly.html#comparison-of-symbolic-dimensions-is-partially-supported
+for more details.
+"""
+
+
+class Inconclusive(InconclusiveDimensionOperation):
+    """A comparison that is true for some values of the variables, and false for others."""
+
+    def __init__(self, message: str):
+        super().__init__(message + _HELP)
+
+
+class Term:
+    """A dimension variable, or an operation on two expressions that is no polynomial."""
+
+    __slots__ = ("key", "name", "operands")
+
+    def __init__(self, name: str, operands: tuple = ()):
+        self.name, self.operands = name, operands
+        self.key = (bool(operands), name, *[_order_of(x) for x in operands])
+
+    def __eq__(self, other):
+        return isinstance(other, Term) and self.key == other.key
+
+    def __lt__(self, other):
+        return self.key < other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}({', '.join(map(_shown, self.operands))})" if self.operands else self.name
+        )
+
+
+def _shown(x: Any) -> str:
+    return f"- {-x}" if not is_dim(x) and x < 0 else str(x)
+
+
+Monomial = tuple[tuple[Term, int], ...]  # factors with their powers, in order; () is the constant
+
+
+def _order(monomial: Monomial) -> tuple:
+    return sum(power for _, power in monomial), tuple((t.key, power) for t, power in monomial)
+
+
+def _order_of(x: Any) -> tuple:
+    terms = x._terms if type(x) is DimExpr else ((((), x),) if x else ())
+    return tuple((_order(monomial), count) for monomial, count in terms)
+
+
+class DimExpr:
+    """A size that depends on dimension variables. Equal only to what is the same for all of them."""
+
+    __slots__ = ("_hash", "_terms", "scope")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...], scope: Scope):
+        self._terms, self.scope = terms, scope
+        self._hash = hash(("dim", terms))
+
+    def __jax_array__(self) -> Any:
+        return hooks.dim_as_array(self)
+
+    # -- arithmetic --------------------------------------------------------------------------------
+
+    def _with(self, other: Any) -> Any:
+        """The other operand, as an expression or a number; None if it is neither."""
+        if type(other) is DimExpr:
+            if other.scope is not self.scope:
+                raise ValueError(
+                    f"Invalid mixing of symbolic scopes, when combining '{self}' of "
+                    f"{self.scope} with '{other}' of {other.scope}: make both with one scope=."
+                )
+            return other
+        if isinstance(other, bool) or not hasattr(other, "__index__") or hasattr(other, "aval"):
+            return None
+        try:
+            return index(other)
+        except TypeError:
+            return None
+
+    def __add__(self, other):
+        size = self._with(other)
+        if size is None:
+            return self.__jax_array__() + other
+        return _sum(self.scope, [(self, 1), (size, 1)])
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        size = self._with(other)
+        if size is None:
+            return self.__jax_array__() - other
+        return _sum(self.scope, [(self, 1), (size, -1)])
+
+    def __rsub__(self, other):
+        size = self._with(other)
+        if size is None:
+            return other - self.__jax_array__()
+        return _sum(self.scope, [(size, 1), (self, -1)])
+
+    def __neg__(self):
+        return _sum(self.scope, [(self, -1)])
+
+    def __mul__(self, other):
+        size = self._with(other)
+        if size is None:
+            return self.__jax_array__() * other
+        found: dict[Monomial, int] = {}
+        for left, count in self._terms:
+            for right, times in _terms(size):
+                key = _product(left, right)
+                found[key] = found.get(key, 0) + count * times
+        return _made(self.scope, found)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, power):
+        if type(power) is DimExpr or not hasattr(power, "__index__") or index(power) < 0:
+            return self.__jax_array__() ** power
+        return math.prod([self] * index(power))
+
+    def __truediv__(self, other):
+        return self.__jax_array__() / other
+
+    def __rtruediv__(self, other):
+        return other / self.__jax_array__()
+
+    def __divmod__(self, other):
+        other = self._with(other)
+        return NotImplemented if other is None else _divided(self, other, self.scope)
+
+    def __rdivmod__(self, other):
+        other = self._with(other)
+        return NotImplemented if other is None else _divided(other, self, self.scope)
+
+    def __floordiv__(self, other):
+        found = self.__divmod__(other)
+        return found if found is NotImplemented else found[0]
+
+    def __rfloordiv__(self, other):
+        found = self.__rdivmod__(other)
+        return found if found is NotImplemented else found[0]
+
+    def __mod__(self, other):
+        found = self.__divmod__(other)
+        return found if found is NotImplemented else found[1]
+
+    def __rmod__(self, other):
+        found = self.__rdivmod__(other)
+        return found if found is NotImplemented else found[1]
+
+    # -- comparison --------------------------------------------------------------------------------
+
+    def __eq__(self, other):
+        return type(other) is DimExpr and self.scope is other.scope and self._terms == other._terms
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return self._hash
+
+    def _compared(self, other: Any, sign: str, low: int, swap: bool) -> Any:
+        """Whether the difference, turned round if `swap`, is at least `low`; raises if it may be."""
+        given = self._with(other)
+        if given is None:
+            return NotImplemented
+        difference = given - self if swap else self - given
+        if type(difference) is not DimExpr:
+            return difference >= low
+        if _lower(difference) >= low:
+            return True
+        if -_lower(-difference) < low:
+            return False
+        raise Inconclusive(
+            f"Symbolic dimension comparison '{self}' {sign} '{other}' is inconclusive."
+        )
+
+    def __ge__(self, other):
+        return self._compared(other, ">=", 0, False)
+
+    def __gt__(self, other):
+        return self._compared(other, ">", 1, False)
+
+    def __le__(self, other):
+        return self._compared(other, "<=", 0, True)
+
+    def __lt__(self, other):
+        return self._compared(other, "<", 1, True)
+
+    # -- what needs a value ------------------------------------------------------------------------
+
+    def __int__(self):
+        raise Inconclusive(
+            f"Symbolic dimension '{self}' used in a context that requires a constant"
+        )
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self) -> str:
+        out = ""
+        for monomial, count in self._terms:
+            factors = "*".join(f"{t}^{power}" if power > 1 else str(t) for t, power in monomial)
+            size = abs(count)
+            shown = (
+                factors if size == 1 and factors else f"{size}*{factors}" if factors else f"{size}"
+            )
+            sign = "-" if count < 0 else "+"
+            out += f" {sign} {shown}" if out else f"- {shown}" if count < 0 else shown
+        return out
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    @property
+    def terms(self) -> tuple[tuple[Monomial, int], ...]:
+        """Products of terms with their powers, and how often each is taken."""
+        return self._terms
+
+    def linear(self, name: str) -> tuple[str, int, Any] | None:
+        """The variable, its factor and what is added, if it stands in one term by itself."""
+        own = {((Term(name), 1),): count for m, count in self._terms if m == ((Term(name), 1),)}
+        if not own:
+            return None
+        ((_, factor),) = own.items()
+        rest = self - factor * self.scope.variable(name)
+        return None if is_dim(rest) and name in rest.variables() else (name, factor, rest)
+
+    def variables(self) -> set[str]:
+        """The names of the variables in it."""
+        found: set[str] = set()
+        for monomial, _ in self._terms:
+            for term, _ in monomial:
+                if term.operands:
+                    found.update(*(x.variables() for x in term.operands if is_dim(x)))
+                else:
+                    found.add(term.name)
+        return found
+
+
+def is_dim(x: Any) -> bool:
+    """Whether a size depends on variables."""
+    return type(x) is DimExpr
+
+
+# -- making expressions ----------------------------------------------------------------------------
+
+
+def _terms(x: Any) -> tuple:
+    return x._terms if type(x) is DimExpr else ((((), x),) if x else ())
+
+
+def _product(left: Monomial, right: Monomial) -> Monomial:
+    powers: dict[Term, int] = dict(left)
+    for term, power in right:
+        powers[term] = powers.get(term, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: item[0].key))
+
+
+def _sum(scope: Scope, parts: Iterable[tuple[Any, int]]) -> Any:
+    found: dict[Monomial, int] = {}
+    for x, times in parts:
+        for monomial, count in _terms(x):
+            found[monomial] = found.get(monomial, 0) + count * times
+    return _made(scope, found)
+
+
+def _made(scope: Scope, found: dict[Monomial, int]) -> Any:
+    """The expression with these terms, by the equations of the scope; a number if it is constant."""
+    for monomial in [m for m, count in found.items() if count and m in scope.equal]:
+        factor, value = scope.equal[monomial]
+        times, rest = divmod(found.pop(monomial), factor)
+        if rest:
+            found[monomial] = times * factor + rest
+            continue
+        for other, count in _terms(value):
+            found[other] = found.get(other, 0) + count * times
+    kept = [(m, count) for m, count in found.items() if count]
+    if not kept:
+        return 0
+    if len(kept) == 1 and kept[0][0] == ():
+        return kept[0][1]
+    kept.sort(key=lambda item: _order(item[0]), reverse=True)
+    return DimExpr(tuple(kept), scope)
+
+
+def _atom(scope: Scope, name: str, *operands: Any) -> Any:
+    return _made(scope, {((Term(name, operands), 1),): 1})
+
+
+def _divided(x: Any, y: Any, scope: Scope) -> tuple[Any, Any]:
+    """Quotient and remainder, rounded down: by polynomial division where that comes out."""
+    if type(y) is not DimExpr and y == 0:
+        raise ZeroDivisionError(f"a symbolic dimension, '{x}', is divided by zero")
+    quotient, rest = 0, x
+    lead, times = _terms(y)[0]
+    while _terms(rest):
+        monomial, count = _terms(rest)[0]
+        factor = _quotient(monomial, lead)
+        if factor is None or (count % times and (monomial or lead)):
+            break
+        if not monomial and not lead:  # numbers
+            step = count // times
+            return quotient + step, rest - step * y
+        step = _made(scope, {factor: count // times})
+        quotient, rest = quotient + step, rest - step * y
+    if not _terms(rest):
+        return quotient, 0
+    return _atom(scope, "floordiv", x, y), _atom(scope, "mod", x, y)
+
+
+def _quotient(monomial: Monomial, other: Monomial) -> Monomial | None:
+    powers = dict(monomial)
+    for term, power in other:
+        powers[term] = powers.get(term, 0) - power
+        if powers[term] < 0:
+            return None
+    return tuple(sorted(((t, p) for t, p in powers.items() if p), key=lambda item: item[0].key))
+
+
+def _extreme(name: str, x: Any, y: Any) -> Any:
+    if not is_dim(x) and not is_dim(y):
+        return max(x, y) if name == "max" else min(x, y)
+    if not is_dim(x):
+        x, y = y, x
+    try:
+        above = x >= y
+    except InconclusiveDimensionOperation:
+        try:
+            above = not y >= x
+        except InconclusiveDimensionOperation:
+            return _atom((x if is_dim(x) else y).scope, name, x, y)
+    return x if above == (name == "max") else y
+
+
+def dim_max(x: Any, y: Any) -> Any:
+    """The larger of two sizes, whichever it is."""
+    return _extreme("max", x, y)
+
+
+def dim_min(x: Any, y: Any) -> Any:
+    """The smaller of two sizes, whichever it is."""
+    return _extreme("min", x, y)
+
+
+OPERATIONS = {
+    "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "max": dim_max, "min": dim_min,
+}  # fmt: skip
+
+
+def certain(holds: Callable[[], Any]) -> bool:
+    """Whether something holds of sizes, for all values of the variables in them."""
+    try:
+        return bool(holds())
+    except InconclusiveDimensionOperation:
+        return False
+
+
+def is_negative(size: Any) -> bool:
+    """Whether a size is below zero, for all values of the variables in it."""
+    return certain(lambda: size < 0) if type(size) is DimExpr else size < 0
+
+
+def evaluate(x: Any, values: dict[str, Any]) -> Any:
+    """A size for these values of the variables, which may be sizes again."""
+    if not is_dim(x):
+        return x
+    total: Any = 0
+    for monomial, count in x._terms:
+        product: Any = count
+        for term, power in monomial:
+            if term.operands:
+                operands = [evaluate(y, values) for y in term.operands]
+                value = OPERATIONS[term.name](*operands)
+            else:
+                value = values[term.name]
+            product = product * math.prod([value] * power)
+        total = total + product
+    return total
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def _range(x: Any) -> tuple[float, float]:
+    """An interval that has all values of an expression, each term by itself."""
+    low = high = 0.0
+    for monomial, count in _terms(x):
+        a = b = 1.0
+        for term, power in monomial:
+            for _ in range(power):
+                a, b = _times((a, b), _term_range(term))
+        a, b = _times((a, b), (count, count))
+        low, high = low + a, high + b
+    return low, high
+
+
+def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    found = [0.0 if 0 in (x, y) else x * y for x in one for y in other]
+    return min(found), max(found)
+
+
+def _term_range(term: Term) -> tuple[float, float]:
+    if not term.operands:
+        return 1.0, _INFINITY
+    (a, b), (c, d) = (_range(x) for x in term.operands)
+    if term.name == "max":
+        return max(a, c), max(b, d)
+    if term.name == "min":
+        return min(a, c), min(b, d)
+    if term.name == "mod":
+        return (0.0, d - 1) if c > 0 else (c + 1, 0.0) if d < 0 else (-_INFINITY, _INFINITY)
+    if c <= 0:
+        return -_INFINITY, _INFINITY
+    ends = [_floor(x, y) for x in (a, b) for y in (c, d)]
+    return min(ends), max(ends)
+
+
+def _floor(x: float, y: float) -> float:
+    if math.isinf(x):
+        return x
+    return (0.0 if x >= 0 else -1.0) if math.isinf(y) else float(x // y)
+
+
+_DEPTH = 3
+
+
+def _lower(x: Any, depth: int = _DEPTH) -> float:
+    """A number that an expression is never below.
+
+    Besides the intervals: what is known not to be negative, times a number, is taken away so that a
+    term goes with it.
+    """
+    best = _range(x)[0]
+    if depth == 0 or type(x) is not DimExpr:
+        return best
+    for monomial, count in x._terms:
+        if not monomial:
+            continue
+        for known in x.scope.known(x):
+            times = dict(_terms(known)).get(monomial, 0)
+            if times * count <= 0:
+                continue
+            scale = abs(times) // math.gcd(times, count)
+            rest = x * scale - known * (abs(count) // math.gcd(times, count))
+            found = _lower(rest, depth - 1)
+            best = max(best, found if math.isinf(found) else math.ceil(found / scale))
+    return best
+
+
+class Scope:
+    """Dimension variables that belong together, and what is known of them.
+
+    `equal` has what a term stands for, `positive` expressions that are never negative.
+    """
+
+    def __init__(self) -> None:
+        self.equal: dict[Monomial, tuple[int, Any]] = {}  # a number times the term, and that
+        self.positive: list[Any] = []
+
+    def read(self, text: str) -> tuple[Any, ...]:
+        """The sizes that a text, as they are written, stands for."""
+        return hooks.read_shape(text, self)
+
+    def variable(self, name: str) -> Any:
+        return _made(self, {((Term(name), 1),): 1})
+
+    def known(self, x: Any) -> list[Any]:
+        """Expressions that are never negative: of the user, and of the operations in `x`."""
+        found = list(self.positive)
+        for monomial, _ in _terms(x):
+            for term, _ in monomial:
+                if term.operands:
+                    found += _facts(term, DimExpr((((((term, 1),), 1)),), self))
+        return [one for one in found if is_dim(one)]
+
+    def require_equal(self, left: Any, right: Any) -> None:
+        """Note an equation: its left side, if a single term, is written as the right from now on."""
+        both = [left - right, right - left]
+        if len(_terms(left)) == 1 and _terms(left)[0][1] > 0 and _terms(left)[0][0]:
+            (monomial, times), term = _terms(left)[0], None
+            if len(monomial) == 1 and monomial[0][1] == 1:
+                term = monomial[0][0]
+            self.equal[monomial] = times, right
+            if term is not None and term.name == "mod" and right == 0:
+                x, y = term.operands
+                self.require_equal(y * (x // y), x)
+        self.positive += both
+
+
+def _facts(term: Term, own: Any) -> Sequence[Any]:
+    x, y = term.operands
+    if term.name == "max":
+        return [own - x, own - y]
+    if term.name == "min":
+        return [x - own, y - own]
+    if _range(y)[0] <= 0:
+        return []
+    if term.name == "mod":
+        return [own, y - 1 - own]
+    return [x - y * own, y * own + y - 1 - x]
+
+
+hooks.fill(is_expression=is_dim, max_dim=dim_max, min_dim=dim_min)

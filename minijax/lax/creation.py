@@ -1,0 +1,267 @@
+"""Arrays that are made from nothing: of one value, and of the numbers 0, 1, 2, ..."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.arrays.array import ArrayImpl, as_typed
+from minijax.config import local
+from minijax.core.array import Array
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.primitive import Primitive, no_rule
+from minijax.core.trace import Tracer, eval_trace
+from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.rules import check_dtype
+from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of, sums_open
+from minijax.runtime.sharding import Sharding
+from minijax.transforms.transfer import device_put
+from minijax.typing import ArrayLike, DTypeLike, Shape
+
+__all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
+
+_NO_OPERAND = "it has no operands, so no trace that transforms its operands meets it"
+
+
+def _of_dtype(name: str, dtype: Any) -> np.dtype:
+    """A dtype that was asked for, canonical; warns if it was to be wider."""
+    return dtypes.check_user_dtype_supported(dtype, name)
+
+
+def _without_operands(name: str) -> Primitive:
+    p = Primitive(name)
+    p.rule_jvp = p.rule_transpose = p.rule_batch = no_rule(_NO_OPERAND)
+    return p
+
+
+def _check_sizes(name: str, shape: tuple[int, ...]) -> None:
+    if any(size < 0 for size in shape):
+        function = "broadcast_in_dim" if name == "full" else name
+        raise TypeError(f"{function} shape must have every element be nonnegative, got {shape}.")
+
+
+# -- iota ---------------------------------------------------------------------------------------
+
+iota_p = _without_operands("iota")
+
+
+@iota_p.shape_rule
+def _(*, dtype, shape, dimension, sharding):
+    _check_sizes("iota", shape)
+    aval = ShapedArray(shape, dtype)
+    check_dtype("iota", aval, (np.integer, np.floating, np.complexfloating))
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            f"iota dimension must be between 0 and len(shape), got {dimension=} for {shape=}"
+        )
+    return aval
+
+
+@iota_p.lower
+def _(b, *, dtype, shape, dimension, sharding):
+    return b.op("stablehlo.iota", (), b.out, f"iota_dimension = {dimension} : i64")
+
+
+def iota(dtype: DTypeLike, size: int) -> Array:
+    """Return the vector 0, 1, ..., size - 1.
+
+    - `dtype`: numeric dtype
+    - `size`: nonnegative integer
+
+    The result has shape (size,). TypeError for dtype bool or a negative size.
+    Source: the StableHLO operation `stablehlo.iota`.
+
+    >>> lax.iota(jnp.int32, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
+    return broadcasted_iota(dtype, canonical_shape((size,)), 0)
+
+
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Any = None
+) -> Array:
+    """Return an array in which each element is its index along one axis.
+
+    - `dtype`: numeric dtype
+    - `shape`: shape of the result
+    - `dimension`: nonnegative axis
+    - `out_sharding`: sharding of the result
+
+    TypeError for dtype bool or a negative size; ValueError if there is no such axis.
+    Source: the StableHLO operation `stablehlo.iota`.
+
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    return iota_p.bind(
+        dtype=_of_dtype("broadcasted_iota", dtype),
+        shape=canonical_shape(shape),
+        dimension=index(dimension),
+        sharding=out_sharding_of(out_sharding, "broadcasted_iota"),
+    )
+
+
+# -- full and empty -----------------------------------------------------------------------------
+
+
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Sharding | None = None,
+) -> Array:
+    """Return an array filled with one value.
+
+    - `shape`: shape of the result
+    - `fill_value`: scalar, whose dtype and weak type the result has unless `dtype` is given
+    - `sharding`: sharding of the result
+
+    TypeError if `fill_value` is not a scalar or a size is negative.
+    Source: NumPy's `full`.
+
+    >>> lax.full((2,), 7, jnp.int32)
+    Array([7, 7], dtype=int32)
+    """
+    shape = canonical_shape(shape)
+    if fill_value is None:
+        raise ValueError("full: fill_value is None: give a number.")
+    if np.shape(fill_value):
+        raise TypeError(
+            f"full must be called with scalar fill_value, got fill_value.shape "
+            f"{np.shape(fill_value)}. Use minijax.numpy.full or broadcast_to for an array."
+        )
+    if dtype is not None:
+        fill_value = _scalar(fill_value, _of_dtype("full", dtype))
+    return _filled(shape, fill_value, sharding)
+
+
+def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
+    """`where`: a sharding or None. Put somewhere at once, the array is strongly typed.
+
+    Of a sum that is still to be taken each device makes a summand.
+    """
+    if isinstance(where, (NamedSharding, PartitionSpec)):
+        where = sharding_of(where, "full")
+    if where is not None and not sums_open(where) and local.context.trace is eval_trace:
+        made = _filled(shape, scalar, None)
+        return device_put(convert_element_type(made, made.dtype), where)
+    if where is not None and not isinstance(where, NamedSharding):
+        return device_put(_filled(shape, scalar, None), where)
+    if not shape and where is None:
+        get_aval(scalar)  # TypeError for what is no number
+        return as_value(scalar)
+    _check_sizes("full", shape)
+    return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
+
+
+def beside(x: Any) -> Any:
+    """The sharding of what is made like `x`: that of an array which has been put somewhere.
+
+    Of what is no array, but has a shape and a dtype, the sharding it says. None for others, and
+    under a trace; over Explicit axes types say it.
+    """
+    if local.context.trace is not eval_trace or isinstance(x, Tracer):
+        return None
+    if type(x) is ArrayImpl:
+        return x.sharding if x.committed and x.aval.explicit is None else None
+    where = getattr(x, "sharding", None) if hasattr(x, "dtype") else None
+    if not isinstance(where, Sharding) or not getattr(x, "committed", True):
+        return None
+    return None if getattr(getattr(x, "aval", None), "explicit", None) else where
+
+
+def _scalar(value: Any, dtype: Any) -> Any:
+    """A scalar of this dtype: a NumPy one where the value is known."""
+    if isinstance(value, Array) or isinstance(dtype, dtypes.ExtendedDType):
+        return convert_element_type(value, dtype)
+    if type(value) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(
+            f"fill_value {value} is complex, and the dtype is {dtype.name}: give its real part."
+        )
+    return as_typed(np.asarray(value).astype(dtype)[()])
+
+
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    sharding: Sharding | None = None,
+) -> Array:
+    """Return an array filled with one value, of the shape and dtype of another.
+
+    - `x`: array, or an object with `shape` and `dtype`
+    - `fill_value`: scalar
+    - `dtype`, `shape`, `sharding`: replace those of `x`
+
+    The result has the weak type of `x` unless `dtype` is given. TypeError if `fill_value` is not a
+    scalar.
+    Source: NumPy's `full_like`.
+
+    >>> lax.full_like(jnp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
+    if dtype is None:
+        aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else get_aval(x)
+        dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
+        weak = getattr(aval, "weak_type", False)
+    else:
+        dtype, weak = _of_dtype("full_like", dtype), False
+    shape = np.shape(x) if shape is None else canonical_shape(shape)
+    if sharding is None and shape == np.shape(x):
+        explicit = getattr(getattr(x, "aval", None), "explicit", None)
+        concrete = type(x) is ArrayImpl and local.context.trace is eval_trace
+        sharding = beside(x) if explicit is None else x.sharding if concrete else explicit
+    if np.shape(fill_value):
+        raise TypeError(
+            f"full_like takes a scalar fill_value, got one of shape {np.shape(fill_value)}."
+        )
+    if isinstance(dtype, dtypes.ExtendedDType) and not isinstance(fill_value, Array):
+        return dtype.full(ShapedArray(shape, dtype), fill_value)
+    fill_value = _scalar(fill_value, dtype)
+    if weak and not isinstance(fill_value, Array):
+        fill_value = fill_value.item()
+    elif weak:
+        fill_value = convert_element_type_p.bind(
+            fill_value, new_dtype=dtype, weak_type=True, sharding=None
+        )
+    return _filled(shape, fill_value, sharding)
+
+
+empty_p = _without_operands("empty")
+
+
+@empty_p.shape_rule
+def _(*, shape, dtype, out_sharding):
+    _check_sizes("empty", shape)
+    return ShapedArray(shape, dtype)
+
+
+@empty_p.lower
+def _(b, *, shape, dtype, out_sharding):
+    return b.full(0, b.out)
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+    """Return an array whose values do not matter; they are zeros.
+
+    - `shape`, `dtype`: shape and dtype of the result
+    - `out_sharding`: sharding of the result
+
+    Source: NumPy's `empty`.
+
+    >>> lax.empty((2,), jnp.float32)
+    Array([0., 0.], dtype=float32)
+    """
+    return empty_p.bind(
+        shape=canonical_shape(shape),
+        dtype=_of_dtype("empty", dtype),
+        out_sharding=out_sharding_of(out_sharding, "empty"),
+    )

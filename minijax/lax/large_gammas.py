@@ -1,0 +1,121 @@
+"""The incomplete gamma functions P(a, x) and Q(a, x) of large a, by Temme's uniform expansion.
+
+With mu = x / a - 1, eta**2 / 2 = phi = mu - log(1 + mu), eta of the sign of mu, and
+E = exp(-a phi) / sqrt(2 pi a): Q = erfc(eta sqrt(a / 2)) / 2 + E S and P = 1 - Q, where S is the sum of
+d[k, n] eta**n / a**k. Source: DLMF 8.12; Gil, Segura and Temme (2012), section 2.2.1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from minijax.lax.arithmetic import abs, add, div, max, min, mul, neg, sign, sqrt, square, sub
+from minijax.lax.compare import lt, select
+from minijax.lax.rules import scalar_like
+from minijax.lax.transcendental import exp, log1p
+
+__all__ = ["LARGE", "Uniform"]
+
+LARGE = 1e4  # from here on three powers of 1 / a are exact in float64
+_POWERS, _TERMS = 4, 24
+_FARTHEST = 0.6  # the |mu| beyond which E is 0 in float64
+
+
+@functools.cache
+def _coefficients() -> tuple[list[float], ...]:
+    """The d[k, n], by the recurrences of DLMF 8.12.11 and of Gil, Segura and Temme."""
+    count = _TERMS + 2 * _POWERS + 2
+    alpha = [Fraction(0), Fraction(1)]
+    for n in range(2, count + 1):
+        inner = sum((j * alpha[j] * alpha[n - j + 1] for j in range(2, n)), Fraction(0))
+        alpha.append((alpha[n - 1] - inner) / (n + 1))
+    first = [Fraction(-1, 3), *((n + 2) * alpha[n + 2] for n in range(1, count - 1))]
+    stirling = [1, Fraction(1, 12), Fraction(1, 288), Fraction(-139, 51840)]
+    rows = [first]
+    for k in range(1, _POWERS):
+        last = rows[-1]
+        weight = (-1) ** k * stirling[k]
+        rows.append([weight * first[n] + (n + 2) * last[n + 2] for n in range(len(last) - 2)])
+    return tuple([float(d) for d in row[:_TERMS]] for row in rows)
+
+
+def _polynomial(coefficients: list[Any], x: Any) -> Any:
+    out = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        out = add(mul(out, x), c)
+    return out
+
+
+def _log1p_apart(mu: Any) -> Any:
+    """mu - log(1 + mu), which for small mu is the small difference of two like numbers."""
+    half = div(mu, add(mu, scalar_like(2, mu)))
+    terms = [scalar_like(1 / (2 * i + 3), mu) for i in range(24)]
+    cubed = mul(half, square(half))
+    return sub(mul(mu, half), mul(scalar_like(2, mu), mul(cubed, _polynomial(terms, square(half)))))
+
+
+class Uniform:
+    """What the expansion is made of, for operands a >= `LARGE` and positive x, both finite."""
+
+    def __init__(self, a: Any, x: Any):
+        def number(value):
+            return scalar_like(value, x)
+
+        self.a = a
+        mu = div(sub(x, a), a)
+        self.mu = mu = max(min(mu, number(_FARTHEST)), number(-_FARTHEST))
+        self.phi = _log1p_apart(mu)
+        self.eta = eta = mul(sign(mu), sqrt(mul(number(2), self.phi)))
+        self.inverse = inverse = div(number(1), a)
+        self.powers = [
+            _polynomial([number(d) for d in row], eta) for row in _coefficients()[:_POWERS]
+        ]
+        self.total = _polynomial(self.powers, inverse)
+        ratio = mul(inverse, number(1 / (2 * math.pi)))
+        self.factor = mul(exp(neg(mul(a, self.phi))), sqrt(ratio))
+
+    def value(self, erfc: Any, upper: bool) -> Any:
+        """Q if `upper`, else P."""
+        half = scalar_like(0.5, self.a)
+        place = mul(self.eta, sqrt(mul(self.a, half)))
+        rest = mul(self.factor, self.total)
+        if upper:
+            return add(mul(half, erfc(place)), rest)
+        return sub(mul(half, erfc(neg(place))), rest)
+
+    def weight(self) -> Any:
+        """x**a exp(-x) / gamma(a), by Stirling's series of gamma(a)."""
+        return div(mul(self.factor, self.a), self._stirling())
+
+    def slope(self) -> Any:
+        """The derivative of P in a, divided by the weight."""
+
+        def number(value):
+            return scalar_like(value, self.a)
+
+        slopes = [
+            _polynomial([number(n * d) for n, d in enumerate(row)][1:], self.eta)
+            for row in _coefficients()[:_POWERS]
+        ]
+        by_eta = _polynomial(slopes, self.inverse)
+        by_inverse = _polynomial(
+            [mul(number(k), power) for k, power in enumerate(self.powers)][1:], self.inverse
+        )
+        at_zero = lt(abs(self.eta), number(float(np.finfo(self.a.dtype).tiny)))
+        one = add(mul(number(0), self.eta), number(1))
+        ratio = select(at_zero, one, div(self.mu, select(at_zero, one, self.eta)))
+        inside = sub(log1p(self.mu), mul(number(0.5), self.inverse))
+        out = add(sub(ratio, mul(number(0.5), self.eta)), mul(self.total, inside))
+        out = sub(out, mul(mul(by_eta, ratio), self.inverse))
+        out = sub(out, mul(by_inverse, square(self.inverse)))
+        return neg(div(mul(out, self._stirling()), self.a))
+
+    def _stirling(self) -> Any:
+        """gamma(a) / (sqrt(2 pi / a) (a / e)**a)."""
+        terms = (1, 1 / 12, 1 / 288, -139 / 51840)
+        return _polynomial([scalar_like(c, self.a) for c in terms], self.inverse)

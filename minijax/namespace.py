@@ -1,0 +1,56 @@
+"""The names that a public module shows to `dir` and to tab completion, and those of its functions.
+
+Ground layer: imports the standard library only. A module that is public ends in
+`__dir__ = shown(__name__)`; what else it defines or imports stays importable.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+__all__ = ["named", "own_names", "shown", "written_in"]
+
+_F = TypeVar("_F", bound=Callable)
+
+
+def shown(module: str) -> Callable[[], list[str]]:
+    """Return the `__dir__` of a module: the names in its `__all__`, and those like `__doc__`."""
+    names = sys.modules[module].__dict__
+    return lambda: sorted({*names["__all__"], *(n for n in names if n.startswith("__"))})
+
+
+def named(fun: _F, name: str, module: str) -> _F:
+    """Return a function of this module that does what `fun` does: `absolute` for `abs`.
+
+    A call of it costs no more. Methods that are bound to `fun`, such as `lower`, are bound to it.
+    """
+    same: Any = fun
+    made = FunctionType(same.__code__, same.__globals__, name, same.__defaults__, same.__closure__)
+    made.__kwdefaults__, made.__annotations__ = same.__kwdefaults__, same.__annotations__
+    made.__qualname__, made.__module__, made.__doc__ = name, module, same.__doc__
+    for key, value in vars(fun).items():
+        if isinstance(value, functools.partial) and fun in value.args:
+            value = type(value)(value.func, *[made if a is fun else a for a in value.args])
+        setattr(made, key, value)
+    return made  # type: ignore[return-value]
+
+
+def own_names(module: str) -> None:
+    """Give the functions in the `__all__` of a module that are named otherwise the names there."""
+    names = sys.modules[module].__dict__
+    for name in names["__all__"]:
+        found = names.get(name)
+        if isinstance(found, FunctionType) and found.__name__ != name:
+            names[name] = named(found, name, module)
+
+
+def written_in(fun: Any) -> str:
+    """Return the name of the module in whose source a function stands; empty if none is known."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    home = getattr(fun, "__globals__", {}).get("__name__") or getattr(fun, "__module__", None)
+    return home or ""

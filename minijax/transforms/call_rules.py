@@ -1,0 +1,133 @@
+"""The rules of primitives that call a program, such as `jit_p`. Each interpreter transforms the
+program once, and the primitive is bound to what that gives. What else the primitive holds is
+`derived` for the other program, where it depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
+from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
+from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.linearize import linearize_jaxpr
+from minijax.transforms.tangents import (
+    Zero,
+    cotangents_of,
+    is_undefined,
+    sums_among,
+    zero_tangent,
+)
+from minijax.transforms.transpose import transpose_jaxpr
+
+__all__ = ["calls_program"]
+
+Places = Sequence[int | None]
+
+
+def _with_program(params: dict, made: ClosedJaxpr, outs: Places, ins: Sequence[bool] | None):
+    return {**params, "jaxpr": made}
+
+
+def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program) -> None:
+    """Set the rules of a primitive that calls the program in its parameter `jaxpr`.
+
+    `derived(params, made, outs, ins)` gives the params for a program made of that one: `outs` says
+    for each of its results of which one it is the value, the tangent or a part (None: of an
+    argument, or a residual); `ins` which arguments it still takes, None if they are others.
+    """
+
+    def bind(params: dict, made: ClosedJaxpr, args: Sequence[Any], outs: Places, ins: Any = None):
+        return p.bind(*args, **derived(params, made, outs, ins))
+
+    p.shape_rule(lambda *avals, jaxpr, **params: jaxpr.out_avals)
+    p.effects_rule(lambda *, jaxpr, **params: jaxpr.effects)
+
+    @p.discharge
+    def _(args, params):
+        plain, cells, which = apart(args)
+        closed = params["jaxpr"]
+        made = without_refs(closed, which, [cell.aval for cell in cells])
+        count = len(closed.out_avals)
+        places = [*range(count), *[None] * (len(made.out_avals) - count)]
+        outs = bind(params, made, [*plain, *values(cells)], places)
+        return keep(cells, outs, count, made)
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        jaxpr = params["jaxpr"]
+        made, nonzeros = jvp_jaxpr(jaxpr, [type(t) is not Zero for t in tangents])
+        given = [t for t in tangents if type(t) is not Zero]
+        count = len(jaxpr.out_avals)
+        outs = [*range(count), *_marked(nonzeros)]
+        results = bind(params, made, [*primals, *given], outs)
+        return results[:count], _spread(results[count:], nonzeros, jaxpr.out_avals)
+
+    @p.linearize
+    def _(trace, primals, tangents, **params):
+        jaxpr = params["jaxpr"]
+        split = linearize_jaxpr(jaxpr, [type(t) is not Zero for t in tangents])
+        count = len(jaxpr.out_avals)
+        extra = len(split.primal.out_avals) - count
+        results = bind(params, split.primal, primals, [*range(count), *[None] * extra])
+        residuals = split.residuals(primals, results[count:])
+        given = [t for t in tangents if type(t) is not Zero]
+        out = []
+        if split.linear.out_avals:
+            of_linear = derived(params, split.linear, _marked(split.out_nonzeros), None)
+            out = trace.record(p, [*residuals, *given], of_linear)
+        return results[:count], _spread(out, split.out_nonzeros, jaxpr.out_avals)
+
+    @p.partial_eval
+    def _(trace, args, params):
+        if all(trace.is_unknown(a) for a in args):
+            return trace.record(p, args, params)
+        closed = params["jaxpr"]
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    @p.transpose
+    def _(cts, *args, **params):
+        linear = [is_undefined(a) for a in args]
+        nonzeros = [type(ct) is not Zero for ct in cts]
+        summed = sums_among(args)
+        made, out_nonzeros = transpose_jaxpr(params["jaxpr"], linear, nonzeros, summed)
+        known = [a for a, lin in zip(args, linear, strict=True) if not lin]
+        given = [ct for ct in cts if type(ct) is not Zero]
+        sums = [a.sum for a, flag in zip(args, summed, strict=True) if flag]
+        results = bind(params, made, [*known, *given, *sums], [None] * len(made.out_avals))
+        avals = [a.aval for a in args if is_undefined(a)]
+        return cotangents_of(args, _spread(results, out_nonzeros, avals))
+
+    @p.batch_axis
+    def _(axis, args, dims, **params):
+        made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
+        outs = range(len(made.out_avals))
+        return bind(params, made, args, outs, [True] * len(args)), out_dims
+
+    @p.dce
+    def _(used, eqn):
+        closed = eqn.params["jaxpr"]
+
+        def make():
+            jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used)
+            return ClosedJaxpr(jaxpr, closed.consts), used_inputs
+
+        made, ins = closed.derive(("dce", tuple(used)), make)
+        if not any(used) and not made.effects:
+            return [False] * len(eqn.invars), None
+        params = derived(eqn.params, made, _marked(used), ins)
+        invars = [v for v, keep in zip(eqn.invars, ins, strict=True) if keep]
+        outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
+        return ins, eqn.replace(invars=invars, outvars=outvars, params=params)
+
+
+def _marked(which: Sequence[bool]) -> list[int]:
+    return [index for index, marked in enumerate(which) if marked]
+
+
+def _spread(given: Sequence[Any], nonzeros: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
+    """Put symbolic zeros between the tangents that are not zero."""
+    rest = iter(given)
+    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]

@@ -1,0 +1,430 @@
+"""Differences from upstream that are meant, each with its reason."""
+
+import re
+from typing import NamedTuple
+
+BESIDE = ("class", "accepted")
+
+
+class Reason(NamedTuple):
+    """Why an outcome may differ: in these categories, for calls and outcomes that the patterns match.
+
+    `functions` are names of the function that is called, `call` is searched in the text of the call, `said` in upstream's message, `told` in ours; `ours`
+    and `theirs` are classes of errors, or "ok".
+    """
+
+    text: str
+    categories: tuple
+    said: str = ""
+    call: str = ""
+    ours: str = ".*"
+    theirs: str = ".*"
+    told: str = ""
+    functions: frozenset | None = None
+
+    def matches(self, call, ours, theirs):
+        return bool(
+            (self.functions is None or _function_of(call) in self.functions)
+            and re.search(self.call, call)
+            and re.search(self.said, theirs.get("text", ""))
+            and re.search(self.told, ours.get("text", ""))
+            and re.fullmatch(self.ours, ours.get("error", "ok"))
+            and re.fullmatch(self.theirs, theirs.get("error", "ok"))
+        )
+
+
+# Functions that make the same checks in another order: of two things that are wrong with a call, or of
+# two ways in which an argument is wrong, they tell another one first.
+ORDER = frozenset(
+    [
+        "F.searchsorted",
+        "jax.custom_batching.custom_vmap",
+        "jax.example_libraries.optimizers.piecewise_constant",
+        "jax.example_libraries.stax.logsoftmax",
+        "jax.example_libraries.stax.softmax",
+        "jax.experimental.checkify.check",
+        "jax.experimental.checkify.check_error",
+        "jax.experimental.mesh_utils.create_device_mesh",
+        "jax.experimental.sparse.BCSR",
+        "jax.experimental.sparse.BCSR.fromdense",
+        "jax.experimental.sparse.bcoo_conv_general_dilated",
+        "jax.experimental.sparse.bcoo_slice",
+        "jax.experimental.sparse.bcsr_dot_general",
+        "jax.experimental.sparse.bcsr_extract",
+        "jax.experimental.sparse.bcsr_fromdense",
+        "jax.experimental.sparse.eye",
+        "jax.hessian",
+        "jax.image.scale_and_translate",
+        "jax.jit",
+        "jax.make_array_from_process_local_data",
+        "jax.nn.dot_product_attention",
+        "jax.ops.segment_max",
+        "jax.ops.segment_prod",
+        "jax.scipy.fft.dctn",
+        "jax.scipy.interpolate.RegularGridInterpolator",
+        "jax.scipy.linalg.cho_solve",
+        "jax.scipy.linalg.hilbert",
+        "jax.scipy.linalg.lu",
+        "jax.scipy.linalg.pascal",
+        "jax.scipy.linalg.schur",
+        "jax.scipy.signal.fftconvolve",
+        "jax.scipy.signal.istft",
+        "jax.scipy.sparse.linalg.bicgstab",
+        "jax.scipy.spatial.transform.Rotation.from_euler",
+        "jax.scipy.spatial.transform.Rotation.from_matrix",
+        "jax.scipy.spatial.transform.Rotation.from_rotvec",
+        "jax.scipy.special.hyp2f1",
+        "jax.scipy.special.sph_harm_y",
+        "jax.scipy.stats.gaussian_kde",
+        "jax.scipy.stats.mode",
+        "jax.scipy.stats.truncnorm.cdf",
+        "jnp.column_stack",
+        "jnp.cross",
+        "jnp.dstack",
+        "jnp.eye",
+        "jnp.fft.fftfreq",
+        "jnp.fft.ifftn",
+        "jnp.fft.irfftn",
+        "jnp.fft.rfftn",
+        "jnp.from_dlpack",
+        "jnp.fromfunction",
+        "jnp.frompyfunc",
+        "jnp.histogram",
+        "jnp.histogramdd",
+        "jnp.hsplit",
+        "jnp.interp",
+        "jnp.linalg.cholesky",
+        "jnp.max",
+        "jnp.nanpercentile",
+        "jnp.pad",
+        "jnp.percentile",
+        "jnp.permute_dims",
+        "jnp.polyder",
+        "jnp.quantile",
+        "jnp.rot90",
+        "jnp.searchsorted",
+        "jnp.size",
+        "jnp.stack",
+        "jnp.sum",
+        "jnp.uint1",
+        "jnp.unique_values",
+        "jnp.vectorize",
+        "jnp.where",
+        "lax.approx_max_k",
+        "lax.broadcast_like",
+        "lax.broadcast_to_rank",
+        "lax.conv_general_dilated",
+        "lax.conv_general_dilated_local",
+        "lax.conv_transpose",
+        "lax.conv_transpose_shape_tuple",
+        "lax.cumlogsumexp",
+        "lax.cummax",
+        "lax.cumprod",
+        "lax.cumsum",
+        "lax.fori_loop",
+        "lax.full_like",
+        "lax.gather",
+        "lax.linalg.eigh",
+        "lax.linalg.hessenberg",
+        "lax.linalg.householder_product",
+        "lax.linalg.lu_pivots_to_permutation",
+        "lax.linalg.schur",
+        "lax.linalg.symmetric_product",
+        "lax.linalg.svd",
+        "lax.linalg.tridiagonal",
+        "lax.map",
+        "lax.pad",
+        "lax.padtype_to_pads",
+        "lax.pbroadcast",
+        "lax.ragged_dot_general",
+        "lax.random_gamma_grad",
+        "lax.reduce",
+        "lax.reshape",
+        "lax.scatter",
+        "lax.scatter_add",
+        "lax.scatter_apply",
+        "lax.scatter_min",
+        "lax.scatter_sub",
+        "lax.sin",
+        "lax.split",
+        "lax.sqrt",
+        "lax.tile",
+        "lax.unstack",
+        "lax.with_sharding_constraint",
+    ]
+)
+
+# Functions that do not look at an argument which they do not need, or which take one that has a meaning.
+TAKEN = frozenset(
+    [
+        "lax.shape_as_value",
+        "M.__format__",
+        "M.at",
+        "M.compress",
+        "M.nonzero",
+        "jax.P",
+        "jax.ShapeDtypeStruct",
+        "jax.checkpoint",
+        "jax.core.max_dim",
+        "jax.core.min_dim",
+        "jax.default_device",
+        "jax.default_matmul_precision",
+        "jax.device_put",
+        "jax.dlpack.is_supported_dtype",
+        "jax.ds",
+        "jax.example_libraries.stax.ones",
+        "jax.experimental.io_callback",
+        "jax.experimental.layout.Format",
+        "jax.experimental.sparse.empty",
+        "jax.experimental.sparse.eye",
+        "jax.flatten_util.ravel_pytree",
+        "jax.jit",
+        "jax.local_devices",
+        "jax.make_array_from_callback",
+        "jax.make_array_from_process_local_data",
+        "jax.make_array_from_single_device_arrays",
+        "jax.nn.initializers.zeros",
+        "jax.pmap",
+        "jax.pure_callback",
+        "jax.remat",
+        "jax.scipy.fft.idctn",
+        "jax.scipy.signal.detrend",
+        "jax.scipy.signal.welch",
+        "jax.scipy.sparse.linalg.bicgstab",
+        "jax.scipy.spatial.transform.Rotation.from_euler",
+        "jax.scipy.spatial.transform.Rotation.from_matrix",
+        "jax.scipy.spatial.transform.Rotation.from_rotvec",
+        "jax.scipy.special.hyp2f1",
+        "jax.scipy.special.ndtri",
+        "jax.scipy.special.sph_harm_y",
+        "jax.scipy.stats.gumbel_l.ppf",
+        "jax.scipy.stats.norm.isf",
+        "jax.sharding.PartitionSpec",
+        "jax.sharding.use_abstract_mesh",
+        "jax.smap",
+        "jnp.argwhere",
+        "jnp.array_equal",
+        "jnp.bincount",
+        "jnp.broadcast_shapes",
+        "jnp.cov",
+        "jnp.einsum",
+        "jnp.extract",
+        "jnp.fft.ifft2",
+        "jnp.fft.ifftn",
+        "jnp.fft.rfft",
+        "jnp.fft.rfftn",
+        "jnp.flatnonzero",
+        "jnp.from_dlpack",
+        "jnp.frompyfunc",
+        "jnp.fromstring",
+        "jnp.histogram2d",
+        "jnp.histogramdd",
+        "jnp.int1",
+        "jnp.int2",
+        "jnp.int4",
+        "jnp.intersect1d",
+        "jnp.iscomplexobj",
+        "jnp.isrealobj",
+        "jnp.ones",
+        "jnp.pad",
+        "jnp.piecewise",
+        "jnp.polyder",
+        "jnp.polyfit",
+        "jnp.put",
+        "jnp.quantile",
+        "jnp.ravel_multi_index",
+        "jnp.repeat",
+        "jnp.tensordot",
+        "jnp.uint1",
+        "jnp.unique_all",
+        "jnp.unique_counts",
+        "jnp.unpackbits",
+        "lax.conv_general_shape_tuple",
+        "lax.conv_transpose_shape_tuple",
+        "lax.dynamic_update_slice",
+        "lax.index_take",
+        "lax.linalg.eig",
+        "lax.linalg.lu_pivots_to_permutation",
+        "lax.linalg.svd",
+        "lax.map",
+        "lax.reduce",
+    ]
+)
+
+
+def _function_of(call):
+    """The name of the function that is called, within a transformation or not."""
+    call = re.sub(r"^jax\.(eval_shape|jit|vmap|grad)\(lambda \w+: ", "", call)
+    return re.match(r"[\w.]*", re.sub(r"^jnp\.sum\((?=[a-z]+\.)", "", call)).group()
+
+
+REASONS = (
+    Reason(
+        "upstream compiles the function with this argument static, and hashes it before it looks at it; "
+        "here the function says what is wrong with it, or takes a value that is right",
+        BESIDE,
+        said=r"Non-hashable static|unhashable type|must have __hash__",
+    ),
+    Reason(
+        "upstream reads the numbers of a container before the function sees that it is none of arrays",
+        BESIDE,
+        said=r"An overflow was encountered while parsing|too large to convert to int32",
+    ),
+    Reason(
+        "upstream traces the argument before the function can refuse it by name",
+        BESIDE,
+        said=r"^Error interpreting argument to|Cannot interpret value of type|is not a valid JAX type",
+    ),
+    Reason(
+        "upstream's message is one of the bindings of MLIR, or of XLA, which knows no arguments",
+        BESIDE,
+        said=r"incompatible function arguments|^UNKNOWN:|^INVALID_ARGUMENT|unsupported operand type"
+        r"|not supported between instances|object is not (iterable|subscriptable)"
+        r"|not enough values to unpack|too many values to unpack|has no len\(\)|object is not callable",
+    ),
+    Reason(
+        "upstream uses an array or a tracer where a flag is wanted as a truth value",
+        BESIDE,
+        said=r"truth value of an|Attempted boolean conversion|cannot be converted to boolean",
+    ),
+    Reason(
+        "upstream refuses a reference, or a masked, object or string array, at another step",
+        BESIDE,
+        call=r"REF|SPARSE|np\.ma\.|object\(\)|'a'|b'a|datetime64|longdouble|np\.void|Raising|KEY|Plain"
+        r"|decimal|fractions|jax\.ref|new_ref|empty_ref",
+    ),
+    Reason(
+        "an axis name that nothing binds is wrong before the other arguments are",
+        ("class",),
+        said="",
+        ours="NameError|RuntimeError",
+    ),
+    Reason(
+        "a tracer where a static value is wanted: which conversion meets it first differs",
+        ("class",),
+        call=r"lambda t:",
+    ),
+    Reason(
+        "what the memory does not hold is refused with the number of bytes",
+        ("class", "refused"),
+        ours="JaxRuntimeError|XlaRuntimeError|MemoryError",
+    ),
+    Reason(
+        "Python's own error for a container of 2**62 items, which says nothing of it; upstream's too",
+        ("bare", "class", "accepted", "refused"),
+        call=r"2\*\*(31|32|62|63)|2\*\*20",
+        ours="MemoryError",
+    ),
+    Reason(
+        "upstream runs out of memory, where here the number is refused",
+        BESIDE,
+        theirs="MemoryError",
+    ),
+    Reason(
+        "an integer that its dtype does not hold is refused where it is read, before anything else",
+        ("class", "refused"),
+        ours="OverflowError",
+    ),
+    Reason(
+        "upstream's message is one that Python or NumPy raises on the way, and knows no arguments",
+        BESIDE,
+        said=r"setting an array element|inhomogeneous|is not recognized|entry not a 2- or 3- tuple"
+        r"|cannot hash|could not convert|safe_(zip|map)\(\)|bad_cast|is not in list|not in tuple"
+        r"|positional arguments? but|missing \d+ required|must be a mapping|iteration over a 0-d"
+        r"|could not be broadcast together|ufunc '\w+' not supported|len\(\) of unsized"
+        r"|bad operand type|cannot convert float|can only concatenate|Can't pickle|invalid literal"
+        r"|No attribute handler|cannot reshape array|pytree structure error|not a non-boolean"
+        r"|hashable and comparable|too large to convert|is not callable|must be callable"
+        r"|argument must be a string or a (real )?number|expected .* arguments?, got|not JSON",
+    ),
+    Reason(
+        "upstream reads exported functions with a package that is not installed beside it",
+        BESIDE,
+        call=r"deserialize",
+        theirs="ImportError",
+    ),
+    Reason(
+        "upstream's module has no such function in this version",
+        BESIDE,
+        call=r"build_tree",
+        theirs="AttributeError",
+    ),
+    Reason(
+        "upstream looks for an attribute that the argument does not have",
+        ("accepted", "class"),
+        theirs="AttributeError|AssertionError|IndexError|KeyError|ZeroDivisionError|PicklingError",
+    ),
+    Reason(
+        "an argument that is no array, or no dtype, is refused before what else is wrong",
+        ("class",),
+        told=r"requires ndarray or scalar|not a valid JAX|Cannot interpret|cannot become an array"
+        r"|unhashable type|is no dtype|dtype=arr|truth value|only integer scalar|expects an array"
+        r"|cannot be interpreted as an integer|not iterable|not supported between|incompatible function",
+    ),
+    Reason(
+        "upstream refuses another argument first: both are wrong, or the value is wrong in two ways",
+        ("class",),
+        ours="ValueError|AxisError|TypeError|IndexError|NotImplementedError|IncompatibleShapes",
+        theirs="ConcretizationTypeError|Tracer\\w+|NonConcreteBooleanIndexError|UnexpectedTracerError"
+        r"|MLIRError|RuntimeError|UFuncTypeError",
+    ),
+    Reason(
+        "a tracer where a static value is wanted: which conversion meets it first differs",
+        ("class", "accepted", "refused"),
+        call=r"jax\.(jit|vmap|grad|eval_shape)\(lambda \w+:",
+        ours="ConcretizationTypeError|Tracer\\w+|NonConcreteBooleanIndexError",
+    ),
+    Reason(
+        "polynomials of one coefficient, and those whose coefficients are columns, are NumPy's affair",
+        ("accepted",),
+        call=r"poly(add|sub|mul)",
+    ),
+    Reason(
+        "rows and columns of a sparse matrix may be given in any container",
+        ("accepted",),
+        call=r"sparse\.(CSR|CSC|COO|BCOO|BCSR)\(",
+    ),
+    Reason(
+        "NumPy's answer: arrays of different shapes are not equivalent",
+        ("accepted",),
+        call=r"array_equiv",
+        theirs="TypeError",
+    ),
+    Reason(
+        "booleans and integers count as numbers here, as in SciPy",
+        ("accepted",),
+        call=r"softmax|stats\.norm\.ppf|ndtri|nanquantile|nanpercentile",
+        said=r"does not accept dtype (bool|int)|x\.dtype=int",
+    ),
+    Reason(
+        "the kind of a process for a granule is looked at where there are several",
+        ("accepted", "class"),
+        call=r"create_hybrid_device_mesh",
+    ),
+    Reason(
+        "tokens do not leave the program that makes them",
+        ("class", "refused"),
+        call=r"create_token|after_all",
+    ),
+    Reason(
+        "NumPy refuses a destination that is given twice",
+        ("refused",),
+        call=r"moveaxis",
+        told=r"duplicate value",
+    ),
+    Reason(
+        "an index that no shard has is refused, also of a replicated array",
+        ("refused",),
+        call=r"addressable_data",
+    ),
+    Reason(
+        "several things are wrong with the call, or one in several ways; another is told first",
+        ("class",),
+        functions=ORDER,
+    ),
+    Reason(
+        "an argument that is not needed is not looked at, or what it means is clear",
+        ("accepted",),
+        functions=TAKEN,
+    ),
+)

@@ -1,0 +1,71 @@
+"""The exceptions of `test_everywhere`: a pattern of settings and rows, and why the answers differ."""
+
+import re
+
+_OWN = "upstream checks what the function computes inside, which is not the user's affair"
+
+_SHAPES = "shapes that do not fit: not checked by upstream, or not where nothing is to be done"
+_FLAG = "a parameter of the operation, which must be known; upstream fails where it runs"
+_FAILS = "upstream fails inside of it; NumPy and SciPy, or the definition, have a value"
+
+REASONS = {
+    # Types and errors, by "setting: row".
+    r"rng_uniform": "upstream's dtype is weak for weak bounds, and the primitive has no such result",
+    r"signal\.(csd|welch)": "segments of 256, SciPy's default, as upstream's documentation says too",
+    r"from_dlpack": "upstream refuses a tracer that holds nothing of dlpack; ours is its value",
+    r"conv_\w*shape_tuple": "plain integers, whose weak type upstream loses by NumPy's arithmetic",
+    r"p(broadcast|cast|permute|send)\(F|ragged_all_to_all\(SQ": "two things are wrong at once",
+    r"x64: .*sph_harm_y": "the dtype is that of the angles, as SciPy's",
+    r"x64: .*owens_t": "float32 stays float32, as in all other special functions",
+    r"x64: .*norm\.(ppf|isf)": "float32 stays float32, as in all other functions of distributions",
+    r"x64: .*shape_as_value": "sizes have the default integer dtype",
+    r"dtype: .*(sph_harm_y|hyp1f1|cov\(m, fweights)": _OWN,
+    r"rank: .*(poisson\.entropy|multinomial)": _OWN,
+    # Empty arrays, numbers, and arrays for numbers.
+    r"reshape\([xM], \(": "upstream checks no sizes before it runs; the array has not those elements",
+    r"(empty|numbers): .*fiedler_companion": "no other function of the module returns a weak type",
+    r"numbers: .*full_like\(f, 2\*\*63": "a number too large for an int32 is no weakly typed one",
+    r"numbers: .*random\.multinomial": "weights without an axis",
+    r"ormqr|_tridiagonal\(|scipy\.linalg\.hessenberg|RegularGrid|cov\(m, fw": _SHAPES,
+    r"empty: .*(nonzero\(im, |polyadd|polysub|polyder)": _SHAPES,
+    r"empty: .*(lax\.linalg\.hessenberg|unique\((M|im|dup), )": "upstream's shape is not the one asked for",
+    r"empty: .*(jnp\.cov\(cm|take\(x, i % 64|insert\(m, 1, f)": "upstream differs from NumPy",
+    r"empty: .*unwrap": "upstream's weak type depends on whether there are elements",
+    r"empty: .*precv": "psend and precv are of a platform that this is not",
+    r"(arrays|defaults): .*(indices_are_sorted|unique_indices)=ARG": _FLAG,
+    r"defaults: .*(max_iterations|lax\.gather\(.*fill_value)=ARG": _FLAG,
+    r"defaults: .*full_like\(.*dtype=ARG": "upstream refuses an array as a dtype in all other functions",
+    r"defaults: float32\[3\]: .*(initial|tol)=ARG": "not a scalar, which upstream refuses elsewhere",
+    r"defaults: .*setxor1d\(.*fill_value=ARG": "the dtype is that of the arrays, as in other functions of sets",
+    r"empty: .*(histogram|fft|reduceat|detrend|unpackbits|lax\.map|\bdet\()": _FAILS,
+    r"empty: .*(compress|clamp|gmres|vmap\(lambda c|linalg\.lu\(|sph_harm_y)": _FAILS,
+    r"empty: gradient: .*(gumbel_[lr]\.ppf|pm(ax|in))": _FAILS,
+    r"dtype: jnp\.array\(\[1, 2\.5": "a list of Python numbers is one value to convert, not operands",
+}
+
+# The units of the last place by which a function may differ from upstream where no witness decides.
+ULP = {
+    r"igamma|gammainc|(gamma|chi2)\.": 1024,  # where x is near a
+    r"special\.(beta|expi)$": 32,
+}
+
+# Where special values differ, by "dtype: path".
+SPECIAL = {
+    r": .*(igamma|gammainc|random_gamma_grad)": (
+        "a is flushed to zero, or infinite: the limits, where upstream has NaN"
+    ),
+    r": .*fresnel": "an odd function is -0 at -0",
+    r"(betabinom|binom|bernoulli|beta|chi2|pareto|gennorm|vonmises|poisson)\.": (
+        "a defect of ours: NaN, and parameters out of range, do not always give NaN"
+    ),
+    r"(gamma|truncnorm)\.": "a defect of ours: infinite arguments may give NaN",
+    r"(cauchy\.(ppf|isf)|(gumbel_[lr]|expon|norm)\.)": (
+        "a defect of ours: the sign of zero, and the tails of quantiles"
+    ),
+    r": .*betainc": "parameters at the end of the dtype's range, whose product is flushed to zero",
+}
+
+
+def reason(table, label):
+    """Why a row may differ, or None."""
+    return next((text for pattern, text in table.items() if re.search(pattern, label)), None)

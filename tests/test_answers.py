@@ -1,0 +1,498 @@
+"""Numbers that were wrong silently, and calls that upstream takes: each class by its members."""
+
+import functools
+import importlib
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+
+import minijax
+from tests.differential import BOTH, assert_same, x64
+
+BITS = {
+    "bfloat16": np.uint16, "float16": np.uint16, "float32": np.uint32, "float64": np.uint64,
+}  # fmt: skip
+
+
+def floats(name, count=600):
+    """Numbers of all sizes: random bits, special values, and subnormal ones."""
+    dtype, unsigned = np.dtype(getattr(ml_dtypes, name, name)), BITS[name]
+    rng = np.random.RandomState(0)
+    bits = rng.randint(0, 1 << 62, count, dtype=np.int64) >> (62 - 8 * dtype.itemsize)
+    info = ml_dtypes.finfo(dtype)
+    named = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, float(info.max), float(info.tiny)]
+    small = rng.randint(0, 64, 40).astype(unsigned).view(dtype)
+    return np.concatenate([bits.astype(unsigned).view(dtype), np.array(named).astype(dtype), small])
+
+
+def scaled(x, exponent, info):
+    """x * 2**exponent as a float64, rounded once, to even, to the format of `info`."""
+    if x == 0 or not np.isfinite(x):
+        return x
+    exact = abs(Fraction(x)) * Fraction(2) ** exponent
+    place = exact.numerator.bit_length() - exact.denominator.bit_length()
+    place -= Fraction(2) ** place > exact
+    unit = Fraction(2) ** (max(place, int(info.minexp)) - info.nmant)
+    rounded = round(exact / unit) * unit
+    return np.copysign(np.inf if rounded > Fraction(float(info.max)) else float(rounded), x)
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_ldexp_is_exact_and_frexp_undoes_it(name):
+    x = floats(name)
+    info = ml_dtypes.finfo(x.dtype)
+    span = 2 * int(info.maxexp) + 2 * info.nmant
+    n = np.random.RandomState(1).randint(-span, span, x.size).astype(np.int32)
+    wanted = [scaled(float(v), int(k), info) for v, k in zip(x, n, strict=True)]
+    with minijax.enable_x64(True):
+        found = np.asarray(minijax.numpy.ldexp(x, n)).astype(float)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(x.astype(float)))
+        mantissa, exponent = minijax.numpy.frexp(x)
+        m, e = np.frexp(x.astype(float))
+        np.testing.assert_array_equal(np.asarray(mantissa).astype(float), m)
+        finite = np.isfinite(m)
+        np.testing.assert_array_equal(np.asarray(exponent)[finite], e[finite])
+        back = np.asarray(minijax.numpy.ldexp(mantissa, exponent))
+        np.testing.assert_array_equal(back.astype(float), x.astype(float))
+        for far in (2**31 - 1, -(2**31), 2**40, -(2**40)):
+            out = np.asarray(minijax.numpy.ldexp(np.ones(2, x.dtype), np.int64(far))).astype(float)
+            assert (out == (np.inf if far > 0 else 0)).all()
+
+
+def test_ldexp_derivatives():
+    for m in BOTH:
+        f = lambda x, m=m: m.numpy.ldexp(x, np.arange(3)).sum() ** 2
+        assert float(m.grad(f)(1.5)) == 147 and float(m.grad(m.grad(f))(1.5)) == 98
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_round_of_any_decimals(name):
+    values = [1.2345, 1e-3, 123.75, -2.5, 0.0, -0.0, np.inf, -np.inf, np.nan, 3e4]
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    x = np.array(values).astype(dtype)
+    with minijax.enable_x64(True):
+        for decimals in (-400, -309, -308, -38, -37, -3, -1, 0, 1, 2, 5, 37, 38, 40, 307, 309, 400):
+            found = np.asarray(minijax.numpy.round(x, decimals)).astype(float)
+            exact = [
+                float(round(Fraction(v), decimals)) if np.isfinite(v) else v
+                for v in x.astype(float).tolist()
+            ]
+            exact = np.array(exact).astype(dtype).astype(float)
+            # XLA divides by a constant by multiplying with its inverse: an ulp or two.
+            rtol = 3 * float(ml_dtypes.finfo(dtype).eps)
+            np.testing.assert_allclose(found, exact, rtol=rtol, err_msg=f"{decimals}")
+            sign = np.signbit(x.astype(float))
+            np.testing.assert_array_equal(np.signbit(found), sign, err_msg=f"{decimals}")
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("size", [0, 1, 7, 9, 64, 65, 600, 5000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_operations_of_narrow_floats(name, size, reverse):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    x = np.random.RandomState(0).rand(size).astype(dtype)
+    turn = slice(None, None, -1 if reverse else 1)
+    exact = np.cumsum(x[turn].astype(float))[turn].astype(dtype)
+    found = np.asarray(minijax.lax.cumsum(x, reverse=reverse))
+    eps = float(ml_dtypes.finfo(dtype).eps)  # sums in float32 may miss a tie
+    np.testing.assert_allclose(found.astype(float), exact.astype(float), rtol=eps)
+    near = (1 + (x - dtype.type(0.5)) / dtype.type(64)).astype(dtype)
+    exact = np.cumprod(near[turn].astype(float))[turn]
+    found = np.asarray(minijax.lax.cumprod(near, reverse=reverse)).astype(float)
+    np.testing.assert_allclose(found, exact, rtol=eps)
+
+
+@pytest.mark.parametrize("function", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float16, np.float32])
+def test_cumulative_operations_with_a_dtype(function, dtype):
+    for x in (np.int32([1, 2, 0, -3, 5]), np.array([True, False, True]), np.zeros(0, np.int32)):
+        ours = np.asarray(getattr(minijax.numpy, function)(x, dtype=dtype))
+        theirs = getattr(np, function)(x, dtype=dtype)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_unary_ufuncs_at_places_named_twice():
+    for m in BOTH:
+        x = m.numpy.float32([1, 2, 3, 4])
+        found = m.numpy.negative.at(x, np.array([1, 1, 2]), inplace=False)
+        assert found.tolist() == [1, 2, -3, 4]
+        twice = m.numpy.frompyfunc(lambda a: 2 * a, 1, 1)
+        assert twice.at(x, np.array([1, 1, 2]), inplace=False).tolist() == [1, 8, 6, 4]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "float32"])
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+def test_map_coordinates_between_elements(dtype, mode):
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    places = [np.float32([0.5, 1.3, 2, 3.5, -0.75]), np.float32([0.5, 1.7, 3, 0.5, 1.5])]
+    ours, theirs = (
+        importlib.import_module(f"{m.__name__}.scipy.ndimage").map_coordinates(x, places, 1, mode)
+        for m in BOTH
+    )
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "sqrt"])
+@pytest.mark.parametrize("kind", ["float32", "complex64"])
+def test_functions_of_matrices(name, kind):
+    funm = importlib.import_module("minijax.scipy.linalg").funm
+    reference = {"exp": scipy.linalg.expm, "sin": scipy.linalg.sinm, "sqrt": scipy.linalg.sqrtm}
+    for seed in range(5):
+        rng = np.random.RandomState(seed)
+        x = rng.randn(20, 20) + (1j * rng.randn(20, 20) if kind == "complex64" else 0)
+        wanted = reference[name](x)
+        found = np.asarray(funm(x.astype(kind), getattr(minijax.numpy, name)))
+        assert np.abs(found - wanted).max() < 1e-4 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("theta", [-4.0, -0.3, 0.0, 0.3, 2.0, 4.0, 7.0])
+def test_spherical_harmonics_of_all_orders_and_angles(theta):
+    n, m = np.array([(n, m) for n in range(5) for m in range(-n, n + 1)]).T
+    angles = np.full(n.shape, theta, np.float32), np.full(n.shape, -1.0, np.float32)
+    ours = importlib.import_module("minijax.scipy.special").sph_harm_y(n, m, *angles, n_max=4)
+    wanted = scipy.special.sph_harm_y(n, m, *[x.astype(float) for x in angles])
+    np.testing.assert_allclose(np.asarray(ours), wanted, atol=2e-6)
+
+
+# -- settings that are turned on after functions were compiled ------------------------------------
+
+
+def _programs(m):
+    """Calls that make NaN, each of functions that have been called before."""
+    jnp = m.numpy
+    x = jnp.float32([-1.0, 2.0])
+    log = m.jit(jnp.log)
+    return {
+        "library": lambda: jnp.log(x),
+        "primitive": lambda: m.lax.log(x),
+        "operator": lambda: (x - x) / (x - x),
+        "jit": lambda: log(x),
+        "numpy argument": lambda: log(np.float32([-1, 2])),
+        "nested": functools.partial(m.jit(lambda x: log(x) + 1), x),
+        "vmap": functools.partial(m.vmap(log), x),
+        "grad": functools.partial(m.jit(m.grad(lambda x: jnp.sqrt(x).sum())), x),
+        "eager grad": lambda: m.grad(lambda x: jnp.sqrt(x).sum())(x),
+        "scan": functools.partial(
+            m.jit(lambda x: m.lax.scan(lambda c, y: (c, jnp.log(y)), 0.0, x)[1]), x
+        ),
+        "cond": functools.partial(
+            m.jit(lambda x: m.lax.cond(x[0] < 0, jnp.log, jnp.sin, x)), x
+        ),
+        "checkpoint": functools.partial(m.jit(m.checkpoint(jnp.log)), x),
+        "pmap": functools.partial(m.pmap(jnp.log), x[None]),
+        "at": lambda: x.at[0].multiply(np.nan),
+        "index": lambda: log(x)[0],
+        "reduction": lambda: jnp.sum(log(x)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", ["jax_debug_nans", "jax_debug_infs"])
+@pytest.mark.parametrize("name", _programs(minijax))
+def test_checks_of_results_reach_what_was_compiled_before(name, setting):
+    call = _programs(minijax)[name]
+    if setting == "jax_debug_infs":
+        inverse = minijax.jit(lambda x: 1 / x)
+        call = functools.partial(inverse, np.float32([0, 1]))
+    call()
+    minijax.config.update(setting, True)
+    try:
+        with pytest.raises(FloatingPointError, match="encountered in"):
+            call()
+    finally:
+        minijax.config.update(setting, False)
+    call()
+
+
+# -- what upstream takes ---------------------------------------------------------------------------
+
+
+class _Callable:
+    _call = _bind = _fun = lower = 3
+
+    def __init__(self):
+        self._call = self._cache = self._fast = self._key = self._trace = self.lower = 5
+
+    def __call__(self, x):
+        return x + 1
+
+
+TAKEN = {
+    "jit of a ufunc": lambda m: m.jit(m.numpy.add)(1.0, 2.0),
+    "jit of an object": lambda m: m.jit(_Callable())(1.0),
+    "sort of nothing": lambda m: m.grad(lambda x: m.numpy.sort(x).sum())(m.numpy.zeros(0)),
+    "sort of no rows": lambda m: m.grad(lambda x: m.numpy.sort(x, 0).sum())(m.numpy.zeros((0, 3))),
+    "median of no columns": lambda m: m.grad(lambda x: m.numpy.sort(x, 1).sum())(
+        m.numpy.zeros((3, 0))
+    ),
+    "top_k of nothing": lambda m: m.grad(lambda x: m.lax.top_k(x, 0)[0].sum())(m.numpy.zeros(0)),
+    "take_along_axis": lambda m: m.grad(
+        lambda x: m.numpy.take_along_axis(x, m.numpy.argsort(x, 1), 1).sum()
+    )(m.numpy.zeros((3, 0))),
+    "unroll=True": lambda m: m.jit(
+        lambda n: m.lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=True)
+    )(5),
+    "unroll=1": lambda m: m.jit(lambda n: m.lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=1))(5),
+    "uint32 set": lambda m: m.numpy.zeros(1, "uint32").at[0].set(2**32 - 1),
+    "uint32 max": lambda m: m.numpy.zeros(1, "uint32").at[0].max(2**31),
+    "uniform": lambda m: m.random.uniform(
+        m.random.key(0), (), minval=np.zeros(1, "f"), maxval=np.ones(1, "f")
+    ),
+    "uniform, one bound": lambda m: m.random.uniform(m.random.key(0), (), maxval=np.ones(1, "f")),
+    "lower": lambda m: m.numpy.sin.lower(1.0).compile()(1.0),
+    "lower, static": lambda m: m.numpy.cumsum.lower(np.ones((2, 3), "f"), axis=0).compile()(
+        np.ones((2, 3), "f")
+    ),
+    "trace": lambda m: m.numpy.sin.trace(1.0).out_info.shape,
+    "holomorphic": lambda m: m.grad(lambda z: z * z, holomorphic=True)(3.0 + 4j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_taken(name):
+    ours, theirs = (TAKEN[name](m) for m in reversed(BOTH))
+    assert_same(ours, theirs)
+
+
+def test_an_implementation_that_calls_the_one_before():
+    for m in BOTH:
+        p = m.lax.sin_p
+        old, calls = p.impl, []
+        p.def_impl(lambda x, old=old, calls=calls, **params: calls.append(x) or old(x, **params))
+        try:
+            assert float(m.lax.sin(np.float32(1))) == pytest.approx(np.sin(1))
+            assert len(calls) == 1
+        finally:
+            p.impl = old
+
+
+def test_arrays_by_protocol_have_sizes():
+    for m in BOTH:
+        given = type("Given", (), {"__jax_array__": lambda self, m=m: m.numpy.ones((2, 3))})()
+        jnp = m.numpy
+        assert (jnp.shape(given), jnp.ndim(given), jnp.size(given)) == ((2, 3), 2, 6)
+
+
+def test_export_of_a_library_function():
+    for m in BOTH:
+        export = importlib.import_module(f"{m.__name__}.export").export
+        assert float(export(m.numpy.sin)(1.0).call(1.0)) == pytest.approx(np.sin(1))
+        with pytest.raises(ValueError, match="must be the result of `jit`"):
+            export(lambda x: x)
+
+
+def test_forward_over_reverse_of_a_checkpointed_custom_vjp():
+    found = []
+    for m in BOTH:
+        f = m.custom_vjp(m.numpy.sin)
+        f.defvjp(lambda x, m=m: (m.numpy.sin(x), x), lambda x, g, m=m: (g * m.numpy.cos(x),))
+        g = m.checkpoint(lambda x, f=f: f(f(x)) * x)
+        found.append((m.jvp(m.grad(g), (0.5,), (1.0,)), m.grad(m.grad(g))(0.5), m.hessian(g)(0.5)))
+    assert_same(found[1], found[0])
+
+
+def test_second_derivative_of_odeint():
+    found = []
+    for m in BOTH:
+        odeint = importlib.import_module(f"{m.__name__}.experimental.ode").odeint
+        f = lambda y0, m=m, odeint=odeint: odeint(
+            lambda y, t: -y * y, y0, m.numpy.array([0.0, 1.0])
+        )[-1]
+        found.append(float(m.grad(m.grad(f))(1.5)))
+    assert found == pytest.approx([-2 / 2.5**3] * 2, rel=1e-3)
+
+
+def test_marks_of_a_jitted_function_that_is_lowered():
+    for m in BOTH:
+        metadata = importlib.import_module(f"{m.__name__}.experimental.xla_metadata")
+        f = metadata.set_xla_metadata(some="thing")(m.jit(lambda x: x + 1))
+        assert "some" in f.lower(1.0).as_text() and float(f(1.0)) == 2
+
+
+@pytest.mark.parametrize("mode", ["fwd", "rev"])
+def test_tolerances_by_dtype(mode):
+    for m in BOTH:
+        check = importlib.import_module(f"{m.__name__}.test_util").check_grads
+        check(m.numpy.sin, (1.0,), 2, mode, rtol={np.dtype("float32"): 1e-2, np.float64: 1e-5})
+        with pytest.raises(AssertionError), x64(False):
+            check(m.numpy.sin, (1.0,), 2, mode, rtol={np.float32: 1e-12}, atol={np.float32: 0.0})
+
+
+def test_every_option_of_upstream_is_known():
+    known = importlib.import_module("minijax.jax.settings").config.values
+    # Upstream's test harness adds options of its own when something has imported it.
+    code = "import jax, json; print(json.dumps(list(jax.config.values)))"
+    wanted = json.loads(subprocess.check_output([sys.executable, "-c", code]))
+    assert not set(wanted) - set(known) - {"jax_send_traceback_to_runtime"}  # not done
+
+
+EXPLICIT = {
+    "zeros": lambda m: m.numpy.zeros(2, "float64"),
+    "ones_like": lambda m: m.numpy.ones_like(np.ones(2), "float64"),
+    "float": lambda m: m.numpy.zeros(2, float),
+    "full": lambda m: m.numpy.full(2, 3, "complex128"),
+    "list": lambda m: m.numpy.array([1, 2], dtype="int64"),
+    "numpy": lambda m: m.numpy.asarray(np.arange(2), dtype="int64"),
+    "default": lambda m: m.numpy.array(np.ones(2)),
+    "astype": lambda m: m.numpy.ones(2).astype("float64"),
+    "scalar": lambda m: m.numpy.float64(2),
+    "arange": lambda m: m.numpy.arange(3, dtype="uint64"),
+    "linspace": lambda m: m.numpy.linspace(0, 1, 3, dtype="float64"),
+    "iota": lambda m: m.lax.iota("int64", 3),
+    "sum": lambda m: m.numpy.ones(2).sum(dtype="float64"),
+    "one_hot": lambda m: m.nn.one_hot(m.numpy.arange(2), 2, dtype="float64"),
+    "bits": lambda m: m.lax.bitcast_convert_type(m.numpy.zeros((1, 2)), np.float64),
+    "added": lambda m: m.numpy.zeros(2, "float64") + 1 + m.numpy.ones(2),
+    "jit": lambda m: m.jit(lambda x: m.numpy.sin(x.astype("float64")) * 2)(1.0),
+    "grad": lambda m: m.grad(lambda x: (x.astype("float64") ** 2).sum().astype("float32"))(
+        m.numpy.ones(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["allow", "warn", "error"])
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_wide_dtypes_that_are_asked_for(name, mode):
+    def outcome(m):
+        before = m.config.jax_explicit_x64_dtypes
+        m.config.update("jax_explicit_x64_dtypes", mode)
+        try:
+            with x64(False), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                result = EXPLICIT[name](m)
+            return result, {one.category for one in told}
+        except ValueError as error:
+            return str(error).split(" is not available")[0]
+        finally:
+            m.config.update("jax_explicit_x64_dtypes", before)
+
+    ours, theirs = map(outcome, BOTH)
+    if isinstance(theirs, str) or isinstance(ours, str):
+        assert ours == theirs
+    else:
+        assert ours[1] == theirs[1]
+        assert_same(ours[0], theirs[0])
+
+
+# -- collectives over two mapped axes --------------------------------------------------------------
+
+ORDERS = {("i", "j"): [0, 1, 2, 3, 4, 5], ("j", "i"): [0, 3, 1, 4, 2, 5]}  # of what is mapped
+
+
+def _mapped_twice(m, f, x):
+    return np.asarray(m.vmap(m.vmap(f, axis_name="j"), axis_name="i")(x))
+
+
+@pytest.mark.parametrize("names", ORDERS)
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("split", [0, 1, 2])
+def test_exchange_over_two_mapped_axes(names, tiled, split):
+    x = np.arange(6 * 6**3).reshape(2, 3, 6, 6, 6)
+    for concat in (0, 2):
+        ours, theirs = (
+            _mapped_twice(
+                m, lambda x, m=m: m.lax.all_to_all(x, names, split, concat, tiled=tiled), x
+            )
+            for m in BOTH
+        )
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("names", ORDERS)
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_gathers_and_scatters_over_two_mapped_axes(names, tiled, axis):
+    lax, order = minijax.lax, ORDERS[names]  # upstream's raise AssertionError
+    x = np.arange(6 * 60).reshape(2, 3, 3, 4, 5)
+    found = _mapped_twice(minijax, lambda x: lax.all_gather(x, names, axis=axis, tiled=tiled), x)
+    parts = x.reshape(6, 3, 4, 5)[order]
+    wanted = (np.concatenate if tiled else np.stack)(list(parts), axis)
+    np.testing.assert_array_equal(found.reshape(6, *wanted.shape), [wanted] * 6)
+    shape = [3, 4, 5]
+    shape[axis] = 12 if tiled else 6
+    x = np.arange(6 * np.prod(shape)).reshape(2, 3, *shape)
+    f = lambda x: lax.psum_scatter(x, names, scatter_dimension=axis, tiled=tiled)
+    found = _mapped_twice(minijax, f, x)
+    pieces = np.split(x.sum((0, 1)), 6, axis)
+    wanted = np.array([p if tiled else p.squeeze(axis) for p in pieces])
+    np.testing.assert_array_equal(found.reshape(6, *found.shape[2:])[order], wanted)
+
+
+# -- references ------------------------------------------------------------------------------------
+
+
+def _twice(m):
+    jnp, ref = m.numpy, m.new_ref(m.numpy.zeros(3))
+    f = m.custom_vjp(lambda x, a, b: x)
+    f.defvjp(lambda x, a, b: (x, None), lambda r, g: (g, None, None))
+    return {
+        "jit": lambda: m.jit(lambda a, b: a[...])(ref, ref),
+        "jit of a tree": lambda: m.jit(lambda t: t["a"][...])({"a": ref, "b": ref}),
+        "closed over": lambda: m.jit(lambda a: a[...] + ref[...])(ref),
+        "custom_vjp": lambda: f(1.0, ref, ref),
+        "gradient": lambda: m.grad(lambda x: f(x, ref, ref))(1.0),
+        "cond": lambda: m.lax.cond(True, lambda a, b: a[...], lambda a, b: b[...], ref, ref),
+        "nested jit": lambda: m.jit(lambda x: m.jit(lambda a, b: a[...] + x)(ref, ref))(jnp.ones(3)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _twice(minijax))
+def test_the_same_reference_given_twice(name):
+    messages = []
+    for m in BOTH:
+        with pytest.raises(ValueError, match="mutable array") as caught:
+            _twice(m)[name]()
+        messages.append(str(caught.value).split(" but ")[0][:60])
+    assert messages[0] == messages[1]
+
+
+def test_views_of_references_as_arguments():
+    m = minijax  # upstream's raise NotImplementedError
+    ref = m.new_ref(np.arange(4.0, dtype=np.float32))
+
+    @m.jit
+    def add(view, x):
+        view[...] += x
+        return view[...]
+
+    assert add(ref.at[1:3], 10).tolist() == [11, 12]
+    assert add(ref.at[m.numpy.int32(3)], 1).tolist() == 4
+    assert add(ref.at[1:].reshape(3, 1), 1).shape == (3, 1)
+    assert ref[...].tolist() == [0, 12, 13, 5]
+    leaves, tree = m.tree.flatten(ref.at[m.numpy.int32(3)])
+    assert len(leaves) == 2 and tree.unflatten(leaves)[...] == 5
+
+
+# -- errors that a user makes of a tracer ----------------------------------------------------------
+
+FROM_TRACERS = [
+    "ConcretizationTypeError", "TracerArrayConversionError", "TracerBoolConversionError",
+    "TracerIntegerConversionError", "NonConcreteBooleanIndexError", "UnexpectedTracerError",
+    "KeyReuseError",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FROM_TRACERS)
+def test_errors_made_of_tracers(name):
+    made = []
+    for m in BOTH:
+        kind = getattr(importlib.import_module(f"{m.__name__}.errors"), name)
+        m.jit(lambda x, kind=kind: made.append(str(kind(x * 2))) or x)(1.0)
+    theirs, ours = made
+    first, last = theirs.split("\n")[0].rstrip("."), theirs.split("\n")[-1]
+    assert (
+        ours.startswith(first) and ours.endswith(last) and f"errors.html#jax.errors.{name}" in last
+    )
+    kind = getattr(importlib.import_module("minijax.errors"), name)
+    again = pickle.loads(pickle.dumps(kind("what was wrong")))
+    assert str(again) == str(kind("what was wrong")) and str(again).count("See https") == 1

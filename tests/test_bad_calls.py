@@ -1,0 +1,135 @@
+"""Calls with wrong arguments: sizes that cannot be, and a part of the sweep of `tests.bad_calls`."""
+
+import operator
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import lax
+from tests.bad_calls import expected
+from tests.bad_calls.judging import judge
+from tests.bad_calls.running import outcomes
+
+HUGE = {
+    "zeros": lambda: jnp.zeros(2**62),
+    "no dimension of XLA": lambda: jnp.zeros(2**63),
+    "two sizes": lambda: jnp.ones((2**31, 2**31)),
+    "empty, with large sizes": lambda: jnp.zeros((2**62, 2**62, 0)),
+    "arange": lambda: jnp.arange(2**62),
+    "tile": lambda: jnp.tile(jnp.ones(3), 2**60),
+    "pad": lambda: jnp.pad(jnp.ones(3), 2**62),
+    "random": lambda: jax.random.normal(jax.random.key(0), (2**62,)),
+    "stacked by scan": lambda: lax.scan(lambda c, x: (c, c), jnp.zeros(4), None, length=2**60),
+    "within": lambda: jax.jit(lambda x: jnp.sort(x + jnp.zeros(2**62))[:3])(1.0),
+    "folded, complex": lambda: jax.jit(lambda x: jnp.zeros(2**61, "complex64")[:3] + x)(1.0),
+    "of a function": lambda: jax.jit(lambda: jax.jit(lambda: jnp.zeros(2**62))()[:3])(),
+    "carried": lambda: jax.jit(
+        lambda x: lax.fori_loop(0, 2, lambda i, c: c + 1, jnp.zeros(2**62))[:3]
+    )(1.0),
+    "of a branch": lambda: jax.jit(
+        lambda x: lax.cond(x > 0, lambda: jnp.zeros(2**62), lambda: jnp.ones(2**62))[:3]
+    )(1.0),
+    "compiled before": lambda: jax.jit(lambda: jnp.zeros(2**62)).lower().compile(),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_an_array_that_cannot_be_is_refused_with_its_bytes(name):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as caught:
+        HUGE[name]()
+    words = str(caught.value).split()
+    wanted = int(words[words.index("allocating") + 1])
+    held = int(words[words.index("has") + 1])
+    assert wanted >= 2**62 and 2**28 < held < 2**50
+
+
+def test_more_than_the_memory_is_refused_with_both_numbers():
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=rf"allocating {2**52} bytes: cpu:0 has \d+ bytes"
+    ):
+        jnp.zeros(2**50)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: jnp.zeros(2**62)[:3] + x,
+        lambda x: (jnp.zeros(2**62) * 2 + 1)[:3] + x - 1,
+        lambda x: jnp.zeros((2**31, 2**31)).T[0, :3] + x,
+        lambda x: (jnp.zeros((2**62, 0)), jnp.ones(3) * x)[1],
+        lambda x: (jnp.ones(2**62) + x, jnp.ones(3) * x)[1],
+    ],
+)
+def test_large_arrays_that_are_folded_are_no_error(fun):
+    assert np.array_equal(jax.jit(fun)(2.0), [2, 2, 2])
+
+
+ENDLESS = {
+    "rank": lambda: lax.broadcast_to_rank(jnp.ones(3), 2**62),
+    "ndmin": lambda: jnp.array(1.0, ndmin=2**62),
+    "shape": lambda: jnp.zeros(range(2**62)),
+    "shape of a reshape": lambda: jnp.ones(3).reshape(range(2**62)),
+    "shape of lax": lambda: lax.broadcasted_iota(int, range(2**62), 0),
+    "new axes": lambda: jnp.expand_dims(jnp.ones(3), range(2**62)),
+    "polyint": lambda: jnp.polyint(jnp.ones(3), 2**62),
+    "array_split": lambda: jnp.array_split(jnp.ones(3), 2**62),
+    "unstack": lambda: jax.eval_shape(jnp.unstack, jax.ShapeDtypeStruct((2**40,), "float32")),
+    "hadamard": lambda: jax.scipy.linalg.hadamard(2**62),
+    "hilbert": lambda: jax.scipy.linalg.hilbert(2**62),
+    "bernoulli": lambda: jax.scipy.special.bernoulli(2**62),
+    "multigammaln": lambda: jax.scipy.special.multigammaln(jnp.ones(3), 2**62),
+    "tril_indices": lambda: jnp.tril_indices(2**62),
+    "unrolled": lambda: lax.fori_loop(0, 10**9, operator.add, 0, unroll=True),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_number_of_steps_that_would_not_end_is_refused(name):
+    with pytest.raises(ValueError, match="must be at most"):
+        ENDLESS[name]()
+
+
+def test_trips_that_their_dtype_does_not_hold_are_refused():
+    with pytest.raises(OverflowError, match="too large to convert to int32"):
+        lax.fori_loop(0, 2**62, lambda i, x: x, 0.0)
+
+
+def test_differences_of_a_high_order_are_none():
+    assert jnp.diff(jnp.ones((2, 3)), n=2**62).shape == (2, 0)
+
+
+# -- a part of the sweep ----------------------------------------------------------------------------
+
+SLICES = 4
+
+
+@pytest.fixture(scope="module")
+def part():
+    return expected.read()
+
+
+@pytest.mark.parametrize("slice_", range(SLICES))
+def test_wrong_calls_end_in_errors_of_upstreams_classes(part, slice_):
+    made, letters = part
+    pairs = [
+        (call, letter)
+        for valid in list(made)[slice_::SLICES]
+        for call, letter in zip(made[valid], letters[valid], strict=True)
+    ]
+    found = outcomes("minijax", [call for call, _ in pairs])
+    wrong = [
+        (judge(call, ours) or f"expected {letter}", call, ours)
+        for (call, letter), ours in zip(pairs, found, strict=True)
+        if judge(call, ours) or expected.unlike(letter, ours)
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.skipif(version("jax") != "0.10.2", reason="signatures differ between versions")
+def test_upstreams_outcomes_are_known(part):
+    letters = "".join(part[1].values())
+    assert letters.count(expected.ANY) < 0.5 * len(letters)
+    assert letters.count(expected.DIFFERS) < 0.05 * len(letters)

@@ -1,0 +1,214 @@
+"""Every public function under the settings that a user may have: one table, from `tests.everywhere`.
+
+Types and errors of each row are compared with upstream's as given, with x64, where promotion of ranks
+is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
+Then on empty arrays, gradients too, on Python numbers, and within `jit` with an array for each number
+and each parameter left out that upstream lets be one: where both refuse, the classes of errors are the
+affair of `test_bad_calls`. `SHARES` says how many of these run; all of them if `EVERYWHERE` is "all".
+Exceptions and their reasons are in `tests.everywhere_reasons`.
+"""
+
+import contextlib
+import os
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests import everywhere_modes, everywhere_reasons, special_values
+from tests.everywhere import rows
+
+RANK, DTYPE = {"numpy_rank_promotion": "raise"}, {"numpy_dtype_promotion": "strict"}
+SETTINGS = {"plain": {}, "x64": {"enable_x64": True}, "rank": RANK, "dtype": DTYPE}
+ROWS = rows()
+PARTS = 16
+# Of the rows of a mode, one in so many runs, unless all are asked for.
+SHARES = {"empty": 8, "numbers": 2, "arrays": 1, "defaults": 4}
+TRACED = ("ConcretizationTypeError", "TracerArrayConversionError")
+
+
+def leaf(x):
+    if not hasattr(x, "dtype") or not hasattr(x, "shape"):
+        return type(x).__name__
+    return tuple(x.shape), str(x.dtype), bool(getattr(x, "weak_type", False))
+
+
+@contextlib.contextmanager
+def within(m, settings):
+    with contextlib.ExitStack() as stack:
+        for name, value in settings.items():
+            stack.enter_context(getattr(m, name)(value))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield
+
+
+def outcome(m, fun, args, settings, eager=False):
+    """The types of the results, or the names of the classes of the error."""
+    with within(m, settings):
+        try:
+            out = fun(*args) if eager else m.eval_shape(fun, *args)
+        except Exception as error:
+            return [kind.__name__ for kind in type(error).__mro__], str(error)[:300]
+        return [leaf(x) for x in m.tree_util.tree_leaves(out)], None
+
+
+def differ(ours, theirs):
+    if theirs[1] is None or ours[1] is None:
+        return ours != theirs
+    return theirs[0][0] not in ours[0]
+
+
+def compared(row, setting):
+    """What differs in a row under a setting, or None."""
+    found = {}
+    eager = False
+    for m in (jax, minijax):
+        with within(m, SETTINGS[setting]):
+            args = row.given(m)
+        fun = row.function(m)
+        found[m] = outcome(m, fun, args, SETTINGS[setting], eager)
+        if m is jax and found[m][1] and not set(TRACED).isdisjoint(found[m][0]):
+            eager = True  # what cannot be traced
+            found[m] = outcome(m, fun, args, SETTINGS[setting], eager)
+    if not differ(found[minijax], found[jax]):
+        return None
+    return f"{setting}: {row.text}\n    ours {found[minijax]}\n    upstream {found[jax]}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_types_and_errors(setting, part):
+    found = [compared(row, setting) for row in ROWS[part::PARTS]]
+    found = [text for text in found if text and not _reason(text)]
+    assert not found, "\n".join(found)
+
+
+def _reason(text):
+    return everywhere_reasons.reason(everywhere_reasons.REASONS, text.splitlines()[0])
+
+
+def gradient(row, m):
+    """The gradient of the sum of the squares of a row's results, or None."""
+    names, fun = row.names(), row.function(m)
+    kinds = [np.dtype(row.arrays[n].dtype).kind if n in row.arrays else "" for n in names]
+    places = [place for place, kind in enumerate(kinds) if kind in ("f", "c")]
+
+    def squares(*args):
+        leaves = [x for x in m.tree_util.tree_leaves(fun(*args)) if hasattr(x, "dtype")]
+        leaves = [x for x in leaves if m.numpy.issubdtype(x.dtype, np.inexact)]
+        sums = [m.numpy.sum(m.numpy.square(m.numpy.abs(x))).astype(np.float32) for x in leaves]
+        return sum(sums, m.numpy.float32(0))
+
+    return m.grad(squares, places) if places else None
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_gradients_promote_freely(part):
+    found = []
+    for row in ROWS[part::PARTS]:
+        ours = gradient(row, minijax)
+        if ours is None or outcome(minijax, ours, row.given(minijax), {})[1]:
+            continue
+        if not outcome(minijax, ours, row.given(minijax), RANK | DTYPE)[1]:
+            continue
+        for settings in (RANK, DTYPE):  # upstream refuses these operands
+            mine = outcome(minijax, ours, row.given(minijax), settings)
+            theirs = outcome(jax, gradient(row, jax), row.given(jax), settings)
+            if mine[1] and not theirs[1]:
+                found.append(f"{settings}: {row.text}: {mine}")
+    assert not found, "\n".join(found)
+
+
+def test_operands_of_the_user_are_checked():
+    for m in (jax, minijax):
+        x, y = m.numpy.ones((2, 3)), m.numpy.ones(3)
+        with m.numpy_rank_promotion("raise"):
+            m.numpy.cov(x, fweights=np.array([1, 2, 3]))
+            with pytest.raises(ValueError, match="could not be broadcast together"):
+                m.numpy.add(x, y)
+            with pytest.raises(ValueError, match="could not be broadcast together"):
+                m.jit(lambda x, y: x * y)(x, y)
+
+
+def _first_of_each_function():
+    """A row of each function, by what stands before its arguments."""
+    first = {}
+    for row in ROWS:
+        first.setdefault(row.text.split("(")[0], row)
+    return list(first.values())
+
+
+MODES = {
+    "empty": lambda: (varied for row in ROWS for varied in everywhere_modes.empty(row)),
+    "numbers": lambda: (varied for row in ROWS for varied in everywhere_modes.numbers(row)),
+    "arrays": lambda: (varied for row in ROWS for varied in everywhere_modes.arrays(row)),
+    "defaults": lambda: (
+        varied
+        for row in _first_of_each_function()
+        for varied in everywhere_modes.defaults(row, jax)
+    ),
+}
+
+
+def varied_rows(mode):
+    """The rows of a mode, each once."""
+    return list({row.label: row for row in MODES[mode]()}.values())
+
+
+def disagreement(row, of=lambda row, m: row.function(m)):
+    """What differs in the types of a row's results, or None; for both to refuse it is no difference."""
+    functions = {m: of(row, m) for m in (jax, minijax)}
+    if functions[jax] is None:
+        return None
+    theirs = outcome(jax, functions[jax], row.given(jax), {})
+    if theirs[1] is not None and not row.label.startswith("no"):  # it need not be taken
+        return None
+    ours = outcome(minijax, functions[minijax], row.given(minijax), {})
+    if ours == theirs or None not in (ours[1], theirs[1]):
+        return None
+    return f"{row.label}\n    ours {ours}\n    upstream {theirs}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes(mode):
+    found = []
+    share = 1 if os.environ.get("EVERYWHERE") == "all" else SHARES[mode]
+    for row in varied_rows(mode)[::share]:
+        text = disagreement(row)
+        if text is None and mode == "empty":
+            text = disagreement(row, gradient)
+            text = text and f"gradient: {text}"
+        if text and not _reason(f"{mode}: {text}"):
+            found.append(f"{mode}: {text}")
+    assert not found, "\n".join(found)
+
+
+def test_every_reason_is_needed():
+    """Rows that no exception speaks of are none: the list stays as short as it can be."""
+    texts = [f"{setting}: {row.text}" for setting in SETTINGS for row in ROWS]
+    varied = [(mode, row) for mode in MODES for row in varied_rows(mode)]
+    texts += [f"{mode}: {kind}{row.label}" for mode, row in varied for kind in ("", "gradient: ")]
+    for pattern in everywhere_reasons.REASONS:
+        assert any(everywhere_reasons.re.search(pattern, text) for text in texts), pattern
+
+
+def _special_cases():
+    """One in eight functions with one dtype each, in turn; all with all if all are asked for."""
+    paths = sorted(special_values.functions())
+    if os.environ.get("EVERYWHERE") == "all":
+        return [(path, dtype) for path in paths for dtype in special_values.DTYPES]
+    return [(path, "float32") for path in paths[::8]]
+
+
+def test_special_values():
+    """Every elementwise function of signed zeros, infinities, NaN and extremes, in units of the last place."""
+    found = []
+    for path, dtype in _special_cases():
+        bound = everywhere_reasons.reason(everywhere_reasons.ULP, path) or 8
+        lines = special_values.compare(path, dtype, bound)
+        if lines and not everywhere_reasons.reason(everywhere_reasons.SPECIAL, f"{dtype}: {path}"):
+            found += lines
+    assert not found, "\n".join(found)

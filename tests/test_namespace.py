@@ -1,0 +1,141 @@
+"""The names that public modules show to `dir`: upstream's, and nothing else."""
+
+import importlib
+import inspect
+import json
+import pathlib
+import pickle
+import subprocess
+import sys
+import types
+
+import pytest
+
+import minijax
+
+# Upstream's modules that show what they import, or names that are not documented: only ours are
+# checked. Those within `jax.experimental` are all untidy but a few.
+TIDY = {
+    f"jax.experimental.{name}"
+    for name in ("checkify", "layout", "mesh_utils", "sparse", "sparse.bcoo")
+}
+UNTIDY = {
+    "jax.example_libraries.optimizers", "jax.example_libraries.stax", "jax.extend.linear_util",
+    "jax.interpreters.ad", "jax.interpreters.mlir", "jax.interpreters.partial_eval",
+}  # fmt: skip
+ABSENT = {
+    # settings of rewrites inside upstream, which change nothing here
+    "jax": {
+        "jax2tf_associative_scan_reductions", "remove_size_one_mesh_axis_from_type",
+    },
+    "jax.experimental": {"EArray"},
+    "jax.extend.mlir": {"lower_with_sharding_in_types"},  # of rules written with MLIR's builders
+}  # fmt: skip
+
+
+ROOT = pathlib.Path(minijax.__file__).parent
+
+
+def public_modules():
+    """The modules of the package that say what they show, by upstream's names."""
+    for path in sorted(ROOT.rglob("*.py")):
+        if "shown(__name__)\n" in path.read_text():
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(("jax", *parts)).removesuffix(".__init__")
+
+
+MODULES = list(public_modules())
+
+
+def public(module):
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_shown(name):
+    ours = importlib.import_module("mini" + name)
+    assert set(ours.__all__) == public(ours)
+    for shown in public(ours):
+        getattr(ours, shown)
+    try:
+        upstream = importlib.import_module(name)
+    except ImportError:
+        return
+    theirs = public(upstream)
+    assert not {n for n in public(ours) - theirs if not hasattr(upstream, n)}
+    if name in TIDY or (name not in UNTIDY and not name.startswith("jax.experimental.")):
+        # Upstream shows a module within another once something has imported it.
+        within = {n for n in theirs if isinstance(getattr(upstream, n), types.ModuleType)}
+        named = {n for n in theirs - within if n.isidentifier()}
+        assert named - public(ours) <= ABSENT.get(name, set()) | {"annotations"}
+
+
+def test_every_module_that_an_import_of_upstream_brings_says_what_it_shows():
+    code = """
+import jax, json, types
+seen = []
+def walk(module):
+    seen.append(module.__name__)
+    for name in dir(module):
+        value = getattr(module, name, None)
+        full = module.__name__ + "." + name
+        if isinstance(value, types.ModuleType) and value.__name__ == full and name[0] != "_":
+            walk(value)
+walk(jax)
+print(json.dumps(seen))
+"""
+    reached = json.loads(subprocess.check_output([sys.executable, "-c", code]))
+    assert set(reached) - set(MODULES) <= {"jax.lib", "jax.version"}
+
+
+def test_lazy_names_are_given():
+    assert minijax.numpy.linalg.norm and minijax.lax.after_all and minijax.scipy.stats.norm.logpdf
+    with pytest.raises(AttributeError, match="no attribute 'summ'"):
+        minijax.numpy.summ  # noqa: B018
+
+
+# Names that upstream gives by accident: those of inner functions. Nor are private names, those of
+# lambdas and of the classes of context managers any contract.
+OTHERWISE = {
+    "jax.example_libraries.stax.AvgPool", "jax.example_libraries.stax.MaxPool", "jax.example_libraries.stax.SumPool",
+    "jax.extend.backend.register_backend_cache", "jax.lax.random_gamma_grad", "jax.export.deserialize",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_functions_are_named_as_upstreams(module):
+    """By `__name__` and `__qualname__`; an alias has its own, and pickling finds it."""
+    ours = importlib.import_module("mini" + module)
+    try:
+        upstream = importlib.import_module(module)
+    except ImportError:
+        return
+    wrong = {}
+    for name in public(ours):
+        a, b = getattr(ours, name), getattr(upstream, name)
+        full = f"{module}.{name}"
+        if (
+            not isinstance(a, types.FunctionType)
+            or full in OTHERWISE
+            or name.endswith("_DO_NOT_USE")
+        ):
+            continue
+        for attribute in ("__name__", "__qualname__"):
+            theirs = getattr(b, attribute, None)
+            accidental = theirs is None or theirs[0] in "_<" or theirs.endswith("Manager")
+            if not accidental and getattr(a, attribute) != theirs:
+                wrong[full, attribute] = getattr(a, attribute), theirs
+        aliased = full.replace("jax", "minijax", 1).rpartition(".")[0] == a.__module__
+        if aliased and pickle.loads(pickle.dumps(a)) is not a:
+            wrong[full] = "pickles as another"
+    assert not wrong
+
+
+def test_a_second_name_is_a_function_of_its_own():
+    f = minijax.numpy.absolute
+    assert (
+        f is not minijax.numpy.abs
+        and f(-2.0) == 2
+        and inspect.signature(f) == inspect.signature(minijax.numpy.abs)
+    )
+    assert "@jit_absolute" in f.lower(1.0).as_text() and "absolute" in repr(minijax.jit(f))

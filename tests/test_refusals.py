@@ -1,0 +1,47 @@
+"""Wrong calls beside upstream: the class of the error, and the sentence that its message begins
+with.
+"""
+
+import re
+
+import jax
+import pytest
+
+import minijax
+from tests import refusals
+
+OURS, THEIRS = refusals.imported(minijax), refusals.imported(jax)
+REASONS = {name: reason for reason, names in refusals.OTHERWISE.items() for name in names}
+
+
+def outcome(call, m):
+    with pytest.raises(Exception) as caught:
+        call(m)
+    return caught.value
+
+
+def sentence(error):
+    """The first sentence of a message, without the names of modules and addresses."""
+    first = re.match(r".*?[.:?!](?=\s|$)|.*", plain(error).split("\n")[0]).group()
+    return first.rstrip(".:")
+
+
+def plain(error):
+    text = re.sub(r"\bminijax\b", "jax", str(error).strip())
+    text = re.sub(r"0x[0-9a-f]+", "0x", text)
+    return re.sub(r"np\.int64\((-?\d+)\)", r"\1", text)
+
+
+@pytest.mark.parametrize("name", refusals.CALLS)
+def test_refused_as_upstream_refuses(name):
+    ours, theirs = (outcome(refusals.CALLS[name], m) for m in (OURS, THEIRS))
+    kinds = [kind.__name__ for kind in type(ours).__mro__]
+    assert (type(theirs).__name__ in kinds) == (name not in refusals.CLASSES), repr(ours)
+    agrees = name not in refusals.CLASSES and plain(ours).startswith(sentence(theirs))
+    assert agrees == (name not in REASONS), f"{ours}\nUpstream: {theirs}"
+
+
+def test_exceptions_are_of_the_table():
+    assert {*REASONS, *refusals.CLASSES} <= set(refusals.CALLS)
+    assert set(refusals.CLASSES) <= set(REASONS)
+    assert len(REASONS) < 0.15 * len(refusals.CALLS)

@@ -1,0 +1,229 @@
+"""Small modules: dslice, fwd_and_bwd, composite, monitoring, the profiler, the environment,
+deprecated names.
+"""
+
+import importlib
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.differential import assert_same
+from tests.rules import in_both
+
+X = np.arange(20.0, dtype=np.float32).reshape(4, 5)
+
+WINDOWS = {
+    "static": lambda m, x, i: x[m.ds(1, 2)],
+    "outside": lambda m, x, i: x[m.ds(3, 2)],
+    "from the end": lambda m, x, i: x[m.ds(-2, 2)],
+    "traced": lambda m, x, i: x[m.ds(i, 2)],
+    "strides": lambda m, x, i: x[:, m.ds(i, 2, 2)],
+    "static strides": lambda m, x, i: x[:, m.ds(1, 2, 2)],
+    "two": lambda m, x, i: x[m.ds(i, 2), m.ds(i + 1, 3)],
+    "with an integer": lambda m, x, i: x[m.ds(i, 2), -1],
+    "with an array": lambda m, x, i: x[m.ds(i, 2), np.array([0, 3, 1])],
+    "with a new axis": lambda m, x, i: x[None, m.ds(i, 2), ..., 0],
+    "empty": lambda m, x, i: x[m.ds(i, 0)],
+    "set": lambda m, x, i: x.at[m.ds(i, 2)].set(-1),
+    "add outside": lambda m, x, i: x.at[m.ds(i + 2, 3)].add(100),
+    "filled": lambda m, x, i: x.at[m.ds(i + 2, 3)].get(mode="fill", fill_value=-1),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_dslice(name):
+    f = WINDOWS[name]
+    in_both(lambda m: f(m, m.numpy.asarray(X), m.numpy.asarray(1)))
+    in_both(lambda m: m.jit(lambda x, i: f(m, x, i))(X, 1))
+    in_both(
+        lambda m: m.grad(lambda x: (f(m, x, m.numpy.asarray(2)) ** 2).sum())(m.numpy.asarray(X))
+    )
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+def test_fwd_and_bwd(jitted):
+    def run(m):
+        f = lambda x, y: ({"z": m.numpy.sin(x) * y}, y)
+        fwd, bwd = m.fwd_and_bwd(f, argnums=(0, 1), has_aux=True, jitted=jitted)
+        out, residuals, aux = fwd(X, X + 1)
+        one, other = bwd(residuals, {"z": m.numpy.asarray(X)})
+        single = m.fwd_and_bwd(lambda x: x * x, 0, jitted=jitted)
+        return out, aux, one, other, single[1](single[0](X)[1], m.numpy.asarray(X))
+
+    assert_same(run(minijax), run(jax))
+
+
+def test_composite_text():
+    def text(m):
+        f = m.lax.composite(lambda x, *, k, s, b: x * k, name="my.op", version=2)
+        call = lambda x: f(x, k=3, s='a"b', b=True)
+        lines = m.jit(call).lower(X).as_text().splitlines()
+        return next(line for line in lines if "stablehlo.composite" in line)
+
+    assert text(minijax).replace("@my_op", "@my.op") == text(jax)
+
+
+def test_pbroadcast():
+    """Upstream's has no rule on a CPU."""
+    out = minijax.vmap(lambda x: minijax.lax.pbroadcast(x, "i", 2), axis_name="i")(X)
+    np.testing.assert_array_equal(out, np.broadcast_to(X[2], X.shape))
+
+
+def test_compilations_are_recorded():
+    seen = []
+    listen = lambda event, duration, **kwargs: seen.append((event, kwargs["fun_name"]))
+    minijax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        f = minijax.jit(lambda x: x * 3 + 1)
+        f(X), f(X)
+    finally:
+        minijax.monitoring.unregister_event_duration_listener(listen)
+    stages = [event.rpartition("/")[2] for event, _ in seen]
+    wanted = ["jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration"]
+    assert stages == wanted
+    with pytest.raises(AssertionError):
+        minijax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_profile(tmp_path):
+    profiler = minijax.profiler
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        with profiler.TraceAnnotation("an annotation"):
+            minijax.jit(lambda x: x + 1)(X).block_until_ready()
+        with pytest.raises(RuntimeError, match="already been started"):
+            profiler.start_trace(tmp_path)
+    with pytest.raises(RuntimeError, match="No profile started"):
+        profiler.stop_trace()
+    (path,) = tmp_path.rglob("*.xplane.pb")
+    data = profiler.ProfileData.from_file(str(path))
+    names = {e.name for plane in data.planes for line in plane.lines for e in line.events}
+    assert "an annotation" in names
+    assert list(tmp_path.rglob("perfetto_trace.json.gz"))
+    assert profiler.device_memory_profile()[:2] == b"\x1f\x8b"
+
+
+def test_environment():
+    text = minijax.print_environment_info(return_string=True)
+    assert "jaxlib" in text and "device info" in text
+    with pytest.warns(UserWarning, match="process_count"):
+        assert minijax.host_count() == 1
+
+
+PLACES = {
+    "full": lambda m, where: m.lax.full((3,), 2.0, sharding=where),
+    "full_like": lambda m, where: m.lax.full_like(m.numpy.ones(3), 2.0, sharding=where),
+    "zeros": lambda m, where: m.numpy.zeros(3, device=where),
+    "pure_callback": lambda m, where: m.jit(
+        lambda x: m.pure_callback(
+            lambda a: a, m.ShapeDtypeStruct((20,), "float32"), x, sharding=where
+        )
+    )(X.ravel()),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_sharding_of_one_device(name):
+    def run(m):
+        return PLACES[name](m, m.sharding.SingleDeviceSharding(m.devices()[0]))
+
+    ours, theirs = run(minijax), run(jax)
+    assert_same(ours, theirs)
+    assert ours.committed == theirs.committed
+
+
+DEPRECATED = [
+    *[f"core.{name}" for name in (
+        "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr", "gensym",
+        "find_top_trace", "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn",
+        "no_effects", "valid_jaxtype", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+        "InconclusiveDimensionOperation", "JaxprTypeError", "concrete_or_error",
+    )],
+    *[f"interpreters.pxla.{name}" for name in (
+        "are_hlo_shardings_equal", "is_hlo_sharding_replicated", "op_sharding_to_indices",
+        "thread_resources",
+    )],
+    "scipy.special.lpmn",
+    "scipy.special.lpmn_values",
+]  # fmt: skip
+REMOVED = [
+    "core.get_aval", "core.TraceTag", "core.subjaxprs", "core.traverse_jaxpr_params",
+    "device_put_replicated", "scipy.special.sph_harm",
+]  # fmt: skip
+
+
+def _looked_up(library, path):
+    """What a name gives, and the warnings or the words of the error."""
+    *modules, name = path.split(".")
+    module = importlib.import_module(".".join([library.__name__, *modules]))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            value = getattr(module, name)
+        except AttributeError as error:
+            return None, str(error)
+    return value, [(w.category, str(w.message).replace("minijax", "jax")) for w in found]
+
+
+@pytest.mark.parametrize("path", DEPRECATED)
+def test_deprecated_name(path):
+    (ours, said), (theirs, wanted) = (_looked_up(library, path) for library in (minijax, jax))
+    assert said == wanted and wanted
+    assert callable(ours) == callable(theirs)
+
+
+@pytest.mark.parametrize("path", REMOVED)
+def test_removed_name(path):
+    (ours, said), (theirs, wanted) = (_looked_up(library, path) for library in (minijax, jax))
+    assert ours is theirs is None
+    if jax.__version__ == "0.10.2":
+        assert said.replace("minijax", "jax") == wanted
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("degree", [0, 1, 2, 7])
+def test_legendre(degree):
+    z = np.array([-1, -0.5, 0, 0.3, 0.99, 1], np.float32)
+
+    def found(library):
+        special, points = library.scipy.special, library.numpy.asarray(z)
+        return (
+            *special.lpmn(degree, degree, points),
+            special.lpmn_values(degree, degree, points, True),
+            library.jvp(
+                lambda z: special.lpmn_values(degree, degree, z, True), *[(points[1:5],)] * 2
+            ),
+        )
+
+    assert_same(found(minijax), found(jax), rtol=3e-5, atol=1e-4)
+
+
+LAYOUTS = {
+    "reduced": lambda m, w, one, x: w(x * 2, one(1, 0)).sum(0),
+    "gradient": lambda m, w, one, x: m.grad(lambda x: (w(x, one(1, 0)) ** 2).sum())(x),
+    "tangent": lambda m, w, one, x: m.jvp(lambda x: w(x, one(1, 0)), (x,), (x,)),
+    "mapped": lambda m, w, one, x: m.vmap(lambda x: w(x, one(0)), in_axes=1)(x),
+    "a tree": lambda m, w, one, x: w({"a": x, "b": (x[0],)}, {"a": one(1, 0), "b": one(0)}),
+    "a number": lambda m, w, one, x: w(x[0, 1], one()),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layout_constraint(name):
+    def result(library):
+        module = importlib.import_module(f"{library.__name__}.experimental.layout")
+        given = module.with_layout_constraint, lambda *order: module.Layout(order)
+        return library.jit(lambda x: LAYOUTS[name](library, *given, x))(X)
+
+    assert_same(result(minijax), result(jax))
+
+
+@pytest.mark.parametrize("order", [(0,), (0, 0), None])
+def test_layout_constraint_refuses(order):
+    for library in (minijax, jax):
+        module = importlib.import_module(f"{library.__name__}.experimental.layout")
+        layout = None if order is None else module.Layout(order)
+        with pytest.raises(ValueError, match=r"layout"):
+            library.jit(lambda x: module.with_layout_constraint(x, layout))(X)

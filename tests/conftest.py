@@ -13,6 +13,7 @@ os.environ.setdefault("XLA_FLAGS", " ".join(_FLAGS))
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from jax.experimental.compilation_cache import compilation_cache  # noqa: E402
 
 import minijax  # noqa: E402
 from minijax.runtime.cache import default_folder  # noqa: E402
@@ -29,3 +30,13 @@ def _bounded_memory():
     minijax.clear_caches()
     jax.clear_caches()
     gc.collect()
+
+
+@pytest.fixture
+def compiled_upstream():
+    """Upstream compiles its programs: what it loads from its disk cache cannot be serialized again."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()

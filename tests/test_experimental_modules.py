@@ -436,7 +436,7 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_serialized_executables(name):
+def test_serialized_executables(name, compiled_upstream):
     def run(m):
         saved = module(m, "experimental.serialize_executable")
         f, args, kwargs = COMPILED[name](m)

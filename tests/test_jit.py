@@ -433,7 +433,7 @@ AGREE = {
 
 
 @pytest.mark.parametrize("name", AGREE)
-def test_agrees(name):
+def test_agrees(name, compiled_upstream):
     assert_same_or_equal(AGREE[name](minijax), AGREE[name](jax))
 
 

@@ -183,7 +183,7 @@ def _fans(
     size = lambda axes: shape[axes] if isinstance(axes, int) else prod(shape[i] for i in axes)
     into, out, batch = size(in_axis), size(out_axis), size(batch_axis)
     if not into * out * batch:
-        raise ValueError(
+        raise ZeroDivisionError(
             f"Can't compute input and output sizes of weights of shape {tuple(shape)}."
         )
     field = prod(shape) / into / out / batch

@@ -50,7 +50,6 @@ def test_every_example_is_listed():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize("name", sorted(NEEDS))
 def test_same_numbers(name):
     missing = [library for library in NEEDS[name] if importlib.util.find_spec(library) is None]

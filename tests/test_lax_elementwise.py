@@ -116,7 +116,6 @@ def test_values(name, dtype, bounds, count):
         compare(lambda lib: lib.jit(getattr(lib.lax, name))(*args), where=name, rtol=rtol)
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize(
     ("name", "dtype", "bounds", "count"), [c for c in ALL if c.values[1] in WIDE]
 )

@@ -26,7 +26,7 @@ def _function(text, library, names):
 
     def fun(*args):
         values = dict(zip(names, args, strict=True))
-        return eval(code, {"jnp": library.numpy, "np": np, **values})
+        return eval(code, {"jax": library, "jnp": library.numpy, "np": np, **values})
 
     return fun
 

@@ -69,7 +69,6 @@ def test_elements(record):
     check_record(record, record.dtypes[-1], [(), (0, 2)])
 
 
-@pytest.mark.broad
 @pytest.mark.parametrize("record", OPS, ids=lambda record: record.op)
 def test_elements_of_64_bits(record):
     with x64(True):

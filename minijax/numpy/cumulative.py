@@ -37,8 +37,8 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
     def body(a, axis, dtype, out):
         check_no_out(name, out)
         a = to_array(name, a)
-        if axis is None or not a.aval.ndim:
-            a, axis = ravel(a), axis or 0
+        if axis is None:
+            a, axis = ravel(a), 0
         axis = axis_of(axis, a.aval.ndim)
         dtype = as_dtype(dtype, name)
         if skipped is not None and dtypes.issubdtype(a.aval.dtype, np.inexact):
@@ -131,12 +131,15 @@ def nancumprod(
     return _nancumprod(a, axis, dtype, out)
 
 
+_KINDS = {"cumulative_sum": "sum", "cumulative_prod": "product"}
+
+
 def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
     """The functions of the array API standard: sums of integers widen, and scalars are refused."""
     x = to_array(name, x)
     if not x.aval.ndim:
         raise ValueError(
-            "The input must be non-scalar to take a cumulative sum, however a scalar value or "
+            f"The input must be non-scalar to take a cumulative {_KINDS[name]}, however a scalar value or "
             f"scalar array was given to {name}."
         )
     if axis is None:

@@ -27,6 +27,8 @@ from minijax.core.avals import typeof
 from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
+from minijax.features import stages as _stages  # fills the slots of jitted functions
+from minijax.features import vmappable as _vmappable  # and those of vmap
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
 from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient
@@ -36,6 +38,13 @@ from minijax.features.sharding.assembling import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
+)
+from minijax.features.sharding.explicit import reshard
+from minijax.features.sharding.transfer import (
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
 )
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
@@ -62,7 +71,6 @@ from minijax.runtime.platforms import (
     process_indices,
 )
 from minijax.transforms.caches import clear_caches, live_arrays
-from minijax.transforms.explicit import reshard
 from minijax.transforms.grad import (
     grad,
     jvp,
@@ -79,12 +87,6 @@ from minijax.transforms.staging import (
     eval_shape,
     make_jaxpr,
     named_call,
-)
-from minijax.transforms.transfer import (
-    block_until_ready,
-    copy_to_host_async,
-    device_get,
-    device_put,
 )
 from minijax.transforms.vmap import vmap
 from minijax.version import __version__, __version_info__

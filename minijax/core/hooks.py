@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from minijax import tree_util
+
 if TYPE_CHECKING:
     from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 
@@ -65,7 +67,59 @@ class Hooks:
         """Return the text of an equation."""
         return object.__repr__(eqn)
 
-    # -- shardings in types: transforms.constraints, lax.casts ------------------------------------------
+    # -- stages of compilation: features.stages ----------------------------------------------------------
+
+    def trace(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Trace a jitted function for arguments like these; its method of this name."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    def lower(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Trace a jitted function for arguments like these and write its module; its method."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    def eval_shape(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the types of the results of a jitted function; its method of this name."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    # -- containers that `vmap` maps by functions of their own: features.vmappable ---------------------
+
+    def flatten_mapped(self, tree: Any) -> tuple[list[Any], Any]:
+        """Return the leaves of what is mapped, containers of registered types among them."""
+        return tree_util.flatten(tree)
+
+    def is_axis_spec(self, x: Any) -> bool:
+        """Whether `x` says, in a tree of axes, how a value is mapped that is no array."""
+        return False
+
+    def elements(self, leaves: Any, axes: Any) -> Any:
+        """Return arguments that are made of several arrays as these arrays; None if there are none."""
+        return None
+
+    def wholes(self, leaves: Any, axes: Any, size: int) -> Any:
+        """Return results that are made of several arrays as these arrays; None if there are none."""
+        return None
+
+    # -- placements: features.sharding, lax.casts ------------------------------------------------------
+
+    def constrained(self, x: Any, where: Any) -> Any:
+        """Return a value that lies as a sharding says, which `jit` was given; None says nothing."""
+        return x
+
+    def flat_shardings(self, what: str, given: Any, tree: Any) -> list[Any]:
+        """Return the sharding of each leaf, from a tree of them that is a prefix of `tree`."""
+        raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
+
+    def placed_as(self, x: Any, where: Any, name: str) -> Any:
+        """Return a result of a function that was told where it is to lie."""
+        raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
+
+    def as_primal_placed(self, ct: Any, aval: Any) -> Any:
+        """Return a cotangent, placed as its primal, which has this type."""
+        return ct
+
+    def unplaced(self, aval: Any) -> Any:
+        """Return a type without what it says of the place of its values."""
+        return aval
 
     def unsplit(self, ndim: int) -> Any:
         """Return the sharding that the type of an array shows where none is written."""

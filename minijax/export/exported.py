@@ -21,6 +21,7 @@ from minijax.features.export.modules import (
     to_portable,
     unstable_calls,
 )
+from minijax.features.stages.stages import Traced, signature_for
 from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name
@@ -29,7 +30,6 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import PjitFunction, jit
 from minijax.transforms.library import as_jitted
-from minijax.transforms.stages import Traced, signature_for
 from minijax.tree_util import PyTreeDef
 
 __all__ = [

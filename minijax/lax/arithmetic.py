@@ -16,6 +16,7 @@ from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import not_differentiable
 from minijax.core.unreduced import added, first, multiplied, refused
+from minijax.features.sharding.constraints import reduced_as
 from minijax.lax.compare import eq_p, ge_p, select_n_p
 from minijax.lax.rules import (
     FLOAT,
@@ -34,7 +35,6 @@ from minijax.lax.rules import (
     same_dtypes,
     scalar_like,
 )
-from minijax.transforms.constraints import reduced_as
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import Array, ArrayLike, DTypeLike

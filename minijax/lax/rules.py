@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
-from minijax.transforms.constraints import reduced_as
+from minijax.features.sharding.constraints import reduced_as
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,

@@ -30,6 +30,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.core.unreduced import sums_of
+from minijax.features.sharding.constraints import with_types
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
@@ -56,7 +57,6 @@ from minijax.runtime.mesh import (
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
-from minijax.transforms.constraints import with_types
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jit import close_over
 from minijax.transforms.jvp import jvp_jaxpr

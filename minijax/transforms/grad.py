@@ -14,14 +14,13 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval, is_ref
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.sharding_rules import whole
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
-from minijax.transforms.constraints import reshard_p
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
@@ -488,11 +487,8 @@ def _documented(function: Callable, fun: Callable, what: str) -> Callable:
 
 
 def _seed(aval: Any) -> Any:
-    """The cotangent of a scalar result: 1, over mesh axes as its type says."""
-    where = getattr(aval.to_cotangent_aval(), "explicit", None)
-    if where is None:
-        return full_like_aval(1, aval)
-    return reshard_p.bind(full_like_aval(1, whole(aval)), dst_sharding=where, free=False)
+    """Return the cotangent of a scalar result: 1."""
+    return hooks.as_primal_placed(full_like_aval(1, hooks.unplaced(aval)), aval)
 
 
 def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):

@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -31,16 +31,16 @@ from minijax.arrays.dispatch import (
 )
 from minijax.config import Context, local
 from minijax.core.avals import get_aval, is_ref
-from minijax.core.hitypes import cell_types, is_hi_value, with_state
+from minijax.core.hitypes import cell_types, is_hi_value
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.lowered import is_high, stated
 from minijax.core.primitive import Primitive
 from minijax.core.refs import CallPrimitive, Ref
 from minijax.core.source import capture, is_internal
 from minijax.core.staging import recording_trace, trace_to_jaxpr
-from minijax.core.struct import abstract, shape_struct
 from minijax.core.trace import Tracer, check_alive, eval_trace
-from minijax.core.tracebacks import boundary, hide_frames
+from minijax.core.tracebacks import hide_frames
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
 from minijax.runtime.released import released
@@ -65,8 +65,6 @@ from minijax.transforms.cached_calls import (
 )
 from minijax.transforms.call_rules import calls_program
 from minijax.transforms.codegen_calls import ARRAY, HOST, STATIC, reader
-from minijax.transforms.constraints import constrained, flat_shardings
-from minijax.transforms.stages import Lowered, Traced, make_traced
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
@@ -293,6 +291,11 @@ class PjitFunction(Generic[_P, _R]):
         self._looked_up = 0  # calls since `_read` was chosen
         self._read: Callable | None = None
 
+    if TYPE_CHECKING:  # slots, which `core.hooks` describes
+        trace: Callable[..., Any]
+        lower: Callable[..., Any]
+        eval_shape: Callable[..., Any]
+
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         context = local.context
         try:
@@ -457,12 +460,12 @@ class PjitFunction(Generic[_P, _R]):
                 f"sharding. {fun_name(self._fun)} was given {call.named}; pass them by position."
             )
         given = (self._in_shardings, None)
-        return tuple(flat_shardings("jit in_shardings", given, call.in_tree))
+        return tuple(hooks.flat_shardings("jit in_shardings", given, call.in_tree))
 
     def _out_places(self, out_tree: Any) -> tuple | None:
         if self._out_shardings is None:
             return None
-        return tuple(flat_shardings("jit out_shardings", self._out_shardings, out_tree))
+        return tuple(hooks.flat_shardings("jit out_shardings", self._out_shardings, out_tree))
 
     def _take_apart(self, args: tuple, kwargs: dict) -> Call:
         """Split off the static arguments and flatten the others."""
@@ -530,7 +533,7 @@ class PjitFunction(Generic[_P, _R]):
 
         def flat(*leaves):
             if self._in_shardings is not None:
-                leaves = map(constrained, leaves, self._in_places(call))
+                leaves = map(hooks.constrained, leaves, self._in_places(call))
             args, kwargs = in_tree.unflatten(leaves)
             if call.statics:
                 args = list(args)
@@ -542,7 +545,7 @@ class PjitFunction(Generic[_P, _R]):
             found.append(out_tree)
             check_results(outs, fun, out_tree, "jit")
             if self._out_shardings is not None:
-                outs = list(map(constrained, outs, self._out_places(out_tree)))
+                outs = list(map(hooks.constrained, outs, self._out_places(out_tree)))
             return outs
 
         began = time.time()
@@ -590,36 +593,6 @@ class PjitFunction(Generic[_P, _R]):
             **self._params,
         )
 
-    @boundary
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
-        call = self._take_apart(args, kwargs)
-        values = call.leaves
-        call.leaves = [_typed(x) for x in values]
-        traced = self._traced(call)
-        info = debug_info("jit", self._fun, call.in_tree)
-        return make_traced(
-            traced.closed, traced.consts, values, list(map(with_state, call.leaves)), call.donated,
-            call.in_tree, traced.out_tree, traced.name, info.arg_names,
-            {**self._params, **self._shardings(call, traced.out_tree)},
-        )  # fmt: skip
-
-    @boundary
-    def lower(
-        self,
-        *args: Any,
-        lowering_platforms: Sequence[str] | None = None,
-        _private_parameters: Any = None,
-        **kwargs: Any,
-    ) -> Lowered:
-        """Lower for arguments of these types; see `trace`."""
-        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
-
-    @boundary
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the results, without running anything."""
-        return self.trace(*args, **kwargs).out_info
-
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)
 
@@ -639,6 +612,10 @@ class PjitFunction(Generic[_P, _R]):
 
     def _cache_size(self) -> int:
         return len(self._cache.traces)
+
+
+for _stage in ("trace", "lower", "eval_shape"):
+    hooks.method(_stage, PjitFunction, _stage)
 
 
 def _hashable(shardings: Any) -> Any:
@@ -669,17 +646,6 @@ def _with_constants(program: Program, traced: _Traced) -> Callable:
         return program([*map(as_array, traced.consts), *arrays])
 
     return call
-
-
-def _typed(x: Any) -> Any:
-    """An argument of `trace`: a value, or anything with a shape and a dtype."""
-    if is_hi_value(x):
-        return x
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        return shape_struct(abstract(x))
-    if type(x) is int:
-        abstract(x)  # says so if it is too large
-    return x
 
 
 def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: str) -> None:

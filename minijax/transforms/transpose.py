@@ -7,12 +7,12 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.memory import MemorySpace
 from minijax.core.primitive import NoRule
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
-from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
 
@@ -163,7 +163,7 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
             pending.setdefault(var, ct)
         elif is_undefined(arg) and ct is not None:
             if ShapedArray.split_seen:
-                ct = retyped(ct, var.aval)
+                ct = hooks.as_primal_placed(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)
 
 

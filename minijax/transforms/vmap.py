@@ -13,10 +13,10 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval, is_array_type
 from minijax.core.hitypes import MappingSpec
+from minijax.core.hooks import hooks
 from minijax.core.sharding_rules import parts_of
 from minijax.core.source import named_scope
 from minijax.core.tracebacks import boundary
-from minijax.transforms import vmappable
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import as_result
@@ -92,9 +92,9 @@ class _Call:
                 f"{len(args)=}"
             )
         self.fun, self.out_axes = fun, out_axes
-        leaves, self.in_tree = vmappable.flatten((args, kwargs))
+        leaves, self.in_tree = hooks.flatten_mapped((args, kwargs))
         dims = flat_axes("vmap in_axes", self.in_tree, (in_axes, 0))
-        self.elements, shown = vmappable.elements(leaves, dims), self.in_tree
+        self.elements, shown = hooks.elements(leaves, dims), self.in_tree
         if self.elements is not None:
             leaves, dims = self.elements.leaves, self.elements.axes
             shown = tree_util.tree_structure((tuple(leaves), {}))
@@ -115,8 +115,8 @@ class _Call:
         if self.elements is not None:
             values = self.elements.made(values[:-1], lambda: values[-1])
         given, named = self.in_tree.unflatten(values)
-        outs, self.out_tree = vmappable.flatten(self.fun(*given, **named))
-        self.wholes = vmappable.wholes(outs, self._out_axes, self.size)
+        outs, self.out_tree = hooks.flatten_mapped(self.fun(*given, **named))
+        self.wholes = hooks.wholes(outs, self._out_axes, self.size)
         if self.wholes is None:
             _check_results(outs)
         else:
@@ -147,7 +147,7 @@ class _Call:
 def _check_axes(in_axes: Any, out_axes: Any) -> None:
     """TypeError for what is no axis, nor a tree of axes."""
     single = isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")
-    if not (in_axes is None or single or vmappable.is_spec(in_axes)):
+    if not (in_axes is None or single or hooks.is_axis_spec(in_axes)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}."
@@ -159,7 +159,7 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
     """TypeError for a leaf of the trees of axes that is no axis."""
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         for leaf in tree_util.tree_leaves(axes):
-            if (type(leaf) is bool or not isinstance(leaf, int)) and not vmappable.is_spec(leaf):
+            if (type(leaf) is bool or not isinstance(leaf, int)) and not hooks.is_axis_spec(leaf):
                 raise TypeError(
                     f"{transform} {name} must be an int, None, or (nested) container with those "
                     f"types as leaves, but got {axes}."

@@ -17,13 +17,14 @@ from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hitypes import is_hi_value
+from minijax.core.hooks import hooks
 from minijax.core.trace import eval_trace
+from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
+from minijax.features.sharding.transfer import put_array
 from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
-from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
 from minijax.transforms.jit import jit
-from minijax.transforms.transfer import put_array
 
 __all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]
 
@@ -223,3 +224,6 @@ def _typed(outs: Any, shardings: Any, mesh: Any, *, free: bool) -> Any:
         for x, w in zip(leaves, given, strict=True)
     ]
     return tree.unflatten(typed)
+
+
+hooks.fill(placed_as=split_as)

@@ -17,9 +17,10 @@ from minijax.arrays.dispatch import run_primitive
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.sharding_rules import parts_of
+from minijax.core.sharding_rules import parts_of, whole
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.unreduced import NO_SUMS, sums_of
+from minijax.features.sharding.transfer import device_put, put_array
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
@@ -31,7 +32,6 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of, sums_open
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.transfer import device_put, put_array
 
 __all__ = [
     "constrained", "hidden", "reduced_as", "reshard_p", "retyped", "sharding_constraint_p",
@@ -161,8 +161,6 @@ def _asserted(x: Any, sharding: NamedSharding) -> Any:
 
 
 # -- types that say it -----------------------------------------------------------------------------
-
-hooks.fill(unsplit=lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim)))
 
 # The operand with the type that `dst_sharding` gives it; `free` says that its own type does not
 # tell how it is split, since that is left to XLA.
@@ -325,3 +323,12 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     leaves, tree = tree_util.flatten(x)
     places = flat_shardings("with_sharding_constraint shardings", shardings, tree)
     return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])
+
+
+hooks.fill(
+    as_primal_placed=retyped,
+    constrained=constrained,
+    flat_shardings=flat_shardings,
+    unplaced=whole,
+    unsplit=lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim)),
+)

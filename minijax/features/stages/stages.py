@@ -22,20 +22,23 @@ from minijax.arrays.dispatch import (
 )
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval, is_ref
-from minijax.core.hitypes import is_hi_value
+from minijax.core.hitypes import is_hi_value, with_state
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.lowered import is_high, lower_jaxpr, raised
 from minijax.core.refs import Ref, keep, on_values
-from minijax.core.struct import ShapeDtypeStruct, shape_struct
+from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
 from minijax.lowering.text import as_hlo, with_result_names
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
 from minijax.runtime.released import released
+from minijax.transforms.arguments import debug_info
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
 from minijax.transforms.codegen_calls import reader
+from minijax.transforms.jit import PjitFunction
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
@@ -448,26 +451,56 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
     return Signature(aval, shardings.single_device(platforms.default_device()), False)
 
 
-def make_traced(
-    closed: ClosedJaxpr,
-    consts: Sequence[Any],
-    leaves: Sequence[Any],
-    avals: Sequence[Any],
-    donated: Sequence[bool],
-    in_tree: Any,
-    out_tree: Any,
-    name: str,
-    arg_names: Any,
-    params: dict,
-) -> Traced:
-    """The first stage of a jitted function; see `PjitFunction.trace`."""
+def _typed(x: Any) -> Any:
+    """An argument of `trace`: a value, or anything with a shape and a dtype."""
+    if is_hi_value(x):
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return shape_struct(abstract(x))
+    if type(x) is int:
+        abstract(x)  # says so if it is too large
+    return x
+
+
+@boundary
+def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
+    """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
+    call = jitted._take_apart(args, kwargs)
+    values = call.leaves
+    call.leaves = [_typed(x) for x in values]
+    traced = jitted._traced(call)
+    avals = list(map(with_state, call.leaves))
     spec = _Spec()
-    spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names
-    spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)
-    spec.donated = list(donated) or [False] * len(avals)
+    spec.closed, spec.consts, spec.name = traced.closed, traced.consts, traced.name
+    spec.arg_names = debug_info("jit", jitted._fun, call.in_tree).arg_names
+    spec.in_tree, spec.out_tree, spec.in_avals = call.in_tree, traced.out_tree, avals
+    spec.donated = list(call.donated) or [False] * len(avals)
     spec.out_types = None
-    spec.signatures = [s for x, a in zip(leaves, avals, strict=True) for s in _signatures(x, a)]
+    spec.signatures = [s for x, a in zip(values, avals, strict=True) for s in _signatures(x, a)]
+    params = {**jitted._params, **jitted._shardings(call, traced.out_tree)}
     spec.options, spec.keep_unused = params["compiler_options_kvs"], params["keep_unused"]
     spec.device = params["device"]
     spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]
     return Traced(spec)
+
+
+@boundary
+def lower(
+    jitted: PjitFunction,
+    /,
+    *args: Any,
+    lowering_platforms: Sequence[str] | None = None,
+    _private_parameters: Any = None,
+    **kwargs: Any,
+) -> Lowered:
+    """Lower for arguments of these types; see `trace`."""
+    return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+
+@boundary
+def eval_shape(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the results, without running anything."""
+    return trace(jitted, *args, **kwargs).out_info
+
+
+hooks.fill(trace=trace, lower=lower, eval_shape=eval_shape)

@@ -1,7 +1,7 @@
 """`minijax.sharding`: where the parts of an array lie. Only re-exports."""
 
-from minijax.core.avals import ManualAxisType
 from minijax.features.sharding.explicit import auto_axes, explicit_axes, reshard
+from minijax.features.sharding.types import ManualAxisType
 from minijax.namespace import shown
 from minijax.runtime.mesh import (
     AbstractDevice,

@@ -37,9 +37,8 @@ class Signature:
         found = _signatures.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.aval, found.sharding, found.committed = key
-            if where.explicit_part(aval.ndim) != aval.explicit:
-                found.aval = aval.update(sharding=where)
+            _, found.sharding, found.committed = key
+            found.aval = hooks.type_at(aval, where)
             found.viewed = getattr(aval.dtype, "isbuiltin", 0) == 1 and buffers.is_on_cpu(where)
             found = _signatures.setdefault(key, found)
         return found

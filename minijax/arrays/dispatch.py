@@ -21,7 +21,6 @@ import numpy as np
 
 from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
-from minijax.arrays.placement import place
 from minijax.config import local
 from minijax.core import source
 from minijax.core.avals import get_aval
@@ -29,12 +28,10 @@ from minijax.core.effects import lowerable, observable, ordered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.lowered import is_high_call, lower_call
-from minijax.core.memory import HOST_KIND
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
-from minijax.lowering.escape import mangled, quoted
+from minijax.lowering.escape import mangled
 from minijax.lowering.located import (
-    LocatedBuilder,
     named_arguments,
     place_of_failure,
     without_line,
@@ -46,8 +43,8 @@ from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, launches, platforms
 from minijax.runtime.gpus import platform_name
-from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
+from minijax.runtime.sharding import SingleDeviceSharding
 
 __all__ = [
     "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
@@ -92,7 +89,7 @@ def lower_program(
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
-    lowered.place = where = place(
+    lowered.place = where = hooks.place(
         jaxpr,
         [signatures[index] for index in kept],
         device=device,
@@ -112,13 +109,15 @@ def lower_program(
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     first = where.devices[0]
     known = platform_name(platform or first.platform, first)
-    module = Module(mangled(f"jit_{name}"), known, devices=where.devices)
+    module = Module.make(mangled(f"jit_{name}"), known, devices=where.devices)
     module.platforms = tuple(exported) or module.platforms
     if exported:
         module.builder = hooks.builder_for(closed.in_avals) or module.builder
-    arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
+    homes = [*map(where.home, lowered.hidden), *where.args]
+    donations = _donations(lowered, small.jaxpr, homes)
+    arg_attributes, out_attributes = where.attributes(module, small.jaxpr, homes, donations)
     if located:
-        module.builder = LocatedBuilder
+        module.builder = located(module.builder)
         shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
         hidden = ["a constant"] * len(lowered.hidden)
         arg_attributes = named_arguments(arg_attributes, [*hidden, *shown])
@@ -167,39 +166,6 @@ def _constants(
             small[var] = value
     jaxpr = Jaxpr(list(small), [*large, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
     return ClosedJaxpr(jaxpr, list(small.values())), list(large.values())
-
-
-def _home(value: ArrayImpl, where: Any) -> Any:
-    """Where a constant lies that is an argument: as its type says, or whole on every device."""
-    own = value.signature.sharding
-    if value.aval.explicit is not None and own._device_assignment == tuple(where.devices):
-        return own
-    return where.default
-
-
-def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
-    """What is said of the arguments and of the results: donation, memory and sharding."""
-    where = lowered.place
-    homes = [_home(value, where) for value in lowered.hidden]
-    args = homes + where.args
-    kinds = where.kinds([v.aval for v in jaxpr.outvars])
-    of_args = [
-        _also(text, f"mhlo.memory_kind = {quoted(HOST_KIND)}")
-        if arg.memory_kind == HOST_KIND
-        else text
-        for text, arg in zip(_donations(lowered, jaxpr, args), args, strict=True)
-    ]
-    of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
-    if where.spmd:
-        of_args = module.with_shardings(of_args, args, jaxpr.invars)
-        of_outs = module.with_shardings(of_outs, where.outs, jaxpr.outvars)
-    return of_args, of_outs
-
-
-def _also(attributes: str, another: str) -> str:
-    """The attributes of an argument with another one."""
-    inner = attributes.strip()[1:-1]
-    return f" {{{inner}, {another}}}" if inner else f" {{{another}}}"
 
 
 def log_stage(what: str, name: str, began: float) -> None:
@@ -333,8 +299,8 @@ class Program:
         self.lowered = lowered
         self.executable = executable
         self.execute = launches.launcher(executable, lowered.devices)
-        if lowered.lent and where.spmd:
-            self.execute = _apart(self.execute, lowered.lent)
+        if lowered.lent:
+            self.execute = where.checked(self.execute, lowered.lent)
         self.name = lowered.name
         self.kept = lowered.kept
         self.targets = where.args
@@ -368,7 +334,7 @@ class Program:
 
     def constants(self, lowered: Lowered) -> list[Any]:
         """The buffers of large constants, on the devices of the program."""
-        return [moved(x, _home(x, lowered.place))._buffer for x in lowered.hidden]
+        return [moved(x, lowered.place.home(x))._buffer for x in lowered.hidden]
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Note whether calls with these signatures need no move or check."""
@@ -481,23 +447,6 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
     return found
 
 
-def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
-    """Refuse a donated buffer that is another operand too: over devices, jaxlib would crash."""
-
-    def run(operands, **options):
-        names = list(map(id, operands))
-        for index in lent:
-            if names.count(names[index]) > 1:
-                raise ArgumentError(
-                    "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute(), or to "
-                    "use a buffer that is donated in the same call: an array that is donated must "
-                    "not be another argument too. Pass x.copy() for one of them."
-                )
-        return execute(operands, **options)
-
-    return run
-
-
 class _Pending(threading.local):
     """The programs of a thread whose effects may still be under way, by their tokens."""
 
@@ -581,40 +530,10 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     own = value.signature.sharding
     if not copy and (own is target or own == target):
         return value
-    aval = value.aval
-    signature = Signature(aval, target, value.committed)
-    devices, wanted = own._device_assignment, target._device_assignment
-    if sums_open(own) or sums_open(target):  # no device has a part of the value
-        return ArrayImpl(_resharded(value, target)._buffer, signature)
-    if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
+    if type(own) is type(target) is SingleDeviceSharding:
+        signature = Signature(value.aval, target, value.committed)
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
-    same_devices = devices == wanted or own.device_set == target.device_set
-    if same_devices and own.memory_kind == target.memory_kind:
-        if devices == wanted and target.is_equivalent_to(own, physical(aval).ndim):
-            return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
-        if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
-            return ArrayImpl(_resharded(value, target)._buffer, signature)
-    stored = buffers.to_numpy(value._buffer, physical(aval), own)
-    return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
-
-
-def _is_large(value: ArrayImpl) -> bool:
-    """Whether devices that share the host's memory exchange parts faster than the host copies them."""
-    return value.aval.size * value.aval.dtype.itemsize > 1 << 18
-
-
-def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
-    """By a program that does nothing but change how its argument lies."""
-    var = Var(value.aval)
-    key = ("reshard", value.signature, target)
-    program = _programs.get(key)
-    if program is None:
-        closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
-        where = Signature(value.aval, value.signature.sharding, True)
-        program = _programs[key] = _made(
-            closed, "reshard", [where], keep_unused=True, out_shardings=[target]
-        )
-    return program([value])[0]
+    return hooks.moved(value, target, copy)
 
 
 def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:

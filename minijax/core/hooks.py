@@ -1,7 +1,7 @@
 """Slots through which features extend the machine.
 
-The machine calls a slot by its name, as in `hooks.vary(x, axes)`. A feature fills it once, when it is
-imported: `hooks.fill(vary=vary)`. Until then a slot does what its method below says, which is what a
+The machine calls a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
+it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below says, which is what a
 package without that feature needs. Where a call of its own would cost too much, or where a slot is
 a method of a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
 """
@@ -45,6 +45,17 @@ class Hooks:
     def run_primitive(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
         raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
+
+    def place(self, jaxpr: Jaxpr, signatures: Any, **asked: Any) -> Any:
+        """Return the devices of a program, and where its arguments and results lie.
+
+        ValueError if arguments of these signatures, or what is asked for, want different devices.
+        """
+        raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")
+
+    def moved(self, value: Any, target: Any, copy: bool) -> Any:
+        """Return an array as another sharding says, where one of the two is over several devices."""
+        raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
 
     def watcher_of(self, closed: ClosedJaxpr) -> Callable | None:
         """Return what is to be called with the arguments before each run of a program, or None.
@@ -121,13 +132,70 @@ class Hooks:
         """Return a type without what it says of the place of its values."""
         return aval
 
-    def unsplit(self, ndim: int) -> Any:
-        """Return the sharding that the type of an array shows where none is written."""
+    # -- types with a placement: features.sharding.types, features.sharding.layouts ---------------------
+
+    def placement(self, aval: Any, shape: Any, stated: dict) -> Any:
+        """Return the placement of a type of this shape.
+
+        It is made of the type `aval`, or of none, and of what is stated, by name.
+        """
+        if any(value is not None for value in stated.values()):
+            raise NotImplementedError(
+                f"Nothing places {list(stated)}: import minijax.features.sharding."
+            )
         return None
 
-    def vary(self, x: Any, axes: frozenset, summed: bool) -> Any:
-        """Make a value vary over further manual mesh axes."""
-        return x
+    def member_of_type(self, aval: Any, name: str) -> Any:
+        """Return an attribute of a type that follows from its placement."""
+        raise AttributeError(name)
+
+    def shown_placement(self, aval: Any, mesh_axis_types: bool) -> tuple[Any, str, str]:
+        """Return the sizes that a type shows, and what stands before and behind them."""
+        return map(str, aval.shape), "", ""
+
+    def without_axis(self, aval: Any, axis: int) -> Any:
+        """Return the type of one slice, along an axis, of a value that has a placement."""
+        raise NotImplementedError
+
+    def with_axis(self, aval: Any, axis: int, size: int, split: Any) -> Any:
+        """Return the type of values stacked along a new axis, where these or the axis are placed."""
+        raise NotImplementedError
+
+    def cotangent_type(self, aval: Any) -> Any:
+        """Return the type of a cotangent of a value that has a placement."""
+        raise NotImplementedError
+
+    def type_at(self, aval: Any, where: Any) -> Any:
+        """Return the type of an array that lies as a sharding says."""
+        return aval
+
+    def stated_sharding(self, aval: Any) -> Any:
+        """Return the sharding that a type states, or None."""
+        return None
+
+    def batched_sharding(self, where: Any, x: Any, dim: int, out_dim: int) -> Any:
+        """Return the sharding of a mapped result, from the one of its elements."""
+        raise NotImplementedError
+
+    def mapped_axis(self, leaves: Any, dims: Any) -> Any:
+        """Return how the axis lies over which `vmap` maps its arguments, or None."""
+        return None
+
+    def adds_freely(self, aval: Any) -> bool:
+        """Whether the sum of two values of a type that has a placement may be made in one's memory."""
+        return False
+
+    def is_cotangent_of(self, given: Any, wanted: Any) -> bool:
+        """Whether a value of one type is a cotangent where another type is wanted."""
+        return True
+
+    def layout(self, primitive: Any, avals: Any, params: dict) -> Any:
+        """Return the types of the results of a primitive, with their placements."""
+        return primitive.rule_shape(*avals, **params)
+
+    def aligned(self, trace: Any, atoms: Any, error: Any) -> Any:
+        """Return the operands of an equation as its layout rule, which raised `error`, wants them."""
+        raise error
 
     def shard_aval(self, aval: Any, mesh: Any, manual: Any, check: bool, spec: Any) -> Any:
         """Return the type of the part of an array that a device of a mesh holds."""
@@ -190,6 +258,16 @@ class Hooks:
     def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
         """Return the symbolic sizes that a text stands for."""
         raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
+
+    # -- modules: features.sharding.lowering, features.export -------------------------------------------
+
+    def make_module(self, name: str, platform: str, *, devices: tuple = (None,)) -> Any:
+        """Return a new module for these devices; `Module.make`."""
+        raise NotImplementedError("Nothing writes modules: import minijax.lowering.module.")
+
+    def lowered_type(self, aval: Any) -> Any:
+        """Return the type that an operand of a lowering rule has where that traces a function."""
+        return aval
 
     # -- exported modules: features.export --------------------------------------------------------------
 

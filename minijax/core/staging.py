@@ -28,7 +28,7 @@ from minijax.core.jaxpr import (
     check_inputs,
     on_operands,
 )
-from minijax.core.primitive import Primitive, no_effects
+from minijax.core.primitive import Misplaced, Primitive, no_effects
 from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 
 __all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "recording_trace", "trace_to_jaxpr"]
@@ -106,11 +106,12 @@ class JaxprTrace(Trace):
         atoms = [
             a._var if type(a) is StagedTracer and a._trace is self else self.lift(a) for a in args
         ]
-        context = local.context
-        if context.varying:
-            atoms, out_avals = self._with_varying(primitive, atoms, params)
-        else:
+        try:
             out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        except Misplaced as found:
+            atoms = hooks.aligned(self, atoms, found)
+            out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        context = local.context
         effects = no_effects
         if primitive.rule_effects is not None:
             effects = primitive.effects_of(params, [atom.aval for atom in atoms])
@@ -128,29 +129,6 @@ class JaxprTrace(Trace):
         if hi_makers and primitive._avals is None:
             follow_states(primitive.name, atoms, outvars, params)
         return result
-
-    def _with_varying(self, primitive, atoms, params) -> tuple[list[Any], Any]:
-        """Within manual mesh axes: operands that vary over the same axes, and types that say so."""
-        if primitive._avals is None:  # it holds programs, whose types say it
-            return atoms, primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
-        axes = frozenset().union(*[getattr(atom.aval, "vma", ()) for atom in atoms])
-        if primitive.rule_varying is not None:
-            axes, outs = primitive.rule_varying(axes, **params)
-            axes &= local.context.varying
-        else:
-            outs = axes
-        collective = primitive.rule_varying is not None
-        atoms = [
-            self.atom(hooks.vary(StagedTracer(self, atom), axes - atom.aval.vma, not collective))
-            if getattr(atom.aval, "vma", axes) != axes
-            else atom
-            for atom in atoms
-        ]  # fmt: skip
-        plain = tuple([_with_vma(atom.aval, frozenset()) for atom in atoms])
-        out_avals = primitive.out_avals(plain, params)
-        if primitive.multiple_results:
-            return atoms, [_with_vma(aval, outs) for aval in out_avals]
-        return atoms, _with_vma(out_avals, outs)
 
     def lift(self, x: Any) -> Var | Literal:
         """The atom that stands for a value from outside of this trace."""
@@ -243,10 +221,6 @@ class JaxprTrace(Trace):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
-
-
-def _with_vma(aval: AbstractValue, axes: frozenset) -> AbstractValue:
-    return aval.update(vma=axes) if getattr(aval, "vma", axes) != axes else aval
 
 
 def drop_unused(jaxpr: Jaxpr) -> None:

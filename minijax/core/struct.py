@@ -16,6 +16,7 @@ from minijax.core.avals import (
     hi_makers,
 )
 from minijax.core.hitypes import bare
+from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 
 __all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
@@ -152,5 +153,5 @@ def shape_struct(aval: Any) -> Any:
     if aval.is_high:
         return bare(aval)
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=aval.explicit, weak_type=aval.weak_type
+        aval.shape, aval.dtype, sharding=hooks.stated_sharding(aval), weak_type=aval.weak_type
     )

@@ -109,7 +109,7 @@ _MODULES: dict[str, str] = {
     "compiler": "extend.backend",
     "config": "jax.settings",
     "core": "jax.private.programs jax.private.scopes jax.private.texts extend.core core core.avals "
-            "core.jaxpr core.trace core.primitive core.effects features.program_check core.refs errors minijax "
+            "core.jaxpr core.trace core.primitive core.effects features.sharding.types features.program_check core.refs errors minijax "
             "lax.parallel",
     "custom_batching": "custom_batching",
     "custom_partitioning": "experimental.custom_partitioning",

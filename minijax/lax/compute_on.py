@@ -12,9 +12,9 @@ from functools import wraps
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.memory import MemorySpace
 from minijax.core.refs import CallPrimitive
 from minijax.core.source import marked
+from minijax.features.sharding.memory import MemorySpace
 from minijax.features.sharding.transfer import annotated
 from minijax.lax.metadata import MarkedContext
 from minijax.lax.programs import as_program, calls_placed_program

@@ -153,7 +153,7 @@ def _partitioned(
             f"Mismatch in result shapes. {closed.out_avals} vs {shown}: what the partition of "
             "a custom_partitioning computes, and what its result shardings make of the results."
         )
-    module = Module("partition", platform, devices=tuple(mesh.devices.flat))
+    module = Module.make("partition", platform, devices=tuple(mesh.devices.flat))
     module.manual = with_types(mesh, mesh.axis_names, AxisType.Manual)
     module.functions.append(write_function(module, "main", closed, public=True))
     hlos = [

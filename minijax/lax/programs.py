@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.memory import MemorySpace, within
 from minijax.core.refs import CallPrimitive, Ref
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.features.sharding.memory import MemorySpace, within
 from minijax.transforms.arguments import aval_of_argument, debug_info
 from minijax.transforms.call_rules import calls_program
 from minijax.transforms.jit import (

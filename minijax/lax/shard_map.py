@@ -25,12 +25,13 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.lowered import is_high
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import parts_of, with_sums
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
-from minijax.core.unreduced import sums_of
 from minijax.features.sharding.constraints import with_types
+from minijax.features.sharding.sharding_rules import parts_of, with_sums
+from minijax.features.sharding.shardy import sdy_sharding
+from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
@@ -43,7 +44,6 @@ from minijax.lax.specs import (
     summands,
     typed_spec,
 )
-from minijax.lowering.shardy import sdy_sharding
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (
     AbstractMesh,

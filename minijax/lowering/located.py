@@ -6,6 +6,7 @@ be different.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +16,11 @@ from minijax.core.source import Source
 from minijax.lowering.escape import label, mangled, quoted
 from minijax.lowering.module import Builder, Module, write_function
 
-__all__ = ["LocatedBuilder", "located_text", "named_arguments", "place_of_failure", "without_line"]
+__all__ = ["located", "located_text", "named_arguments", "place_of_failure", "without_line"]
 
 
-class LocatedBuilder(Builder):
-    """Writes the place of an equation behind each of its operations."""
+class LocatedBuilder:
+    """Writes the place of an equation behind each of its operations; a base beside a builder's."""
 
     __slots__ = ()
     tells_places = True
@@ -32,6 +33,12 @@ class LocatedBuilder(Builder):
         return f" loc({label(name)}({label(code.co_filename)}:{line or 1}:{column or 0}))"
 
 
+@functools.cache
+def located(builder: type[Builder]) -> type[Builder]:
+    """Return a class of builders as one that writes places."""
+    return type(f"Located{builder.__name__}", (LocatedBuilder, builder), {"__slots__": ()})
+
+
 def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> list[str]:
     """What is written behind the arguments of a function, with the names of these."""
     given = attributes or [""] * len(names)
@@ -40,8 +47,8 @@ def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> l
 
 def located_text(closed: ClosedJaxpr, name: str, device: Any) -> str:
     """The text of the module of a program for one device."""
-    module = Module(mangled(f"jit_{name}"), device.platform, devices=(device,))
-    module.builder = LocatedBuilder
+    module = Module.make(mangled(f"jit_{name}"), device.platform, devices=(device,))
+    module.builder = located(module.builder)
     module.functions.append(write_function(module, "main", closed, public=True))
     return module.text()
 

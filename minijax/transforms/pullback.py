@@ -10,12 +10,12 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.refs import Ref
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
-from minijax.core.unreduced import sums_of
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import UndefinedPrimal, float0_zeros, is_float0
 from minijax.transforms.transpose import UNWANTED, backward_pass
@@ -146,8 +146,9 @@ class Pullback:
             return
         # Of an integer result a cotangent of any dtype is taken, and means nothing.
         agrees = wanted.dtype in (dtypes.float0, tangent_dtype(ct))
-        if ShapedArray.split_seen and wanted.dtype != dtypes.float0:
-            agrees = agrees and sums_of(get_aval(ct)) == sums_of(wanted)
+        placement = getattr(getattr(ct, "aval", None), "placement", None)
+        if placement is not wanted.placement and wanted.dtype != dtypes.float0:
+            agrees = agrees and hooks.is_cotangent_of(get_aval(ct), wanted)
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
                 f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "

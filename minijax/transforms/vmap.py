@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.avals import ShapedArray, get_aval, is_array_type
+from minijax.core.avals import get_aval, is_array_type
 from minijax.core.hitypes import MappingSpec
 from minijax.core.hooks import hooks
-from minijax.core.sharding_rules import parts_of
 from minijax.core.source import named_scope
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
@@ -63,7 +62,7 @@ def vmap(
     def batched(*args, **kwargs):
         call = _Call(fun, in_axes, out_axes, axis_size, args, kwargs)
         leaves, dims = call.leaves, call.dims
-        split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
+        split = hooks.mapped_axis(leaves, dims)
         axis = AxisData(axis_name, call.size, spmd_axis_name, split)
         with named_scope("vmap()"):
             outs, found = batch_flat(call, axis, leaves, dims)
@@ -164,21 +163,6 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
                     f"{transform} {name} must be an int, None, or (nested) container with those "
                     f"types as leaves, but got {axes}."
                 )
-
-
-def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """What splits the mapped axis, by the types of the arguments: they must say the same."""
-    found = {
-        parts_of(get_aval(x))[dim]: None
-        for x, dim in zip(leaves, dims, strict=True)
-        if isinstance(dim, int)  # and no spec of a type that a library defined
-    }
-    if len(found) > 1:
-        raise ValueError(
-            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
-            f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
-        )
-    return next(iter(found), None)
 
 
 def _check_results(outs: Sequence[Any]) -> None:

@@ -1,1 +1,3 @@
-"""Arrays over several devices: made of their parts."""
+"""Where values lie: placements in types, programs and arrays over several devices, transfers."""
+
+from minijax.features.sharding import explicit, lowering, program_placement, transform_rules

@@ -1,7 +1,7 @@
 """Shardings in types: changing them, and leaving them to XLA for a while.
 
 Over the Explicit axes of a mesh the type of an array says how it is split, and operations derive
-the types of their results (`core.sharding_rules`). `reshard` goes from one such type to another;
+the types of their results (`features.sharding.sharding_rules`). `reshard` goes from one such type to another;
 `auto_axes` hides them from a function, within which XLA splits values as it likes; `explicit_axes`
 shows them again.
 """
@@ -21,6 +21,7 @@ from minijax.core.hooks import hooks
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
 from minijax.features.sharding.transfer import put_array
+from minijax.features.sharding.types import explicit_of
 from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
@@ -92,7 +93,7 @@ def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
     """The mesh in force, or that of the arguments; and the axes that are meant, all by default."""
     mesh = local.context.mesh
     if mesh is None:
-        found = [getattr(get_aval(x), "explicit", None) for x in arrays]
+        found = [explicit_of(get_aval(x)) for x in arrays]
         mesh = next((where.mesh for where in found if where is not None), None)
     if mesh is None or mesh.empty:
         raise ValueError(
@@ -187,7 +188,7 @@ def _on(mesh: Any, leaves: Sequence[Any]) -> Sequence[Any]:
 
 
 def _array_on(mesh: Any, x: Any) -> Any:
-    if is_hi_value(x) or getattr(get_aval(x), "explicit", None) is not None:
+    if is_hi_value(x) or explicit_of(get_aval(x)) is not None:
         return x
     x = as_array(x)
     own, spec = x.sharding, PartitionSpec(*[None] * x.ndim)

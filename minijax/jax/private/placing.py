@@ -23,10 +23,10 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive
 from minijax.dtypes import ExtendedDType
+from minijax.features.mlir_rules import sdy
 from minijax.jax.private.gspmd import SdyArray
 from minijax.jax.private.programs import apply_primitive
 from minijax.jax.private.utilities import HashableFunction
-from minijax.lowering.bindings import sdy
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import AbstractMesh, DuplicateSpecError, Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding

@@ -23,12 +23,12 @@ from minijax.core.effects import (
 )
 from minijax.core.hitypes import with_state
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, current, eval_trace, leaked, watch_leaks
 from minijax.dtypes import ExtendedDType
 from minijax.extend import core as extended
 from minijax.features import program_check as checking
+from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
 from minijax.features.symbolic.dims import dim_max, dim_min, evaluate, is_dim, is_negative
 from minijax.jax.private.programs import definitely_equal
 from minijax.lax.shapes import canonical_shape

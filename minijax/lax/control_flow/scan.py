@@ -12,9 +12,9 @@ from minijax import errors, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval, is_ref
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.sharding_rules import parts_of
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import (
     TracedFunction,
     arrayed,

@@ -12,7 +12,7 @@ from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
 from minijax.core.refs import CallPrimitive, apart, check_settled, keep, values, without_refs
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.unreduced import any_sums, sums_of
+from minijax.features.sharding.unreduced import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
     carry_reached,

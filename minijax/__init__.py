@@ -27,8 +27,6 @@ from minijax.core.avals import typeof
 from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
-from minijax.features import stages as _stages  # fills the slots of jitted functions
-from minijax.features import vmappable as _vmappable  # and those of vmap
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
 from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient

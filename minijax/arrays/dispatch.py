@@ -9,11 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import math
-import re
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -31,14 +28,7 @@ from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.escape import mangled
-from minijax.lowering.located import (
-    named_arguments,
-    place_of_failure,
-    without_line,
-)
 from minijax.lowering.module import Module, write_function
-from minijax.lowering.portable import refined
-from minijax.lowering.sizes import check_sizes
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, launches, platforms
@@ -106,6 +96,7 @@ def lower_program(
             "programs may have them, with interpreters.mlir.lowerable_effects.add_type(...)."
         )
     small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
+    lowered.lent = []
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     first = where.devices[0]
     known = platform_name(platform or first.platform, first)
@@ -114,13 +105,12 @@ def lower_program(
     if exported:
         module.builder = hooks.builder_for(closed.in_avals) or module.builder
     homes = [*map(where.home, lowered.hidden), *where.args]
-    donations = _donations(lowered, small.jaxpr, homes)
+    donations = hooks.donations(lowered, small.jaxpr, homes)
     arg_attributes, out_attributes = where.attributes(module, small.jaxpr, homes, donations)
     if located:
-        module.builder = located(module.builder)
         shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
         hidden = ["a constant"] * len(lowered.hidden)
-        arg_attributes = named_arguments(arg_attributes, [*hidden, *shown])
+        arg_attributes = hooks.tell_places(module, arg_attributes, [*hidden, *shown])
     text = write_function(
         module, "main", small, public=True, threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
@@ -128,7 +118,7 @@ def lower_program(
     module.functions.append(text)
     lowered.text = module.text()
     if module.refines and not exported:
-        lowered.text = refined(lowered.text)
+        lowered.text = hooks.refined(lowered.text)
     lowered.takes_platform = module.takes_platform
     lowered.keepalives = [*module.keepalives, *module.host_callbacks]
     lowered.callbacks = module.host_callbacks
@@ -181,81 +171,10 @@ def is_large_constant(value: Any) -> bool:
     return get_aval(value).size * 8 > _INLINE_BYTES
 
 
-def _donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
-    """The attributes of the arguments: a donated one lends its memory to a result like it.
-
-    A result is like it if it has the type, the memory kind and the shape of the parts. Where XLA is
-    to choose how results lie, and where only the number of elements is equal, it finds the result.
-    """
-    attributes = [""] * len(jaxpr.invars)
-    lowered.lent = []
-    if not any(lowered.donated):
-        return attributes
-    where, hidden = lowered.place, len(lowered.hidden)
-    kinds = where.memories([var.aval for var in jaxpr.outvars])
-    outs = [
-        _Buffer(aval, place, kind, where.spmd and place is None)
-        for aval, place, kind in zip(lowered.out_avals, where.outs, kinds, strict=True)
-    ]
-    free = dict(enumerate(outs))
-    donors = {
-        index: _Buffer(jaxpr.invars[index].aval, args[index], args[index].memory_kind, False)
-        for index, donated in enumerate(lowered.donated, hidden)
-        if donated
-    }
-    for index, donor in list(donors.items()):
-        found = next((number for number, out in free.items() if out.key == donor.key), None)
-        if found is not None:
-            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}"
-            del free[found], donors[index]
-    for index, donor in list(donors.items()):
-        found = next((number for number, out in free.items() if donor.may_become(out)), None)
-        if found is not None:
-            attributes[index] = " {jax.buffer_donor = true}"
-            del free[found], donors[index]
-    lowered.lent = [index for index, text in enumerate(attributes) if text]
-    if donors:
-        shown = ", ".join(donor.aval.str_short() for donor in donors.values())
-        warnings.warn(
-            f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
-            "memory kind and sharding, so their memory cannot be used again; leave them out of "
-            "donate_argnums.",
-            stacklevel=2,
-        )
-    return attributes
-
-
-class _Buffer:
-    """An argument or a result as donation sees it: `key` is None if XLA chooses how it lies."""
-
-    __slots__ = ("aval", "key", "kind", "size")
-
-    def __init__(self, aval: Any, where: Any, kind: str, chosen: bool):
-        shape = getattr(aval, "shape", ())
-        part = shape if where is None else where.shard_shape(shape)
-        self.aval, self.kind = aval, kind
-        self.key = None if chosen else (part, aval.dtype, kind)
-        self.size = kind, math.prod(shape)
-
-    def may_become(self, out: _Buffer) -> bool:
-        """Whether XLA might find that the memory serves for this result."""
-        known = self.key is not None and out.key is not None
-        parts = math.prod(self.key[0]) == math.prod(out.key[0]) if known else True
-        return parts and self.size == out.size
-
-
-_not_on_cpus = re.compile(r"tensor<[0-9x?]*f6E(2M3|3M2)FN>").search  # in text
-
-
 def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program:
     """Compile a module; `located` makes the one that says where its operations were made."""
     began = time.time()
-    if lowered.devices[0].platform == "cpu" and _not_on_cpus(lowered.text):
-        raise NotImplementedError(  # XLA would end the process
-            f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
-            "convert them to float8_e4m3fn or a wider dtype."
-        )
-    check_sizes(lowered.text, lowered.devices[0])
+    hooks.check_module(lowered)
     elsewhere = executables.is_compile_only(lowered.devices)
     try:
         executable = executables.compile_module(
@@ -268,22 +187,11 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
             callbacks=lowered.callbacks,
         )
     except executables.JaxRuntimeError as error:
-        raise executables.JaxRuntimeError(_uncompiled(str(error), lowered, located)) from None
+        message = hooks.compile_error(str(error), lowered, located)
+        raise executables.JaxRuntimeError(message) from None
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     log_stage("Finished XLA compilation of jit(%s)", lowered.name, began)
     return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
-
-
-def _uncompiled(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:
-    """The message of a compiler, with the operation that it would not compile and the user's line."""
-    found = None
-    with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
-        found = place_of_failure(message, lowered.text, located().text)
-    at = f"the operation {found[0]!r} at {found[1]}" if found else f"jit({lowered.name})"
-    return (
-        f"{without_line(message).rstrip('.')}. XLA cannot compile {at} for "
-        f"{lowered.devices[0].device_kind!r}."
-    )
 
 
 class Program:

@@ -57,6 +57,32 @@ class Hooks:
         """Return an array as another sharding says, where one of the two is over several devices."""
         raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
 
+    def donations(self, lowered: Any, jaxpr: Jaxpr, args: Any) -> list[str]:
+        """Return the attributes of the arguments of a module that lend results their memory."""
+        return [""] * len(jaxpr.invars)
+
+    def refined(self, text: str) -> str:
+        """Return a module in which all sizes are written that follow from its arguments."""
+        raise NotImplementedError("Nothing refines modules: import minijax.features.export.")
+
+    # -- diagnostics: features.diagnostics ---------------------------------------------------------------
+
+    def check_module(self, lowered: Any) -> None:
+        """Raise an error for a module over which XLA would end the process."""
+
+    def tell_places(self, module: Any, attributes: Any, names: Any) -> Any:
+        """Have a module say where its operations were made; return the attributes of arguments."""
+        return attributes
+
+    def compile_error(self, message: str, lowered: Any, located: Callable) -> str:
+        """Return what a compiler said, with the operation that it would not compile."""
+        return message
+
+    def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
+        """Log why a function is traced again."""
+
+    # -- keys: lax.key_reuse -----------------------------------------------------------------------------
+
     def watcher_of(self, closed: ClosedJaxpr) -> Callable | None:
         """Return what is to be called with the arguments before each run of a program, or None.
 

@@ -3,4 +3,12 @@
 Each extends the machine through `core.hooks`, or by rules of primitives of its own. They
 """
 
-from minijax.features import export, symbolic
+from minijax.features import (
+    diagnostics,
+    donation,
+    export,
+    sharding,
+    stages,
+    symbolic,
+    vmappable,
+)

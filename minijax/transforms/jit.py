@@ -54,7 +54,6 @@ from minijax.transforms.arguments import (
     place_of,
     resolve_static,
 )
-from minijax.transforms.cache_misses import explain
 from minijax.transforms.cached_calls import (
     CACHE_MISS_ERRORS,
     NUMBERS,
@@ -520,7 +519,7 @@ class PjitFunction(Generic[_P, _R]):
             traced = cache.traces.get(key)
             if traced is None:
                 if local.context.settings.explain_cache_misses:
-                    explain(self._fun, key, cache.traces)
+                    hooks.explain_cache_miss(self._fun, key, cache.traces)
                 traced = self._trace(call, avals)
                 if all(type(c) is Ref and c._trace is eval_trace for c in traced.consts):
                     cache.traces[key] = traced

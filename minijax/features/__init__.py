@@ -1,6 +1,6 @@
 """Features: what tracing and interpreting can do that a first reader does not need.
 
-Each extends the machine through `core.hooks`, or by rules of primitives of its own. They
+Each extends the machine through `core.hooks`, or by rules of primitives of its own.
 """
 
 from minijax.features import (

@@ -1,3 +1,9 @@
 """Where values lie: placements in types, programs and arrays over several devices, transfers."""
 
-from minijax.features.sharding import explicit, lowering, program_placement, transform_rules
+from minijax.features.sharding import (
+    array_members,
+    explicit,
+    lowering,
+    program_placement,
+    transform_rules,
+)

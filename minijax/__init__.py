@@ -44,6 +44,7 @@ from minijax.features.sharding.transfer import (
     device_get,
     device_put,
 )
+from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
 from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
@@ -79,10 +80,8 @@ from minijax.transforms.grad import (
 )
 from minijax.transforms.jit import jit
 from minijax.transforms.staging import (
-    ShapeDtypeStruct,
     disable_jit,
     ensure_compile_time_eval,
-    eval_shape,
     make_jaxpr,
     named_call,
 )

@@ -20,6 +20,7 @@ __all__ = [
     "AbstractToken",
     "AbstractValue",
     "ShapedArray",
+    "abstract",
     "abstract_token",
     "aval_makers",
     "get_aval",
@@ -356,6 +357,21 @@ def check_fits(x: int, aval: AbstractValue) -> None:
             f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
             "wider dtype, with enable_x64 for 64 bits."
         ) from None
+
+
+def abstract(x: Any) -> ShapedArray:
+    """Return the aval of an array, a number, or anything with a shape and a dtype."""
+    if type(x) in hi_makers or isinstance(x, np.ndarray):
+        return get_aval(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+        if is_array_type(x):
+            return get_aval(x).update(dtype=dtype)
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
+    aval = get_aval(x)
+    if type(x) is int:
+        check_fits(x, aval)
+    return aval
 
 
 def _check_unmasked(x: np.ndarray) -> None:

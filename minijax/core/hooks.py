@@ -118,6 +118,10 @@ class Hooks:
         """Return the types of the results of a jitted function; its method of this name."""
         raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
 
+    def shape_struct(self, aval: Any) -> Any:
+        """Return what users are shown in place of a type."""
+        return aval
+
     # -- containers that `vmap` maps by functions of their own: features.vmappable ---------------------
 
     def flatten_mapped(self, tree: Any) -> tuple[list[Any], Any]:
@@ -290,6 +294,9 @@ class Hooks:
     def make_module(self, name: str, platform: str, *, devices: tuple = (None,)) -> Any:
         """Return a new module for these devices; `Module.make`."""
         raise NotImplementedError("Nothing writes modules: import minijax.lowering.module.")
+
+    def mark_lines(self, lines: list, start: int, marks: Any, makes: bool) -> None:
+        """Give attributes that the user named to the operations from a line on."""
 
     def lowered_type(self, aval: Any) -> Any:
         """Return the type that an operand of a lowering rule has where that traces a function."""

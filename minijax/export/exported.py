@@ -12,7 +12,6 @@ from minijax.arrays.dispatch import lower_program
 from minijax.core.avals import ShapedArray, is_ref
 from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.export import calling, serialization
 from minijax.export.sizes import check_solvable
 from minijax.features.export.modules import (
@@ -22,6 +21,7 @@ from minijax.features.export.modules import (
     unstable_calls,
 )
 from minijax.features.stages.stages import Traced, signature_for
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name

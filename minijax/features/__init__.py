@@ -7,6 +7,7 @@ from minijax.features import (
     diagnostics,
     donation,
     export,
+    frontend_attributes,
     sharding,
     stages,
     symbolic,

@@ -18,8 +18,8 @@ from minijax import tree_util
 from minijax.config import local
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.features.sharding.constraints import with_types
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.programs import as_program
 from minijax.lax.shard_map import within_axes
 from minijax.lax.sharding_rules import SdyShardingRule, parse_rule

@@ -18,8 +18,8 @@ from minijax.core.array import Array
 from minijax.core.primitive import Primitive
 from minijax.core.refs import CallPrimitive
 from minijax.core.source import marked
+from minijax.features.frontend_attributes import with_attributes
 from minijax.lax.programs import as_program
-from minijax.lowering.attributes import with_attributes
 from minijax.lowering.module import Value
 from minijax.transforms.call_rules import calls_program
 

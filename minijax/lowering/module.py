@@ -28,7 +28,6 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.source import summarize
 from minijax.core.staging import trace_to_jaxpr
-from minijax.lowering.attributes import mark_lines
 from minijax.lowering.escape import label, quoted, symbol, utf8
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 
@@ -390,7 +389,7 @@ class Builder:
         self.location = outer
         if type(eqn.scope) is not str:
             makes = primitive.name == "broadcast_in_dim"
-            mark_lines(self.lines, start, eqn.scope.marks, makes)
+            hooks.mark_lines(self.lines, start, eqn.scope.marks, makes)
         return [result] if type(result) is Value else list(result)
 
     def place(self, eqn: JaxprEqn) -> str:

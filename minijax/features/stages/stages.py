@@ -21,15 +21,15 @@ from minijax.arrays.dispatch import (
     lower_program,
 )
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval, is_ref
+from minijax.core.avals import ShapedArray, abstract, get_aval, is_ref
 from minijax.core.hitypes import is_hi_value, with_state
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.lowered import is_high, lower_jaxpr, raised
 from minijax.core.refs import Ref, keep, on_values
-from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
+from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.lowering.text import as_hlo, with_result_names
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings

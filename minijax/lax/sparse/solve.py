@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.arithmetic import neg
 from minijax.lax.callbacks import pure_callback
 from minijax.lax.sorting import sort

@@ -6,7 +6,6 @@ one dict lookup on the signatures of its arguments.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import threading
@@ -19,11 +18,10 @@ import numpy as np
 from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
 from minijax.config import local
-from minijax.core import source
 from minijax.core.avals import get_aval
 from minijax.core.effects import lowerable, observable, ordered
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
@@ -198,7 +196,7 @@ class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
 
     __slots__ = (
-        "checked", "closed", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
+        "check", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
         "lowered", "name", "out_signatures", "simple", "targets", "trivial", "watch",
     )  # fmt: skip
 
@@ -228,10 +226,8 @@ class Program:
         self.trivial = [i for i, a in enumerate(lowered.out_avals) if a.dtype == dtypes.float0]
         self.simple = False
         self.watch: Callable | None = None
-        self.closed: ClosedJaxpr | None = None  # if results are checked, and it has parts
-        settings = local.context.settings
-        self.checked = settings.debug_nans or settings.debug_infs
-        if settings.no_execution:
+        self.check: Callable | None = hooks.result_check(self.name)
+        if local.context.settings.no_execution:
             self.execute = self.refuse
 
     def refuse(self, operands: Sequence[Any]) -> Any:
@@ -246,11 +242,8 @@ class Program:
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Note whether calls with these signatures need no move or check."""
-        eqns = closed.jaxpr.eqns
-        if self.checked and eqns:
-            only = eqns[0].primitive if len(eqns) == 1 else None
-            if only is None or only.name != self.name or only.rule_steps is not None:
-                self.closed = closed
+        if self.check is not None:
+            self.check.specialize(closed)
         if local.context.settings.debug_key_reuse:
             self.watch = hooks.watcher_of(closed)
         execute = self.direct(signatures)
@@ -259,7 +252,7 @@ class Program:
 
     def direct(self, signatures: Sequence[Signature]) -> Callable | None:
         """What executes the buffers of arguments of these types; None if that is not all to do."""
-        if self.watch is not None or self.trivial or self.checked or self.effects:
+        if self.watch is not None or self.trivial or self.check is not None or self.effects:
             return None
         execute, hidden, kept = self.execute, self.hidden, self.kept
         places = [signatures[index].sharding for index in kept]
@@ -284,35 +277,11 @@ class Program:
         outs = list(map(ArrayImpl, results, self.out_signatures))
         for index in self.trivial:  # no device computes with them: they are NumPy's
             outs[index] = np.asarray(outs[index])
-        if self.checked:
+        if self.check is not None:
             self.check(args, outs)
         if watched is not None:
             watched(outs)
         return outs
-
-    def check(self, args: Sequence[ArrayImpl], outs: Sequence[ArrayImpl]) -> None:
-        """`check_finite`; the operations one by one say which of them is at fault."""
-        with contextlib.suppress(FloatingPointError):
-            check_finite(outs, self.name)
-            return
-        # Outside of the handler: the error of an operation has no other as context. Not kept in a
-        # variable: a frame that holds its own error is a cycle, which keeps the arguments alive.
-        if self.closed is not None and not any(a.is_deleted() for a in args):
-            self.search(self.closed, args)
-        check_finite(outs, self.name)
-
-    def search(self, closed: ClosedJaxpr, args: Sequence[ArrayImpl]) -> None:
-        """Run the operations one by one, each of which is checked."""
-        eqn = closed.jaxpr.eqns[0]
-        if eqn.primitive.rule_steps is not None and eqn.primitive.name == self.name:
-            eqn.primitive.rule_steps(_run_by_operations, *args, **eqn.params)
-            return
-        kind = "nan" if local.context.settings.debug_nans else "inf"
-        print(
-            f"Invalid {kind} value encountered in the output of a jax.jit function. Calling the "
-            "de-optimized version."
-        )
-        eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
@@ -320,10 +289,6 @@ class Program:
             a._buffer if a.signature.sharding is target else _there(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
-
-
-def _run_by_operations(closed: ClosedJaxpr, *args: Any) -> list[Any]:
-    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
 class ProgramElsewhere(Program):
@@ -442,28 +407,6 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
         signature = Signature(value.aval, target, value.committed)
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
     return hooks.moved(value, target, copy)
-
-
-def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
-    """FloatingPointError where debug_nans or debug_infs is on and a result has such a value."""
-    settings = local.context.settings
-    for out in outs:
-        if type(out) is not ArrayImpl or out.aval.dtype.kind not in "fcV" or out.aval.size == 0:
-            continue
-        value = np.asarray(out)
-        if value.dtype.kind == "V":
-            value = value.astype(np.float32)
-        for wanted, test, label in (
-            (settings.debug_nans, np.isnan, "nan"),
-            (settings.debug_infs, np.isinf, "inf"),
-        ):
-            if wanted and test(value).any():
-                place = local.context.source  # set while a program is run by operations
-                where = f" at {source.summarize(place)}" if place else ""
-                raise FloatingPointError(
-                    f"invalid value ({label}) encountered in {name}{where}, in a result of type "
-                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to stop there."
-                )
 
 
 _programs: dict[tuple, Program] = {}

@@ -78,6 +78,13 @@ class Hooks:
         """Return what a compiler said, with the operation that it would not compile."""
         return message
 
+    def result_check(self, name: str) -> Any:
+        """Return what is called with arguments and results of each run of a program, or None.
+
+        It is told the program, by `specialize(closed)`, if there is one.
+        """
+        return None
+
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
 

@@ -17,7 +17,6 @@ from minijax import (
     tree_util,
 )
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
-from minijax.arrays.dispatch import effects_barrier
 from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
 from minijax.core import printing as _printing  # registers how jaxprs print
@@ -31,6 +30,7 @@ from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.features.pending_effects import effects_barrier
 from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (
     make_array_from_callback,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
 from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.effects import lowerable, observable, ordered
+from minijax.core.effects import lowerable, observable
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.lowered import is_high_call, lower_call
@@ -35,7 +34,7 @@ from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
 
 __all__ = [
-    "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
+    "Lowered", "Program", "compile_lowered", "lower_program", "program_for",
 ]  # fmt: skip
 
 _log = logging.getLogger("minijax")
@@ -268,7 +267,7 @@ class Program:
         next(released)
         try:
             if self.effects:
-                results = _pending.run(self, operands)
+                results = hooks.run_with_effects(self, operands)
             else:
                 results = self.execute(operands).consume_with_handlers(self.handlers)
         except Exception as error:
@@ -318,49 +317,6 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
     if found is None or found.is_deleted():
         found = copies[target] = moved(value, target)
     return found
-
-
-class _Pending(threading.local):
-    """The programs of a thread whose effects may still be under way, by their tokens."""
-
-    def __init__(self):
-        self.ordered: Any = None
-        self.tokens: list[Any] = []
-
-    def run(self, program: Program, operands: list[Any]) -> list[Any]:
-        """Run a program with effects; ordered ones start when those before are done."""
-        if ordered(program.effects) and self.ordered is not None:
-            before, self.ordered = self.ordered, None
-            before.block_until_ready()
-        running = program.execute(operands, with_tokens=True)
-        token = running.consume_token()
-        results = running.consume_with_handlers(program.handlers)
-        if ordered(program.effects):
-            self.ordered = token
-        if len(self.tokens) >= _MOST_PENDING:
-            self.tokens.pop(0).block_until_ready()
-        self.tokens.append(token)
-        return results
-
-    def wait(self) -> None:
-        tokens, self.tokens, self.ordered = self.tokens, [], None
-        for token in tokens:
-            token.block_until_ready()
-
-
-_MOST_PENDING = 32
-_pending = _Pending()
-
-
-def effects_barrier() -> None:
-    """Wait until the effects of all programs that this thread started are done.
-
-    An exception of a callback is raised here if it was not raised before.
-    Source: PJRT's events.
-
-    >>> jax.effects_barrier()
-    """
-    _pending.wait()
 
 
 class ArgumentError(executables.JaxRuntimeError, ValueError):

@@ -57,6 +57,10 @@ class Hooks:
         """Return an array as another sharding says, where one of the two is over several devices."""
         raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
 
+    def run_with_effects(self, program: Any, operands: Any) -> Any:
+        """Run a program that has effects, ordered ones after those of the programs before."""
+        raise NotImplementedError("Nothing orders effects: import minijax.features.")
+
     def donations(self, lowered: Any, jaxpr: Jaxpr, args: Any) -> list[str]:
         """Return the attributes of the arguments of a module that lend results their memory."""
         return [""] * len(jaxpr.invars)

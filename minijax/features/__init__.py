@@ -8,6 +8,7 @@ from minijax.features import (
     donation,
     export,
     frontend_attributes,
+    pending_effects,
     sharding,
     stages,
     symbolic,

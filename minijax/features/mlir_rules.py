@@ -328,7 +328,7 @@ def insert_written(
 ) -> list[ir.Value]:  # fmt: skip
     """Call, at the insertion point, a function whose body `body(builder, *values)` writes as text."""
     text = _part_of(ctx, name)
-    builder = Builder(text)
+    builder = text.builder(text)
     args = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
     results = body(builder, *args)
     signature = ", ".join(f"{x.name}: {x.type}" for x in args)

@@ -22,7 +22,6 @@ from minijax.config import setting_context as _setting_context
 from minijax.core import printing as _printing  # registers how jaxprs print
 from minijax.core.array import Array
 from minijax.core.avals import typeof
-from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
@@ -31,6 +30,7 @@ from minijax.features.custom_rules.closures import closure_convert, custom_gradi
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.features.pending_effects import effects_barrier
+from minijax.features.references.cells import Ref
 from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (
     make_array_from_callback,

@@ -10,7 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local, override
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, aval_makers, get_aval, hi_makers
+from minijax.core.avals import ShapedArray, aval_makers, get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
@@ -518,7 +518,7 @@ def as_array(x: Any) -> ArrayImpl:
 
 def as_value(x: Any) -> Any:
     """A value as an array: within a program that is being recorded, a number is a literal of it."""
-    if isinstance(x, Array) or type(x) in hi_makers:
+    if isinstance(x, Array) or type(x) in opaque_types:
         return x
     if local.context.trace is not eval_trace and (
         isinstance(x, (int, float, complex, np.generic)) or (type(x) is np.ndarray and x.ndim == 0)

@@ -21,7 +21,6 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import lowerable, observable
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
-from minijax.core.lowered import is_high_call, lower_call
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
 from minijax.lowering.escape import mangled
@@ -399,9 +398,10 @@ def run_primitive(
 
     A primitive with an `impl` rule is run by that, unless `use_impl` is false.
     """
-    if Primitive.high_seen and primitive._avals is None and not primitive.high:
-        if is_high_call(primitive, args, params):
-            return lower_call(primitive, args, params, trace)
+    if primitive._avals is None:  # it holds programs
+        found = hooks.call_on_arrays(trace, primitive, args, params)
+        if found is not None:
+            return found
     if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]

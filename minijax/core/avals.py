@@ -6,7 +6,7 @@ shape rule or a compiled program is found by one dict lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ __all__ = [
     "get_aval",
     "max_dim",
     "min_dim",
+    "opaque_types",
+    "raised",
     "shaped_abstractify",
     "typeof",
 ]
@@ -34,17 +36,44 @@ Shape = tuple[int, ...]
 
 
 class AbstractValue:
-    """The base class of all avals."""
+    """The base class of all avals.
+
+    The classes of the tracers that stand for a value of a type are slots: `staged_tracer`,
+    `jvp_tracer` and `batch_tracer` of `core.hooks`.
+    """
 
     __slots__ = ()
-    is_high = False  # whether it is a type that a library defined (`core.hitypes`)
+    is_high = False  # whether values of it are made of several arrays
     placement: Any = None
-    has_qdd = False
+    # `zero()` and `add(x, y)` of a type that is no array's, for tangents; None for arrays
+    vspace_zero: Callable[[], Any] | None = None
+    vspace_add: Callable[[Any, Any], Any] | None = None
 
     def strip_weak_type(self) -> AbstractValue:
         return self
 
-    # A type of the core's is made of itself, where one that a library defined is made of several.
+    def for_constant(self, value: Any) -> AbstractValue:
+        """Return the type of the variable that stands for a value of this type, as it is now."""
+        return self
+
+    def for_argument(self, value: Any) -> AbstractValue:
+        """Return the type of the variable that stands for an argument, as the current trace sees it."""
+        return self
+
+    def of_values(self) -> AbstractValue:
+        """Return a type without what it says of the value of one variable."""
+        return self
+
+    def check_differentiated(self, transform: str) -> None:
+        """Raise an error if values of this type, which is no array's, are not differentiated."""
+
+    def check_constant(self, value: Any) -> None:
+        """Raise an error if a value of this type cannot be a constant of a compiled program."""
+
+    def check_result(self, fun: Callable, transform: str) -> None:
+        """Raise an error if values of this type are no results of a traced function."""
+
+    # An array is made of itself, where values of other types are made of several arrays.
     def lo_ty(self) -> list[AbstractValue]:
         return [self]
 
@@ -81,6 +110,9 @@ class AbstractToken(AbstractValue):
 
     ndim = dtype
 
+    def check_differentiated(self, transform: str) -> None:
+        assert self.dtype  # raises
+
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return "Tok"
 
@@ -93,11 +125,6 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
-
-
-def is_ref(aval: Any) -> bool:
-    """Whether it is the type of a reference (`core.refs`), and not of a value."""
-    return getattr(aval, "inner_aval", None) is not None
 
 
 class ShapedArray(AbstractValue):
@@ -220,6 +247,8 @@ class ShapedArray(AbstractValue):
 
 
 hooks.method("member_of_type", ShapedArray, "__getattr__")
+for _name in ("staged_tracer", "jvp_tracer", "batch_tracer"):
+    hooks.method(_name, AbstractValue, _name)
 hooks.method("shard_aval", ShapedArray, "shard")
 hooks.method("unshard_aval", ShapedArray, "unshard")
 
@@ -254,7 +283,8 @@ def _intern(cls, shape, dtype, weak_type, placement) -> ShapedArray:
 
 # From the type of a value to the function that gives its aval; the layers above add their own.
 aval_makers: dict[type, Callable[[Any], AbstractValue]] = {}
-hi_makers: dict[type, Callable[[Any], AbstractValue]] = {}  # of classes that libraries registered
+# Classes of values that are no arrays, and go as they are to the primitives that are given them.
+opaque_types: set[type] = set()
 
 
 def get_aval(x: Any) -> AbstractValue:
@@ -268,10 +298,6 @@ def get_aval(x: Any) -> AbstractValue:
     >>> jax.typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])
     """
-    if hi_makers:
-        maker = hi_makers.get(type(x))
-        if maker is not None:
-            return maker(x)
     try:
         return x.aval
     except AttributeError:
@@ -313,9 +339,15 @@ def _shortened(x: Any) -> str:
 
 def is_array_type(x: Any) -> bool:
     """Whether `x` is a value that a primitive may take."""
-    if hasattr(x, "aval") or type(x) in hi_makers:
+    if hasattr(x, "aval"):
         return True
     return any(kind in aval_makers for kind in type(x).__mro__)
+
+
+def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:
+    """Return values of these types, made of the arrays."""
+    rest = iter(values)
+    return [aval.raise_val(*[next(rest) for _ in aval.lo_ty()]) for aval in avals]
 
 
 shaped_abstractify = named(get_aval, "shaped_abstractify", __name__)
@@ -361,7 +393,7 @@ def check_fits(x: int, aval: AbstractValue) -> None:
 
 def abstract(x: Any) -> ShapedArray:
     """Return the aval of an array, a number, or anything with a shape and a dtype."""
-    if type(x) in hi_makers or isinstance(x, np.ndarray):
+    if type(x) in opaque_types or isinstance(x, np.ndarray):
         return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)

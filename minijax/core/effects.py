@@ -8,12 +8,12 @@ by adding their classes to the sets at the end.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
-    "AccumEffect", "DebugEffect", "Effect", "EffectTypes", "FreezeEffect", "IOEffect",
-    "JaxprInputEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect", "ReadEffect",
-    "RefEffect", "WriteEffect", "check_allowed", "control_flow_allowed", "is_impure", "is_io",
-    "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
+    "DebugEffect", "Effect", "EffectTypes", "IOEffect", "JaxprInputEffect", "NamedAxisEffect",
+    "OrderedDebugEffect", "OrderedIOEffect", "check_allowed", "control_flow_allowed", "is_impure",
+    "is_io", "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
 ]  # fmt: skip
 
 
@@ -21,6 +21,10 @@ class Effect:
     """The base class. Those of `ordered_types` happen in program order, by a token that is threaded."""
 
     pure = False
+
+    def ends_within(self, jaxpr: Any) -> bool:
+        """Whether it is on something that a program makes itself, so that nothing outside sees it."""
+        return False
 
 
 class NamedAxisEffect(Effect):
@@ -75,6 +79,7 @@ class JaxprInputEffect(Effect):
 
     __slots__ = ("input",)
     name = "Input"
+    of_inputs = True  # whether it can be on inputs only, and not on what a program makes
 
     def __init__(self, input):
         self.input = input
@@ -91,43 +96,6 @@ class JaxprInputEffect(Effect):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.input!r})"
-
-
-class RefEffect(JaxprInputEffect):
-    """The equation reads a reference or changes it, so that it is kept, in its place."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"{self.name}<{self.input}>"
-
-
-class ReadEffect(RefEffect):
-    """The equation reads the reference."""
-
-    __slots__ = ()
-    name = "Read"
-
-
-class WriteEffect(RefEffect):
-    """The equation writes to the reference."""
-
-    __slots__ = ()
-    name = "Write"
-
-
-class AccumEffect(RefEffect):
-    """The equation adds to the reference."""
-
-    __slots__ = ()
-    name = "Accum"
-
-
-class FreezeEffect(RefEffect):
-    """The equation takes the value of the reference, which ends there."""
-
-    __slots__ = ()
-    name = "Freeze"
 
 
 class EffectTypes:
@@ -158,9 +126,9 @@ _SHOWING = (DebugEffect, OrderedDebugEffect, NamedAxisEffect)
 _ACTING = (IOEffect, OrderedIOEffect)
 
 ordered_types = EffectTypes(OrderedDebugEffect, OrderedIOEffect)
-lowerable = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
-control_flow_allowed = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
-remat_allowed = EffectTypes(*_SHOWING, RefEffect)
+lowerable = EffectTypes(*_SHOWING, *_ACTING)
+control_flow_allowed = EffectTypes(*_SHOWING, *_ACTING)
+remat_allowed = EffectTypes(*_SHOWING)
 
 
 def check_allowed(allowed: EffectTypes, effects: frozenset, where: str) -> None:

@@ -246,13 +246,60 @@ class Hooks:
         """Return the type of the array whose part on a device of a mesh is of a type."""
         raise NotImplementedError("Nothing joins types: import minijax.lax.shard_map.")
 
-    # -- high-level types: core.lowered ----------------------------------------------------------------
+    # -- tracers: core.staging, transforms.jvp, transforms.batching. A type may have classes of its own --
 
-    def current_state(self, x: Any) -> Any:
-        """Return the state that a value of a mutable type is in."""
-        raise NotImplementedError("Nothing follows states: import minijax.core.lowered.")
+    def staged_tracer(self, trace: Any, var: Any) -> Any:
+        """Return the tracer that stands for a variable of a jaxpr that is being recorded."""
+        raise NotImplementedError("Nothing records: import minijax.core.staging.")
 
-    # -- references: lax.refs, lax.ref_views -----------------------------------------------------------
+    def jvp_tracer(self, trace: Any, primal: Any, tangent: Any) -> Any:
+        """Return the tracer that stands for a primal with a tangent."""
+        raise NotImplementedError("Nothing differentiates: import minijax.transforms.jvp.")
+
+    def batch_tracer(self, trace: Any, value: Any, dim: Any) -> Any:
+        """Return the tracer that stands for a value with a batch axis."""
+        raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
+
+    # -- values that are no arrays: features.hijax -----------------------------------------------------
+
+    def recorded(self, eqn: Any) -> None:
+        """Note an equation that has effects, when it has been recorded."""
+
+    def as_arrays(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]] | None:
+        """Return a program on the arrays that values are made of, and the types of its results.
+
+        None for a program that is one already. Asked when a program is about to be compiled.
+        """
+        return None
+
+    def call_on_arrays(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
+        """Return the results of a primitive that holds programs which are not on arrays alone.
+
+        None if they are. Asked when such a primitive runs at once.
+        """
+        return None
+
+    # -- references: features.references, lax.refs, lax.ref_views --------------------------------------
+
+    def bind_call(self, primitive: Any, /, *args: Any, **params: Any) -> Any:
+        """Apply a primitive that holds programs; the method `bind` of these."""
+        raise NotImplementedError  # until the slot is filled, the class has the method of primitives
+
+    def check_operands(self, primitive: Any, avals: Any) -> None:
+        """Raise TypeError for operands that a primitive does not take, whatever their shapes."""
+
+    def check_arguments(
+        self, what: str, leaves: Any, fun: Any, in_tree: Any, outer: Any = ()
+    ) -> None:
+        """Raise ValueError for arguments that a function may not be given together."""
+
+    def is_lasting(self, x: Any) -> bool:
+        """Whether a program that closes over a value that is no array may be kept for other calls."""
+        return False
+
+    def mapped_cells(self, leaves: Any, dims: Any) -> Any:
+        """Return those arguments of a mapped function that it may change; None if there are none."""
+        return None
 
     def ref_get(self, ref: Any, index: Any) -> Any:
         """Return `ref[index]`."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import AbstractValue, is_ref
-from minijax.core.effects import JaxprInputEffect, RefEffect, is_impure
+from minijax.core.avals import AbstractValue
+from minijax.core.effects import Effect, JaxprInputEffect, is_impure
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.source import NameStack, SourceInfo, joined
@@ -143,16 +143,9 @@ class Jaxpr:
         self.eqns = list(eqns)
         if effects is None:
             effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
-        self.effects = self._of_outside(effects) if effects else effects
+        own = [e for e in effects if isinstance(e, Effect) and e.ends_within(self)]
+        self.effects = effects.difference(own) if own else effects
         self.debug_info = debug_info or DebugInfo()
-
-    def _of_outside(self, effects: frozenset) -> frozenset:
-        """What is done to references that the program makes itself is not seen from outside."""
-        own = [e for e in effects if isinstance(e, RefEffect)]
-        if own and any(is_ref(v.aval) for v in (*self.constvars, *self.invars)):
-            made = {v for eqn in self.eqns for v in eqn.outvars if is_ref(v.aval)}
-            own = [e for e in own if e.input in made]
-        return effects.difference(own) if own else effects
 
     @property
     def in_avals(self) -> list[AbstractValue]:
@@ -318,7 +311,7 @@ def on_operands(effects: frozenset, atoms: Sequence[Atom], params: dict[str, Any
 def check_inputs(jaxpr: Jaxpr) -> None:
     """ValueError for an effect on an input that is no input of the program."""
     for effect in jaxpr.effects:
-        if isinstance(effect, JaxprInputEffect) and not isinstance(effect, RefEffect):
+        if isinstance(effect, JaxprInputEffect) and effect.of_inputs:
             if effect.input not in (*jaxpr.constvars, *jaxpr.invars):
                 raise ValueError(
                     f"`JaxprInputEffect` {effect} does not have a corresponding jaxpr input. It is on "

@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import is_ref, say_where
+from minijax.core.avals import say_where
 from minijax.core.hooks import hooks
 from minijax.core.tracebacks import hide_frames
 
 __all__ = [
-    "ByPlatform", "Misplaced", "NoRule", "Primitive", "all_primitives", "no_rule", "not_differentiable",
+    "ByPlatform", "CallPrimitive", "Misplaced", "NoRule", "Primitive", "RuleColumn",
+    "all_primitives", "no_rule", "not_differentiable",
 ]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
@@ -115,14 +116,13 @@ class Primitive:
       rule says, with their placements, from those of the operands; see `features.sharding.layouts`,
       which has the rule of operations on elements, the default
     - dce(used_outputs, eqn) -> used inputs, new equation or None
-    - discharge(args, params) -> results: apply it to references that are cells (`core.refs`)
     - steps(run, *args, **params): run the programs that it holds one after the other, each as
       `run(program, *args) -> results`: so an error is found within it
     """
 
     __slots__ = (
         "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
-        "rule_batch_axis", "rule_dce", "rule_discharge", "rule_effects", "rule_impl", "rule_jvp", "rule_layout",
+        "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_layout",
         "rule_linearize", "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_steps",
         "rule_transpose", "shown",
     )  # fmt: skip
@@ -152,12 +152,8 @@ class Primitive:
     lower = _setter("rule_lower")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
-    discharge = _setter("rule_discharge")
     steps = _setter("rule_steps")
     layout = _setter("rule_layout")
-    high = False  # whether a library defined it, by a class of its own (`core.lowered`)
-    high_seen = False  # whether there are such primitives at all
-    takes_refs = False  # whether operands may be references, and not only values
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
 
     def lower_on(self, *platforms: str) -> Callable[..., Any]:
@@ -250,14 +246,7 @@ class Primitive:
                 f"of its results with @{self.name}_p.shape_rule, or def_abstract_eval. Evaluation "
                 f"rule for {self.name!r} not implemented either: see def_impl."
             )
-        ref = next(filter(is_ref, avals), None)
-        if ref is not None and not (
-            self.takes_refs or self._effects_by_type or self.rule_discharge
-        ):
-            raise TypeError(
-                f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
-                "read it first, as in ref[...]."
-            )
+        hooks.check_operands(self, avals)
         if self.rule_layout is None and all(aval.placement is None for aval in avals):
             return self.rule_shape(*avals, **params)
         return hooks.layout(self, avals, params)
@@ -271,6 +260,46 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class CallPrimitive(Primitive):
+    """A primitive whose params hold programs. `derived` is set by `transforms.call_rules`."""
+
+    __slots__ = ("derived",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, multiple_results=True, memoize=False)
+        self.derived: Callable[..., dict] | None = None
+
+
+hooks.method("bind_call", CallPrimitive, "bind")
+
+
+class RuleColumn:
+    """A column of rules that a feature adds to those of `Primitive`.
+
+    `sparse = RuleColumn("sparse")` makes it; `@sparse(sin_p)` sets the rule of a primitive, and
+    `sparse.rule(sin_p)` is that rule, or None.
+    """
+
+    __slots__ = ("_rules", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rules: dict[Primitive, Callable[..., Any]] = {}
+
+    def __call__(self, primitive: Primitive) -> Callable[..., Any]:
+        """Return a decorator that sets the rule of a primitive."""
+
+        def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+            self._rules[primitive] = rule
+            return rule
+
+        return decorate
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """Return the rule of a primitive; None if it has none."""
+        return self._rules.get(primitive)
 
 
 class CallbackPrimitive(Primitive):

@@ -12,10 +12,7 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, check_fits, get_aval, hi_makers
-from minijax.core.histates import follow_states
-from minijax.core.hitracers import HiTracer
-from minijax.core.hitypes import AvalQDD, bare, state_of, with_state
+from minijax.core.avals import AbstractValue, aval_makers, check_fits, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -41,10 +38,8 @@ class StagedTracer(Tracer):
 
     def __init__(self, trace: JaxprTrace, var: Var | Literal):
         self._trace = trace
-        self.aval = aval = var.aval
+        self.aval = var.aval
         self._var = var
-        if aval.is_high:
-            self.aval, self.__class__ = bare(aval), HiStagedTracer
 
     def __repr__(self) -> str:
         values = self._trace.values
@@ -62,14 +57,8 @@ class StagedTracer(Tracer):
         return self._trace.describe(self._var)
 
 
+hooks.fill(staged_tracer=StagedTracer)
 hooks.method("member_of_tracer", StagedTracer, "__getattr__")
-
-
-class HiStagedTracer(HiTracer, StagedTracer):
-    """Stands for a variable of a type that a library defined."""
-
-    __slots__ = ()
-
 
 _LITERAL_TYPES = (bool, int, float, complex)
 
@@ -94,7 +83,7 @@ class JaxprTrace(Trace):
     def new_arg(self, aval: AbstractValue) -> StagedTracer:
         var = Var(aval)
         self.in_vars.append(var)
-        return StagedTracer(self, var)
+        return aval.staged_tracer(self, var)
 
     def process(self, primitive, args, params):
         if primitive.rule_stage is not None:
@@ -119,15 +108,15 @@ class JaxprTrace(Trace):
         where = context.source or source.capture(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
-            result = [StagedTracer(self, var) for var in outvars]
+            result = [var.aval.staged_tracer(self, var) for var in outvars]
         else:
             outvars = [Var(out_avals)]
-            result = StagedTracer(self, outvars[0])
-        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope))
+            result = out_avals.staged_tracer(self, outvars[0])
+        eqn = JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope)
+        self.eqns.append(eqn)
         if effects:
             self.effects |= effects
-        if hi_makers and primitive._avals is None:
-            follow_states(primitive.name, atoms, outvars, params)
+            hooks.recorded(eqn)
         return result
 
     def lift(self, x: Any) -> Var | Literal:
@@ -147,18 +136,13 @@ class JaxprTrace(Trace):
             return Literal(np.asarray(x, aval.dtype)[()], aval)
         entry = self.constants.get(id(x))
         if entry is None:
-            if kind in hi_makers:
-                entry = self.constants[id(x)] = (Var(with_state(x)), x)
-                return entry[0]
-            if hasattr(x, "__jax_array__") and not hasattr(x, "aval"):
+            if hasattr(x, "__jax_array__") and not hasattr(x, "aval") and kind not in aval_makers:
                 x = x.__jax_array__()
                 return self.lift(x)
             aval = get_aval(x)
             if not isinstance(aval, AbstractValue):  # the attribute `aval` of a class
                 raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
-            if aval.has_qdd:
-                aval = AvalQDD(aval, state_of(x._var).cur_val)
-            entry = self.constants[id(x)] = (Var(aval), x)
+            entry = self.constants[id(x)] = (Var(aval.for_constant(x)), x)
         return entry[0]
 
     def atom(self, x: Any) -> Var | Literal:
@@ -173,7 +157,7 @@ class JaxprTrace(Trace):
         if type(atom) is Literal:
             self.constants[id(x)] = (Var(atom.aval), x)
             atom = self.constants[id(x)][0]
-        return StagedTracer(self, atom)
+        return atom.aval.staged_tracer(self, atom)
 
     def literal(self, x: Any, aval: AbstractValue | None = None) -> StagedTracer:
         """A tracer of this trace for a number, which stays a literal of the program.

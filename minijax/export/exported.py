@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax.arrays.dispatch import lower_program
-from minijax.core.avals import ShapedArray, is_ref
+from minijax.core.avals import ShapedArray
 from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.export import calling, serialization
@@ -20,6 +20,7 @@ from minijax.features.export.modules import (
     to_portable,
     unstable_calls,
 )
+from minijax.features.references.effects import is_ref
 from minijax.features.stages.stages import Traced, signature_for
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.lowering import is_symbolic

@@ -9,6 +9,7 @@ from minijax.features import (
     export,
     frontend_attributes,
     pending_effects,
+    references,
     sharding,
     stages,
     symbolic,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.hitypes import MappingSpec
 from minijax.core.hooks import hooks
+from minijax.transforms.batching import MappingSpec
 
 __all__ = [
     "elements",

@@ -109,7 +109,7 @@ _MODULES: dict[str, str] = {
     "compiler": "extend.backend",
     "config": "jax.settings",
     "core": "jax.private.programs jax.private.scopes jax.private.texts extend.core core core.avals "
-            "core.jaxpr core.trace core.primitive core.effects features.sharding.types features.program_check core.refs errors minijax "
+            "core.jaxpr core.trace core.primitive core.effects features.sharding.types features.program_check features.references.cells features.references.discharge features.references.effects errors minijax "
             "lax.parallel",
     "custom_batching": "custom_batching",
     "custom_partitioning": "experimental.custom_partitioning",
@@ -190,11 +190,11 @@ _MODULES: dict[str, str] = {
     "source_info_util": "extend.source_info_util core.source",
     "sourcemap": "jax.private.sourcemap",
     "stages": "stages features.stages.stages",
-    "state": "jax.private.state core.refs core.effects ref",
-    "state.discharge": "jax.private.state core.refs",
+    "state": "jax.private.state features.references.cells features.references.discharge core.effects features.references.effects ref",
+    "state.discharge": "jax.private.state features.references.cells features.references.discharge",
     "state.indexing": "jax.private.state features.references.slices",
     "state.primitives": "jax.private.state lax.refs ref",
-    "state.types": "jax.private.state core.refs core.effects",
+    "state.types": "jax.private.state features.references.cells core.effects features.references.effects",
     "state.utils": "jax.private.state",
     "test_loader": "jax.testing.counts",
     "test_util": "jax.testing",

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.refs import CallPrimitive
+from minijax.core.primitive import CallPrimitive
 from minijax.core.source import marked
 from minijax.features.frontend_attributes import with_attributes
 from minijax.features.sharding.memory import MemorySpace

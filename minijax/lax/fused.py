@@ -8,7 +8,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import get_aval
-from minijax.core.refs import CallPrimitive
+from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.memory import MemorySpace, within
 from minijax.features.sharding.transfer import annotated

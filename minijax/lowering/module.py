@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, abstract_token, get_aval, is_ref
+from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import ordered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
@@ -252,11 +252,7 @@ class Builder:
         """A constant; equal ones are written once, at the top of the function."""
         if aval is None:
             aval = get_aval(value)
-        if is_ref(aval):
-            raise ValueError(
-                f"a function that runs on several devices closes over the reference {value!r}: read it "
-                "outside, as in ref[...], and pass the value (pmap, shard_map)."
-            )
+        aval.check_constant(value)
         stored = physical(aval)
         array = np.asarray(value) if stored is aval else value._stored
         if array.dtype != stored.dtype:

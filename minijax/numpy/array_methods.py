@@ -15,8 +15,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.array import Array, attach
-from minijax.core.avals import is_ref
 from minijax.core.tracebacks import hide_frames
+from minijax.features.references.effects import is_ref
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import ref_views, refs
 from minijax.lax.arithmetic import complex as complex_

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.config import local
-from minijax.core.avals import get_aval, is_ref
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.source import named_scope
@@ -176,7 +176,10 @@ def _tangent_for(x: Any, t: Any) -> Any:
     """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
     aval = get_aval(x)
     wanted = aval.to_tangent_aval()
-    if isinstance(t, Zero) or wanted.is_high:
+    if isinstance(t, Zero):
+        return t
+    if not isinstance(wanted, ShapedArray):
+        wanted.check_differentiated("jvp")
         return t
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
@@ -584,14 +587,10 @@ def _with_arguments(fun, args, kwargs, chosen, single):
 
 def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
     aval = get_aval(x)
-    if aval.is_high:
+    if not isinstance(aval, ShapedArray):
+        aval.check_differentiated(transform)
         return
     dtype = aval.dtype
-    if is_ref(aval):
-        raise TypeError(
-            f"{transform} cannot differentiate with respect to references: got "
-            f"{aval.str_short()}. Pass the value, as in ref[...], and make a reference inside."
-        )
     if dtypes.issubdtype(dtype, dtypes.extended):
         raise TypeError(
             f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "

@@ -30,16 +30,13 @@ from minijax.arrays.dispatch import (
     program_for,
 )
 from minijax.config import Context, local
-from minijax.core.avals import get_aval, is_ref
-from minijax.core.hitypes import cell_types, is_hi_value
+from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.lowered import is_high, stated
-from minijax.core.primitive import Primitive
-from minijax.core.refs import CallPrimitive, Ref
+from minijax.core.primitive import CallPrimitive
 from minijax.core.source import capture, is_internal
 from minijax.core.staging import recording_trace, trace_to_jaxpr
-from minijax.core.trace import Tracer, check_alive, eval_trace
+from minijax.core.trace import Tracer, check_alive, eval_trace, is_constant
 from minijax.core.tracebacks import hide_frames
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
@@ -47,7 +44,6 @@ from minijax.runtime.released import released
 from minijax.transforms.arguments import (
     aval_of_argument,
     check_callable,
-    check_different,
     debug_info,
     fun_name,
     named_after,
@@ -136,7 +132,7 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
 
 def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Make leading arguments of those constants that are tracers of outer traces, or no arrays."""
-    return close_over(closed, lambda c: isinstance(c, (Tracer, Ref)) or is_hi_value(c))
+    return close_over(closed, lambda c: not is_constant(c))
 
 
 def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -397,7 +393,7 @@ class PjitFunction(Generic[_P, _R]):
         leaves, tree = (
             tree_util.flatten((args, kwargs)) if call is None else (call.leaves, call.in_tree)
         )
-        if not cell_types.isdisjoint(map(type, leaves)):
+        if not opaque_types.isdisjoint(map(type, leaves)):
             return self._bind(context, args, kwargs)
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
@@ -432,7 +428,8 @@ class PjitFunction(Generic[_P, _R]):
     def _compile(self, call: Call, arrays: list, key: tuple) -> tuple:
         """Trace and compile for these arguments."""
         traced = self._traced(call)
-        if not cell_types.isdisjoint(map(type, traced.consts)) or is_high(traced.closed):
+        opaque = not opaque_types.isdisjoint(map(type, traced.consts))
+        if opaque or hooks.as_arrays(traced.closed) is not None:
             return (lambda _: self._applied(call, traced)), traced.out_tree
         for c in traced.consts:
             if isinstance(c, Tracer):  # of a trace that has ended, or of another thread's
@@ -506,9 +503,12 @@ class PjitFunction(Generic[_P, _R]):
     def _traced(self, call: Call) -> _Traced:
         """The program for arguments of these types; traced at most once, also by many threads."""
         fun, tree = self._fun, call.in_tree
-        avals = tuple([aval_of_argument(x, fun, tree, i, "jit") for i, x in enumerate(call.leaves)])
-        if Primitive.high_seen:
-            avals = tuple(map(stated, call.leaves, avals))
+        avals = tuple(
+            [
+                aval_of_argument(x, fun, tree, i, "jit").for_argument(x)
+                for i, x in enumerate(call.leaves)
+            ]
+        )
         cache = self._cache
         key = (local.context.key, call.in_tree, call.statics, avals)
         traced = cache.traces.get(key)
@@ -521,7 +521,7 @@ class PjitFunction(Generic[_P, _R]):
                 if local.context.settings.explain_cache_misses:
                     hooks.explain_cache_miss(self._fun, key, cache.traces)
                 traced = self._trace(call, avals)
-                if all(type(c) is Ref and c._trace is eval_trace for c in traced.consts):
+                if all(map(hooks.is_lasting, traced.consts)):
                     cache.traces[key] = traced
         cache.locks.pop(key, None)
         return traced
@@ -582,7 +582,7 @@ class PjitFunction(Generic[_P, _R]):
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
-        check_different("jit", call.leaves, self._fun, call.in_tree, outer)
+        hooks.check_arguments("jit", call.leaves, self._fun, call.in_tree, outer)
         return jit_p.bind(
             *outer,
             *call.leaves,
@@ -660,12 +660,7 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: 
                 f"function {place_of(fun)} traced for {transform} returned a value of type "
                 f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
-        if is_ref(aval):
-            raise ValueError(
-                f"function {place_of(fun)} traced for {transform} returned a mutable array reference of "
-                f"type {aval.str_short()}, but mutable array references cannot be returned: return "
-                "what it holds, as in ref[...]."
-            )
+        aval.check_result(fun, transform)
 
 
 _NOT_GIVEN = object()

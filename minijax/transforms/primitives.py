@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import array_of
 from minijax.config import local
+from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive
@@ -76,13 +77,14 @@ def add_tangents(x: Any, y: Any) -> Any:
         return x if y is None else y
     if y is None or type(y) is Zero:
         return x
-    dtype = getattr(x, "dtype", None)
+    aval = x.aval if isinstance(x, Array) else get_aval(x)
+    if aval.vspace_add is not None:
+        return aval.vspace_add(x, y)
+    dtype = getattr(aval, "dtype", None)
     if dtype == dtypes.float0:
         return x
     if isinstance(dtype, dtypes.ExtendedDType) and dtype.rule("add") is not None:
         return dtype.rule("add")(dtype, x, y)
-    if Primitive.high_seen and get_aval(x).is_high:
-        return get_aval(x).vspace_add(x, y)
     return add_any_p.bind(x, y)
 
 
@@ -358,4 +360,5 @@ def instantiate(x: Any) -> Any:
     """A tangent as a value: zeros are made."""
     if type(x) is not Zero:
         return x
-    return x.aval.vspace_zero() if x.aval.is_high else full_like_aval(0, x.aval)
+    zero = x.aval.vspace_zero
+    return full_like_aval(0, x.aval) if zero is None else zero()

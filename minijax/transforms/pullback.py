@@ -10,10 +10,9 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
-from minijax.core.refs import Ref
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.transforms.primitives import instantiate
@@ -142,7 +141,8 @@ class Pullback:
 
     def _check(self, aval, ct) -> None:
         wanted = aval.to_cotangent_aval()
-        if wanted.is_high:
+        if not isinstance(wanted, ShapedArray):
+            wanted.check_differentiated("vjp")
             return
         # Of an integer result a cotangent of any dtype is taken, and means nothing.
         agrees = wanted.dtype in (dtypes.float0, tangent_dtype(ct))
@@ -190,7 +190,7 @@ class Pullback:
 
 
 def _adder(ref: Any):
-    return lambda ct: Ref.addupdate(ref, instantiate(ct), Ellipsis)
+    return lambda ct: ref.addupdate(instantiate(ct), Ellipsis)
 
 
 def _left(ct: Any, place: Any) -> Any:
@@ -294,7 +294,9 @@ class VJP(Pullback):
                 "with_refs takes an entry (a reference, GradValue() or DontWant()) for each leaf of "
                 f"the arguments: expected the structure {self.in_tree}, got {tree}."
             )
-        leaves = [x if isinstance(x, Ref) or type(x) is DontWant else GradValue() for x in leaves]
+        leaves = [
+            x if hasattr(x, "addupdate") or type(x) is DontWant else GradValue() for x in leaves
+        ]
         return tree_util.Partial(_pull_into, self, leaves)
 
 

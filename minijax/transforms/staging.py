@@ -9,13 +9,10 @@ from typing import Any
 from minijax import tree_util
 from minijax.config import local, override
 from minijax.core.avals import abstract
-from minijax.core.hitypes import is_hi_value
 from minijax.core.hooks import hooks
-from minijax.core.lowered import stated
-from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Tracer, ensure_compile_time_eval
+from minijax.core.trace import ensure_compile_time_eval, is_constant
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import (
     as_ints,
@@ -47,9 +44,7 @@ def stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], sta
     except TypeError:  # a static value that cannot be hashed
         key = None
     found = _trace(transform, fun, in_tree, avals, statics)
-    if key is not None and not any(
-        isinstance(c, (Tracer, Ref)) or is_hi_value(c) for c in found[0].consts
-    ):
+    if key is not None and all(map(is_constant, found[0].consts)):
         kept[key] = found
     return found
 
@@ -73,7 +68,7 @@ def _trace(transform, fun, in_tree, avals, statics):
 
 def avals_of(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
     return [
-        stated(x, aval_of_argument(x, fun, in_tree, i, transform, abstract))
+        aval_of_argument(x, fun, in_tree, i, transform, abstract).for_argument(x)
         for i, x in enumerate(leaves)
     ]
 

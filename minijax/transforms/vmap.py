@@ -12,14 +12,12 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.core.avals import get_aval, is_array_type
-from minijax.core.hitypes import MappingSpec
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
-from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.batching import AxisData, MappingSpec, batch_flat, to_front
 from minijax.transforms.grad import as_result
-from minijax.transforms.mapped_refs import mapped_refs
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero
 
@@ -74,12 +72,12 @@ def vmap(
 class _Call:
     """A call of a mapped function, on flat values: those of the user's tree, and what replaces them.
 
-    Types of the user's that say themselves how they are mapped give their `elements`; references
-    (`refs`) are read before, and written after.
+    Types of the user's that say themselves how they are mapped give their `elements`; what the
+    function may change (`cells`) is read before, and written after.
     """
 
     __slots__ = (
-        "dims", "elements", "fun", "in_tree", "leaves", "out_axes", "out_tree", "refs", "size",
+        "cells", "dims", "elements", "fun", "in_tree", "leaves", "out_axes", "out_tree", "size",
         "wholes",
     )  # fmt: skip
 
@@ -104,13 +102,13 @@ class _Call:
         ]
         if self.elements is not None:
             leaves, dims = [*leaves, np.arange(self.size, dtype=np.int32)], [*dims, 0]
-        self.refs = mapped_refs(leaves, dims)
-        self.leaves = leaves if self.refs is None else self.refs.read(leaves)
+        self.cells = hooks.mapped_cells(leaves, dims)
+        self.leaves = leaves if self.cells is None else self.cells.read(leaves)
         self.dims = dims
 
     def __call__(self, *values):
-        if self.refs is not None:
-            values = self.refs.within(values)
+        if self.cells is not None:
+            values = self.cells.within(values)
         if self.elements is not None:
             values = self.elements.made(values[:-1], lambda: values[-1])
         given, named = self.in_tree.unflatten(values)
@@ -120,16 +118,16 @@ class _Call:
             _check_results(outs)
         else:
             outs = self.wholes.leaves
-        return outs if self.refs is None else [*outs, *self.refs.last()]
+        return outs if self.cells is None else [*outs, *self.cells.last()]
 
     def _out_axes(self) -> list[Any]:
         return flat_axes("vmap out_axes", self.out_tree, self.out_axes)
 
     def results(self, outs: Sequence[Any], found: Sequence[int | None], axis_name: Any) -> Any:
         """The results as the user's tree, each with its mapped axis where `out_axes` wants it."""
-        if self.refs is not None:
+        if self.cells is not None:
             place = lambda x, dim, wanted: _at(x, dim, wanted, self.size)
-            outs, found = self.refs.keep(outs, found, self.dims, place)
+            outs, found = self.cells.keep(outs, found, self.dims, place)
         tree, wholes = self.out_tree, self.wholes
         wanted = self._out_axes() if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):

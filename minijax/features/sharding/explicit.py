@@ -15,8 +15,7 @@ from typing import Any
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
-from minijax.core.avals import get_aval
-from minijax.core.hitypes import is_hi_value
+from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
@@ -188,7 +187,7 @@ def _on(mesh: Any, leaves: Sequence[Any]) -> Sequence[Any]:
 
 
 def _array_on(mesh: Any, x: Any) -> Any:
-    if is_hi_value(x) or explicit_of(get_aval(x)) is not None:
+    if type(x) in opaque_types or explicit_of(get_aval(x)) is not None:
         return x
     x = as_array(x)
     own, spec = x.sharding, PartitionSpec(*[None] * x.ndim)

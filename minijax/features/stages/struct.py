@@ -8,11 +8,9 @@ from typing import Any
 from minijax import dtypes, tree_util
 from minijax.core.avals import (
     ShapedArray,
-    abstract_token,
     aval_makers,
     get_aval,
 )
-from minijax.core.hitypes import bare
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
@@ -133,10 +131,8 @@ aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(
 
 def shape_struct(aval: Any) -> Any:
     """The struct of a type; a token, and a type that a library defined, stand for themselves."""
-    if aval is abstract_token:
-        return aval
-    if aval.is_high:
-        return bare(aval)
+    if not isinstance(aval, ShapedArray):
+        return aval.of_values()
     return ShapeDtypeStruct(
         aval.shape, aval.dtype, sharding=hooks.stated_sharding(aval), weak_type=aval.weak_type
     )

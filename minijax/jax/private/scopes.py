@@ -19,15 +19,14 @@ from minijax.core.effects import (
     NamedAxisEffect,
     OrderedDebugEffect,
     OrderedIOEffect,
-    RefEffect,
 )
-from minijax.core.hitypes import with_state
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, current, eval_trace, leaked, watch_leaks
 from minijax.dtypes import ExtendedDType
 from minijax.extend import core as extended
 from minijax.features import program_check as checking
+from minijax.features.references.effects import RefEffect
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
 from minijax.features.symbolic.dims import dim_max, dim_min, evaluate, is_dim, is_negative
 from minijax.jax.private.programs import definitely_equal
@@ -367,7 +366,7 @@ def cur_qdd(x: Any) -> Any:
 
 def cur_aval_qdd(x: Any) -> Any:
     """The type of a value that changes, with what is known of its state."""
-    return with_state(x)
+    return get_aval(x).for_constant(x)
 
 
 class QuasiDynamicData:

@@ -19,7 +19,6 @@ from minijax import (
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
 from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
-from minijax.core import printing as _printing  # registers how jaxprs print
 from minijax.core.array import Array
 from minijax.core.avals import typeof
 from minijax.core.source import named_scope

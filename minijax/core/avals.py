@@ -204,7 +204,6 @@ class ShapedArray(AbstractValue):
         if tangent is None:
             rule = self.dtype.rule("tangent_dtype") if dtypes.is_extended(self.dtype) else None
             if rule is not None:
-                dtypes.ExtendedDType.has_tangents = True
                 tangent = self.update(dtype=rule(self.dtype))
             elif dtypes.issubdtype(self.dtype, np.inexact):
                 tangent = self

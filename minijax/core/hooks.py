@@ -105,7 +105,7 @@ class Hooks:
         """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
         raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
 
-    # -- printing: core.printing ---------------------------------------------------------------------
+    # -- printing: features.printing -----------------------------------------------------------------
 
     def format_jaxpr(self, jaxpr: Any, **options: Any) -> str:
         """Return the text of a jaxpr."""
@@ -259,6 +259,21 @@ class Hooks:
     def batch_tracer(self, trace: Any, value: Any, dim: Any) -> Any:
         """Return the tracer that stands for a value with a batch axis."""
         raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
+
+    # -- what `vjp` gives: features.vjp ------------------------------------------------------------------
+
+    def vjp_function(self, pullback: Any, primals: Any) -> Any:
+        """Return the function of cotangents that `vjp` gives, from the linear map."""
+        return pullback
+
+    # -- effects: features.effects ----------------------------------------------------------------------
+
+    def on_operands(self, effects: frozenset, atoms: Any, params: dict) -> frozenset:
+        """Return the effects of an equation, those on inputs in terms of its operands."""
+        return effects
+
+    def check_effects(self, jaxpr: Jaxpr) -> None:
+        """Raise ValueError if a program that has been recorded cannot have its effects."""
 
     # -- values that are no arrays: features.hijax -----------------------------------------------------
 

@@ -22,8 +22,6 @@ from minijax.core.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
-    check_inputs,
-    on_operands,
 )
 from minijax.core.primitive import Misplaced, Primitive, no_effects
 from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
@@ -104,7 +102,7 @@ class JaxprTrace(Trace):
         effects = no_effects
         if primitive.rule_effects is not None:
             effects = primitive.effects_of(params, [atom.aval for atom in atoms])
-            effects = effects and on_operands(effects, atoms, params)
+            effects = effects and hooks.on_operands(effects, atoms, params)
         where = context.source or source.capture(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
@@ -187,7 +185,7 @@ class JaxprTrace(Trace):
         )
         self.end()
         if self.effects:
-            check_inputs(jaxpr)
+            hooks.check_effects(jaxpr)
         drop_unused(jaxpr)
         return prune_trivial(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
 

@@ -6,12 +6,15 @@ Each extends the machine through `core.hooks`, or by rules of primitives of its 
 from minijax.features import (
     diagnostics,
     donation,
+    effects,
     export,
     frontend_attributes,
     pending_effects,
+    printing,
     references,
     sharding,
     stages,
     symbolic,
+    vjp,
     vmappable,
 )

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.avals import abstract_token
-from minijax.core.effects import Effect, OrderedIOEffect
+from minijax.core.effects import Effect
 from minijax.core.effects import lowerable as lowerable_effects
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features import mlir_rules as bindings
+from minijax.features.effects.kinds import OrderedIOEffect
 from minijax.features.mlir_rules import (
     LoweringParameters,
     LoweringRuleContext,

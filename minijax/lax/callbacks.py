@@ -18,9 +18,10 @@ from minijax.arrays.array import array_from_numpy
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
-from minijax.core.effects import IOEffect, OrderedIOEffect, ordered_types
+from minijax.core.effects import ordered_types
 from minijax.core.primitive import CallbackPrimitive, Primitive, no_rule
 from minijax.core.trace import eval_trace, set_trace
+from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.control_flow.scan import scan
 from minijax.lowering.escape import quoted

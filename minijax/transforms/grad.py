@@ -24,7 +24,7 @@ from minijax.transforms.arguments import as_ints, check_callable, fun_name, name
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
-from minijax.transforms.pullback import VJP, Pullback, as_result, short_type, tangent_dtype
+from minijax.transforms.pullback import Pullback, as_result, short_type, tangent_dtype
 from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
 from minijax.transforms.transpose import backward_pass
 
@@ -309,14 +309,12 @@ def linearize(
 # -- reverse mode -----------------------------------------------------------------------------------
 
 
-def _pullback(
-    flat: _Flat, leaves: Sequence[Any], in_tree: Any, kind: type = Pullback, **more: Any
-) -> tuple[list[Any], Any]:
+def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Any]:
     outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count, kind="vjp")
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
     program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
-    return outs, kind(*program, **more)
+    return outs, Pullback(*program)
 
 
 @overload
@@ -356,7 +354,8 @@ def vjp(
     leaves, in_tree = tree_util.flatten(primals)
     flat = _Flat(fun, in_tree, has_aux, "vjp")
     leaves = _known("vjp", leaves)
-    outs, pullback = _pullback(flat, leaves, in_tree, VJP, primals=leaves)
+    outs, pullback = _pullback(flat, leaves, in_tree)
+    pullback = hooks.vjp_function(pullback, leaves)
     out, aux = flat.results(outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
 

@@ -59,7 +59,7 @@ hooks.fill(jvp_tracer=JVPTracer)
 
 
 def _is_extended(x: Any) -> bool:
-    return type(x) is JVPTracer and dtypes.is_extended(x.aval.dtype)
+    return type(x) is JVPTracer and isinstance(x.aval.dtype, dtypes.ExtendedDType)
 
 
 class JVPTrace(Trace):
@@ -114,7 +114,7 @@ class JVPTrace(Trace):
             return self.apply(primitive, primals, tangents, params)
         if known is None:
             result = self.apply(primitive, primals, tangents, params)
-            if dtypes.ExtendedDType.has_tangents and any(map(_is_extended, args)):
+            if any(map(_is_extended, args)):
                 return result  # each use counts where cotangents are added by a rule of the dtype's
             self.shared[key] = known = (result, args)  # args: so that no id is used again
         return known[0]

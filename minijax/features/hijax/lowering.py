@@ -20,7 +20,6 @@ from minijax.core.jaxpr import (
     Var,
     eval_jaxpr,
     jaxprs_in_params,
-    on_operands,
 )
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
@@ -109,7 +108,7 @@ class HiPrimitive(HighPrimitive):
         outs, effects = self.abstract_eval(*shown, **params)
         outvars = [Var(aval) for aval in (outs if self.multiple_results else [outs])]
         context = local.context
-        effects = on_operands(frozenset(effects), atoms, params) if effects else no_effects
+        effects = hooks.on_operands(frozenset(effects), atoms, params) if effects else no_effects
         where = context.source or source.capture(3)
         trace.eqns.append(JaxprEqn(atoms, outvars, self, params, effects, where, context.scope))
         trace.effects |= effects

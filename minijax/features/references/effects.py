@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from minijax.core.effects import (
-    JaxprInputEffect,
-    control_flow_allowed,
-    lowerable,
-    remat_allowed,
-)
+from minijax.core.effects import control_flow_allowed, lowerable, remat_allowed
 from minijax.core.jaxpr import Jaxpr
+from minijax.features.effects.inputs import JaxprInputEffect
 
 __all__ = ["AccumEffect", "FreezeEffect", "ReadEffect", "RefEffect", "WriteEffect", "is_ref"]
 

@@ -17,14 +17,10 @@ from minijax import (
     tree_util,
 )
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
-from minijax.arrays.array import Shard
-from minijax.arrays.dispatch import effects_barrier
 from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
-from minijax.core import printing as _printing  # registers how jaxprs print
 from minijax.core.array import Array
 from minijax.core.avals import typeof
-from minijax.core.refs import Ref
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
@@ -32,11 +28,22 @@ from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.features.pending_effects import effects_barrier
+from minijax.features.references.cells import Ref
+from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from minijax.features.sharding.explicit import reshard
+from minijax.features.sharding.transfer import (
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+)
+from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
 from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
@@ -62,7 +69,6 @@ from minijax.runtime.platforms import (
     process_indices,
 )
 from minijax.transforms.caches import clear_caches, live_arrays
-from minijax.transforms.explicit import reshard
 from minijax.transforms.grad import (
     grad,
     jvp,
@@ -73,18 +79,10 @@ from minijax.transforms.grad import (
 )
 from minijax.transforms.jit import jit
 from minijax.transforms.staging import (
-    ShapeDtypeStruct,
     disable_jit,
     ensure_compile_time_eval,
-    eval_shape,
     make_jaxpr,
     named_call,
-)
-from minijax.transforms.transfer import (
-    block_until_ready,
-    copy_to_host_async,
-    device_get,
-    device_put,
 )
 from minijax.transforms.vmap import vmap
 from minijax.version import __version__, __version_info__

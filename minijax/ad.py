@@ -4,6 +4,6 @@ Only re-exports. `GradValue()` and `DontWant()` are entries for `with_refs` of w
 `GradRef()` and `DidntWant()` are what it then returns for references and for what is not wanted.
 """
 
-from minijax.transforms.pullback import DidntWant, DontWant, GradRef, GradValue
+from minijax.features.vjp import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -12,10 +12,10 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.avals import ShapedArray
+from minijax.features.sharding.transfer import as_sharding, put_array
 from minijax.namespace import shown
 from minijax.runtime import buffers
 from minijax.runtime import sharding as shardings
-from minijax.transforms.transfer import as_sharding, put_array
 from minijax.typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]

@@ -61,7 +61,6 @@ class ExtendedDType:
     name: str  # as printed
     type: type  # its scalar category, `extended` or below
     kind = "K"  # NumPy has no such letter: it belongs to no category of numbers
-    has_tangents = False  # whether any that has tangents was met
     _rules: Any  # what the array modules ask of it
 
     @property

@@ -1,5 +1,5 @@
 """`minijax.memory`: the memories that `device_put` and types tell apart. Only a re-export."""
 
-from minijax.core.memory import MemorySpace as Space
+from minijax.features.sharding.memory import MemorySpace as Space
 
 __all__ = ["Space"]

@@ -1,6 +1,7 @@
 """`minijax.sharding`: where the parts of an array lie. Only re-exports."""
 
-from minijax.core.avals import ManualAxisType
+from minijax.features.sharding.explicit import auto_axes, explicit_axes, reshard
+from minijax.features.sharding.types import ManualAxisType
 from minijax.namespace import shown
 from minijax.runtime.mesh import (
     AbstractDevice,
@@ -15,7 +16,6 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding, SingleDeviceSharding
-from minijax.transforms.explicit import auto_axes, explicit_axes, reshard
 
 make_single_device_sharding = SingleDeviceSharding
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from minijax.features.stages.stages import ArgInfo, Compiled, Lowered, Traced
 from minijax.namespace import shown
-from minijax.transforms.stages import ArgInfo, Compiled, Lowered, Traced
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 

@@ -11,7 +11,6 @@ import pytest
 import minijax
 import minijax.extend
 import minijax.extend.core
-from minijax.core.avals import ShapedArray
 from tests.differential import assert_same
 from tests.hi_types import make, upstream_has_them
 
@@ -195,10 +194,8 @@ QUANTIZED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("split_seen", [False, True])
 @pytest.mark.parametrize("name", QUANTIZED)
-def test_quantized(name, split_seen, monkeypatch):
-    monkeypatch.setattr(ShapedArray, "split_seen", split_seen)  # by another program, of other types
+def test_quantized(name):
     _compare(QUANTIZED[name])
 
 

@@ -445,7 +445,7 @@ def test_portable_bytes():
 
 
 def test_token_sets():
-    from minijax.core.effects import OrderedDebugEffect, OrderedIOEffect
+    from minijax.features.effects.kinds import OrderedDebugEffect, OrderedIOEffect
 
     a, b = OrderedIOEffect(), OrderedDebugEffect()
     tokens = our_mlir.TokenSet({a: 1, b: 2})
@@ -457,7 +457,7 @@ def test_token_sets():
 
 def test_ordered_effects():
     """A rule of a primitive with an ordered effect is given its token, and gives the next."""
-    from minijax.core.effects import OrderedIOEffect
+    from minijax.features.effects.kinds import OrderedIOEffect
 
     effect = OrderedIOEffect()
     seen = []

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import jaxprs_in_params
 from tests.differential import assert_same
 from tests.loop_programs import PROGRAMS
@@ -40,12 +39,10 @@ def _equations(jaxpr):
             yield from _equations(inner)
 
 
-@pytest.mark.parametrize("split_seen", [False, True])
 @pytest.mark.parametrize(
     "name", [name for name in PROGRAMS if name not in ("whole_array", "carried")]
 )
-def test_backward_loops_touch_only_what_was_read(name, split_seen, monkeypatch):
-    monkeypatch.setattr(ShapedArray, "split_seen", split_seen)  # by another program, of other types
+def test_backward_loops_touch_only_what_was_read(name):
     x = np.ones(1000, np.float32)
     closed = minijax.make_jaxpr(minijax.grad(lambda x: PROGRAMS[name](minijax, x)))(x)
     whole = {

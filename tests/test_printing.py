@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import minijax
-import minijax.core.printing
+import minijax.features.printing
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.printing import format_jaxpr
+from minijax.features.printing import format_jaxpr
 from tests.differential import BOTH
 
 pytestmark = pytest.mark.both_ends

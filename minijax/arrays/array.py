@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.config import local, override
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, aval_makers, get_aval, hi_makers
+from minijax.core.avals import ShapedArray, aval_makers, get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
-from minijax.runtime import buffers, layouts, platforms, sharding
+from minijax.runtime import buffers, platforms, sharding
 from minijax.runtime.guards import check_transfer
 from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
@@ -37,9 +36,8 @@ class Signature:
         found = _signatures.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.aval, found.sharding, found.committed = key
-            if where.explicit_part(aval.ndim) != aval.explicit:
-                found.aval = aval.update(sharding=where)
+            _, found.sharding, found.committed = key
+            found.aval = hooks.type_at(aval, where)
             found.viewed = getattr(aval.dtype, "isbuiltin", 0) == 1 and buffers.is_on_cpu(where)
             found = _signatures.setdefault(key, found)
         return found
@@ -56,28 +54,6 @@ _asarray = np.asarray
 
 class DeletedError(RuntimeError, ValueError):
     """A deleted array was used; upstream raises the one class or the other, by where it is seen."""
-
-
-class Shard(NamedTuple):
-    """Part of an array that one device holds.
-
-    - `device`: the device; `data`: its part, an array of the shape of a part and the same dtype
-    - `index`: slices of the part; `replica_id`: number among equal parts
-
-    Source: Shardy's device-local tensors.
-
-    >>> jnp.arange(3).addressable_shards[0].index
-    (slice(None, None, None),)
-    """
-
-    device: Any
-    index: tuple[Any, ...]
-    replica_id: int
-    data: Any
-
-    def __repr__(self) -> str:
-        shown = f"device={self.device!r}, index={self.index}, replica_id={self.replica_id}"
-        return f"Shard({shown}, data={self.data})"
 
 
 class ArrayImpl(Array):
@@ -113,87 +89,6 @@ class ArrayImpl(Array):
         return self.signature.committed
 
     _committed = committed
-
-    @property
-    def device(self) -> Any:
-        """The device of a single-device array; the sharding of any other."""
-        where = self.signature.sharding
-        return where.device if type(where) is sharding.SingleDeviceSharding else where
-
-    def devices(self) -> set[Any]:
-        """Return the set of devices that hold a part of the array. Source: its sharding.
-
-        >>> jnp.ones(3).devices() == {jax.devices()[0]}
-        True
-        """
-        self._check_deleted()
-        return self.signature.sharding.device_set
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """True if all devices of the array belong to this process."""
-        return self.signature.sharding.is_fully_addressable
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """True if each device holds the whole array."""
-        return self.signature.sharding.is_fully_replicated
-
-    @property
-    def addressable_shards(self) -> list[Shard]:
-        """List of the parts of the array on devices of this process."""
-        where, shape = self.signature.sharding, self.aval.shape
-        indices = where.parts_by_device(shape)
-        mine = [d for d in where._device_assignment if d in where.addressable_devices]
-        aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
-        seen: dict[Any, int] = {}
-        shards = []
-        for device, buffer in zip(mine, self._parts(), strict=True):
-            index = indices[device]
-            key = tuple([(part.start, part.stop) for part in index])
-            seen[key] = seen.get(key, -1) + 1
-            home = sharding.single_device(device)
-            data = ArrayImpl(buffer, Signature(aval, home, self.committed))
-            shards.append(Shard(device, index, seen[key], data))
-        return shards
-
-    global_shards = addressable_shards  # of one process; those of others have no data
-
-    def _parts(self) -> list[Any]:
-        self._check_deleted()
-        where = self.signature.sharding
-        one = len(where._device_assignment) == 1
-        return [self._buffer] if one else buffers.parts_of(self._buffer)
-
-    def addressable_data(self, index: int) -> ArrayImpl:
-        """Return the part of the array on one of the devices of this process.
-
-        - `index`: an int, the position in `addressable_shards`; IndexError if it is out of range.
-
-        Returns an array of the same dtype and of the shape of the part. Source: PJRT buffers.
-
-        >>> jnp.array([1, 2]).addressable_data(0)
-        Array([1, 2], dtype=int32)
-        """
-        shards, index = self.addressable_shards, operator.index(index)
-        if not -len(shards) <= index < len(shards):
-            raise IndexError(
-                f"index {index} is out of range: the array has {len(shards)} shards here."
-            )
-        return shards[index].data
-
-    @property
-    def format(self) -> layouts.Format:
-        """Layout in memory, that is, the order of dimensions, together with the sharding."""
-        self._check_deleted()
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            raise AttributeError("an array of random keys has no format: ask random.key_data(x)")
-        return layouts.format_of(self._parts()[0], self.signature.sharding)
-
-    @property
-    def platform(self) -> str:
-        """Name of the platform that holds the array, such as "cpu"."""
-        return self.signature.sharding._device_assignment[0].platform
 
     def is_deleted(self) -> bool:
         """Return a bool: whether the memory was freed or donated. Source: PJRT buffers.
@@ -240,24 +135,6 @@ class ArrayImpl(Array):
             self._check_deleted()
             raise
         return self
-
-    def on_device_size_in_bytes(self) -> int:
-        """Return the size of the array in device memory, an int, in bytes. Source: PJRT buffers.
-
-        >>> jnp.ones(4, jnp.float32).on_device_size_in_bytes()
-        16
-        """
-        return self._buffer.on_device_size_in_bytes()
-
-    def unsafe_buffer_pointer(self) -> int:
-        """Return the address of the values, an int that is valid as long as the array.
-
-        Source: PJRT buffers.
-
-        >>> jnp.ones(3).unsafe_buffer_pointer() > 0
-        True
-        """
-        return self._buffer.unsafe_buffer_pointer()
 
     def copy_to_host_async(self) -> None:
         """Start a copy of the array from its device to host memory without waiting for it.
@@ -425,31 +302,6 @@ class ArrayImpl(Array):
             return repr(self)
         return str(self._value)
 
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: Any = None,
-    ) -> Any:
-        """A DLPack capsule of the array, sharing its memory unless `copy` or on another device.
-
-        BufferError for a `dl_device` of no kind of ours, or another one where `copy` is False.
-        """
-        self._check_deleted()
-        buffer, where = self._buffer, self._one_device()
-        wanted = where.device if dl_device is None else buffers.dlpack_device(*dl_device)
-        if copy is False and wanted != where.device:
-            raise BufferError(
-                f"__dlpack__: the array is on {where.device}, and dl_device={dl_device} takes a "
-                "copy: leave copy=False out."
-            )
-        if copy or wanted != where.device:
-            buffer = buffers.move(buffer, sharding.single_device(wanted), copy=True)
-        buffer.block_until_ready()
-        return buffers.to_dlpack(buffer, stream)
-
     @property
     def __buffer__(self) -> Callable[[int], memoryview]:
         """jaxlib's method that gives the memory of the array. Asked for from Python 3.12 on.
@@ -462,15 +314,6 @@ class ArrayImpl(Array):
             raise BufferError(f"The buffer protocol knows no arrays of {dtype}: use np.asarray(x).")
         self._check_deleted()
         return self._buffer.__buffer__
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return buffers.dlpack_kind(self._one_device().device)
-
-    def _one_device(self) -> Any:
-        where = self.signature.sharding
-        if len(where._device_assignment) > 1:
-            raise BufferError(f"DLPack knows arrays on one device only; this one is on {where}.")
-        return where
 
     def __deepcopy__(self, memo: Any) -> ArrayImpl:
         return self.__copy__()
@@ -499,6 +342,12 @@ def _unpickle(value: np.ndarray, shape: tuple, dtype: Any, weak_type: bool) -> A
 
 
 aval_makers[ArrayImpl] = lambda x: x.aval
+
+
+def attach(members: dict[str, Any]) -> None:
+    """Give concrete arrays further members; called once by `features.sharding`."""
+    for name, member in members.items():
+        setattr(ArrayImpl, name, member)
 
 
 def array_from_numpy(
@@ -669,7 +518,7 @@ def as_array(x: Any) -> ArrayImpl:
 
 def as_value(x: Any) -> Any:
     """A value as an array: within a program that is being recorded, a number is a literal of it."""
-    if isinstance(x, Array) or type(x) in hi_makers:
+    if isinstance(x, Array) or type(x) in opaque_types:
         return x
     if local.context.trace is not eval_trace and (
         isinstance(x, (int, float, complex, np.generic)) or (type(x) is np.ndarray and x.ndim == 0)

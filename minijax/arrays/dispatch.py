@@ -6,14 +6,9 @@ one dict lookup on the signatures of its arguments.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
-import math
-import re
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,36 +16,24 @@ import numpy as np
 
 from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
-from minijax.arrays.placement import place
 from minijax.config import local
-from minijax.core import source
 from minijax.core.avals import get_aval
-from minijax.core.effects import lowerable, observable, ordered
+from minijax.core.effects import lowerable, observable
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr, eval_jaxpr
-from minijax.core.lowered import is_high_call, lower_call
-from minijax.core.memory import HOST_KIND
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
-from minijax.lowering.escape import mangled, quoted
-from minijax.lowering.located import (
-    LocatedBuilder,
-    named_arguments,
-    place_of_failure,
-    without_line,
-)
+from minijax.lowering.escape import mangled
 from minijax.lowering.module import Module, write_function
-from minijax.lowering.portable import refined
-from minijax.lowering.sizes import check_sizes
 from minijax.lowering.text import parse
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, launches, platforms
 from minijax.runtime.gpus import platform_name
-from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
+from minijax.runtime.sharding import SingleDeviceSharding
 
 __all__ = [
-    "Lowered", "Program", "compile_lowered", "effects_barrier", "lower_program", "program_for",
+    "Lowered", "Program", "compile_lowered", "lower_program", "program_for",
 ]  # fmt: skip
 
 _log = logging.getLogger("minijax")
@@ -92,7 +75,7 @@ def lower_program(
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
-    lowered.place = where = place(
+    lowered.place = where = hooks.place(
         jaxpr,
         [signatures[index] for index in kept],
         device=device,
@@ -109,19 +92,21 @@ def lower_program(
             "programs may have them, with interpreters.mlir.lowerable_effects.add_type(...)."
         )
     small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
+    lowered.lent = []
     lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
     first = where.devices[0]
     known = platform_name(platform or first.platform, first)
-    module = Module(mangled(f"jit_{name}"), known, devices=where.devices)
+    module = Module.make(mangled(f"jit_{name}"), known, devices=where.devices)
     module.platforms = tuple(exported) or module.platforms
     if exported:
         module.builder = hooks.builder_for(closed.in_avals) or module.builder
-    arg_attributes, out_attributes = _attributes(lowered, module, small.jaxpr)
+    homes = [*map(where.home, lowered.hidden), *where.args]
+    donations = hooks.donations(lowered, small.jaxpr, homes)
+    arg_attributes, out_attributes = where.attributes(module, small.jaxpr, homes, donations)
     if located:
-        module.builder = LocatedBuilder
         shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
         hidden = ["a constant"] * len(lowered.hidden)
-        arg_attributes = named_arguments(arg_attributes, [*hidden, *shown])
+        arg_attributes = hooks.tell_places(module, arg_attributes, [*hidden, *shown])
     text = write_function(
         module, "main", small, public=True, threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
@@ -129,7 +114,7 @@ def lower_program(
     module.functions.append(text)
     lowered.text = module.text()
     if module.refines and not exported:
-        lowered.text = refined(lowered.text)
+        lowered.text = hooks.refined(lowered.text)
     lowered.takes_platform = module.takes_platform
     lowered.keepalives = [*module.keepalives, *module.host_callbacks]
     lowered.callbacks = module.host_callbacks
@@ -169,39 +154,6 @@ def _constants(
     return ClosedJaxpr(jaxpr, list(small.values())), list(large.values())
 
 
-def _home(value: ArrayImpl, where: Any) -> Any:
-    """Where a constant lies that is an argument: as its type says, or whole on every device."""
-    own = value.signature.sharding
-    if value.aval.explicit is not None and own._device_assignment == tuple(where.devices):
-        return own
-    return where.default
-
-
-def _attributes(lowered: Lowered, module: Module, jaxpr: Jaxpr) -> tuple[list[str], list[str]]:
-    """What is said of the arguments and of the results: donation, memory and sharding."""
-    where = lowered.place
-    homes = [_home(value, where) for value in lowered.hidden]
-    args = homes + where.args
-    kinds = where.kinds([v.aval for v in jaxpr.outvars])
-    of_args = [
-        _also(text, f"mhlo.memory_kind = {quoted(HOST_KIND)}")
-        if arg.memory_kind == HOST_KIND
-        else text
-        for text, arg in zip(_donations(lowered, jaxpr, args), args, strict=True)
-    ]
-    of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
-    if where.spmd:
-        of_args = module.with_shardings(of_args, args, jaxpr.invars)
-        of_outs = module.with_shardings(of_outs, where.outs, jaxpr.outvars)
-    return of_args, of_outs
-
-
-def _also(attributes: str, another: str) -> str:
-    """The attributes of an argument with another one."""
-    inner = attributes.strip()[1:-1]
-    return f" {{{inner}, {another}}}" if inner else f" {{{another}}}"
-
-
 def log_stage(what: str, name: str, began: float) -> None:
     """Under `log_compiles`: say which stage of a function has ended, and how long it took."""
     if local.context.settings.log_compiles:
@@ -215,81 +167,10 @@ def is_large_constant(value: Any) -> bool:
     return get_aval(value).size * 8 > _INLINE_BYTES
 
 
-def _donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
-    """The attributes of the arguments: a donated one lends its memory to a result like it.
-
-    A result is like it if it has the type, the memory kind and the shape of the parts. Where XLA is
-    to choose how results lie, and where only the number of elements is equal, it finds the result.
-    """
-    attributes = [""] * len(jaxpr.invars)
-    lowered.lent = []
-    if not any(lowered.donated):
-        return attributes
-    where, hidden = lowered.place, len(lowered.hidden)
-    kinds = where.memories([var.aval for var in jaxpr.outvars])
-    outs = [
-        _Buffer(aval, place, kind, where.spmd and place is None)
-        for aval, place, kind in zip(lowered.out_avals, where.outs, kinds, strict=True)
-    ]
-    free = dict(enumerate(outs))
-    donors = {
-        index: _Buffer(jaxpr.invars[index].aval, args[index], args[index].memory_kind, False)
-        for index, donated in enumerate(lowered.donated, hidden)
-        if donated
-    }
-    for index, donor in list(donors.items()):
-        found = next((number for number, out in free.items() if out.key == donor.key), None)
-        if found is not None:
-            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}"
-            del free[found], donors[index]
-    for index, donor in list(donors.items()):
-        found = next((number for number, out in free.items() if donor.may_become(out)), None)
-        if found is not None:
-            attributes[index] = " {jax.buffer_donor = true}"
-            del free[found], donors[index]
-    lowered.lent = [index for index, text in enumerate(attributes) if text]
-    if donors:
-        shown = ", ".join(donor.aval.str_short() for donor in donors.values())
-        warnings.warn(
-            f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
-            "memory kind and sharding, so their memory cannot be used again; leave them out of "
-            "donate_argnums.",
-            stacklevel=2,
-        )
-    return attributes
-
-
-class _Buffer:
-    """An argument or a result as donation sees it: `key` is None if XLA chooses how it lies."""
-
-    __slots__ = ("aval", "key", "kind", "size")
-
-    def __init__(self, aval: Any, where: Any, kind: str, chosen: bool):
-        shape = getattr(aval, "shape", ())
-        part = shape if where is None else where.shard_shape(shape)
-        self.aval, self.kind = aval, kind
-        self.key = None if chosen else (part, aval.dtype, kind)
-        self.size = kind, math.prod(shape)
-
-    def may_become(self, out: _Buffer) -> bool:
-        """Whether XLA might find that the memory serves for this result."""
-        known = self.key is not None and out.key is not None
-        parts = math.prod(self.key[0]) == math.prod(out.key[0]) if known else True
-        return parts and self.size == out.size
-
-
-_not_on_cpus = re.compile(r"tensor<[0-9x?]*f6E(2M3|3M2)FN>").search  # in text
-
-
 def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program:
     """Compile a module; `located` makes the one that says where its operations were made."""
     began = time.time()
-    if lowered.devices[0].platform == "cpu" and _not_on_cpus(lowered.text):
-        raise NotImplementedError(  # XLA would end the process
-            f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
-            "convert them to float8_e4m3fn or a wider dtype."
-        )
-    check_sizes(lowered.text, lowered.devices[0])
+    hooks.check_module(lowered)
     elsewhere = executables.is_compile_only(lowered.devices)
     try:
         executable = executables.compile_module(
@@ -302,29 +183,18 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
             callbacks=lowered.callbacks,
         )
     except executables.JaxRuntimeError as error:
-        raise executables.JaxRuntimeError(_uncompiled(str(error), lowered, located)) from None
+        message = hooks.compile_error(str(error), lowered, located)
+        raise executables.JaxRuntimeError(message) from None
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     log_stage("Finished XLA compilation of jit(%s)", lowered.name, began)
     return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
-
-
-def _uncompiled(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:
-    """The message of a compiler, with the operation that it would not compile and the user's line."""
-    found = None
-    with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
-        found = place_of_failure(message, lowered.text, located().text)
-    at = f"the operation {found[0]!r} at {found[1]}" if found else f"jit({lowered.name})"
-    return (
-        f"{without_line(message).rstrip('.')}. XLA cannot compile {at} for "
-        f"{lowered.devices[0].device_kind!r}."
-    )
 
 
 class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
 
     __slots__ = (
-        "checked", "closed", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
+        "check", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
         "lowered", "name", "out_signatures", "simple", "targets", "trivial", "watch",
     )  # fmt: skip
 
@@ -333,8 +203,8 @@ class Program:
         self.lowered = lowered
         self.executable = executable
         self.execute = launches.launcher(executable, lowered.devices)
-        if lowered.lent and where.spmd:
-            self.execute = _apart(self.execute, lowered.lent)
+        if lowered.lent:
+            self.execute = where.checked(self.execute, lowered.lent)
         self.name = lowered.name
         self.kept = lowered.kept
         self.targets = where.args
@@ -354,10 +224,8 @@ class Program:
         self.trivial = [i for i, a in enumerate(lowered.out_avals) if a.dtype == dtypes.float0]
         self.simple = False
         self.watch: Callable | None = None
-        self.closed: ClosedJaxpr | None = None  # if results are checked, and it has parts
-        settings = local.context.settings
-        self.checked = settings.debug_nans or settings.debug_infs
-        if settings.no_execution:
+        self.check: Callable | None = hooks.result_check(self.name)
+        if local.context.settings.no_execution:
             self.execute = self.refuse
 
     def refuse(self, operands: Sequence[Any]) -> Any:
@@ -368,15 +236,12 @@ class Program:
 
     def constants(self, lowered: Lowered) -> list[Any]:
         """The buffers of large constants, on the devices of the program."""
-        return [moved(x, _home(x, lowered.place))._buffer for x in lowered.hidden]
+        return [moved(x, lowered.place.home(x))._buffer for x in lowered.hidden]
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
         """Note whether calls with these signatures need no move or check."""
-        eqns = closed.jaxpr.eqns
-        if self.checked and eqns:
-            only = eqns[0].primitive if len(eqns) == 1 else None
-            if only is None or only.name != self.name or only.rule_steps is not None:
-                self.closed = closed
+        if self.check is not None:
+            self.check.specialize(closed)
         if local.context.settings.debug_key_reuse:
             self.watch = hooks.watcher_of(closed)
         execute = self.direct(signatures)
@@ -385,7 +250,7 @@ class Program:
 
     def direct(self, signatures: Sequence[Signature]) -> Callable | None:
         """What executes the buffers of arguments of these types; None if that is not all to do."""
-        if self.watch is not None or self.trivial or self.checked or self.effects:
+        if self.watch is not None or self.trivial or self.check is not None or self.effects:
             return None
         execute, hidden, kept = self.execute, self.hidden, self.kept
         places = [signatures[index].sharding for index in kept]
@@ -401,7 +266,7 @@ class Program:
         next(released)
         try:
             if self.effects:
-                results = _pending.run(self, operands)
+                results = hooks.run_with_effects(self, operands)
             else:
                 results = self.execute(operands).consume_with_handlers(self.handlers)
         except Exception as error:
@@ -410,35 +275,11 @@ class Program:
         outs = list(map(ArrayImpl, results, self.out_signatures))
         for index in self.trivial:  # no device computes with them: they are NumPy's
             outs[index] = np.asarray(outs[index])
-        if self.checked:
+        if self.check is not None:
             self.check(args, outs)
         if watched is not None:
             watched(outs)
         return outs
-
-    def check(self, args: Sequence[ArrayImpl], outs: Sequence[ArrayImpl]) -> None:
-        """`check_finite`; the operations one by one say which of them is at fault."""
-        with contextlib.suppress(FloatingPointError):
-            check_finite(outs, self.name)
-            return
-        # Outside of the handler: the error of an operation has no other as context. Not kept in a
-        # variable: a frame that holds its own error is a cycle, which keeps the arguments alive.
-        if self.closed is not None and not any(a.is_deleted() for a in args):
-            self.search(self.closed, args)
-        check_finite(outs, self.name)
-
-    def search(self, closed: ClosedJaxpr, args: Sequence[ArrayImpl]) -> None:
-        """Run the operations one by one, each of which is checked."""
-        eqn = closed.jaxpr.eqns[0]
-        if eqn.primitive.rule_steps is not None and eqn.primitive.name == self.name:
-            eqn.primitive.rule_steps(_run_by_operations, *args, **eqn.params)
-            return
-        kind = "nan" if local.context.settings.debug_nans else "inf"
-        print(
-            f"Invalid {kind} value encountered in the output of a jax.jit function. Calling the "
-            "de-optimized version."
-        )
-        eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
@@ -446,10 +287,6 @@ class Program:
             a._buffer if a.signature.sharding is target else _there(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
-
-
-def _run_by_operations(closed: ClosedJaxpr, *args: Any) -> list[Any]:
-    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
 class ProgramElsewhere(Program):
@@ -479,66 +316,6 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
     if found is None or found.is_deleted():
         found = copies[target] = moved(value, target)
     return found
-
-
-def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
-    """Refuse a donated buffer that is another operand too: over devices, jaxlib would crash."""
-
-    def run(operands, **options):
-        names = list(map(id, operands))
-        for index in lent:
-            if names.count(names[index]) > 1:
-                raise ArgumentError(
-                    "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute(), or to "
-                    "use a buffer that is donated in the same call: an array that is donated must "
-                    "not be another argument too. Pass x.copy() for one of them."
-                )
-        return execute(operands, **options)
-
-    return run
-
-
-class _Pending(threading.local):
-    """The programs of a thread whose effects may still be under way, by their tokens."""
-
-    def __init__(self):
-        self.ordered: Any = None
-        self.tokens: list[Any] = []
-
-    def run(self, program: Program, operands: list[Any]) -> list[Any]:
-        """Run a program with effects; ordered ones start when those before are done."""
-        if ordered(program.effects) and self.ordered is not None:
-            before, self.ordered = self.ordered, None
-            before.block_until_ready()
-        running = program.execute(operands, with_tokens=True)
-        token = running.consume_token()
-        results = running.consume_with_handlers(program.handlers)
-        if ordered(program.effects):
-            self.ordered = token
-        if len(self.tokens) >= _MOST_PENDING:
-            self.tokens.pop(0).block_until_ready()
-        self.tokens.append(token)
-        return results
-
-    def wait(self) -> None:
-        tokens, self.tokens, self.ordered = self.tokens, [], None
-        for token in tokens:
-            token.block_until_ready()
-
-
-_MOST_PENDING = 32
-_pending = _Pending()
-
-
-def effects_barrier() -> None:
-    """Wait until the effects of all programs that this thread started are done.
-
-    An exception of a callback is raised here if it was not raised before.
-    Source: PJRT's events.
-
-    >>> jax.effects_barrier()
-    """
-    _pending.wait()
 
 
 class ArgumentError(executables.JaxRuntimeError, ValueError):
@@ -581,62 +358,10 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     own = value.signature.sharding
     if not copy and (own is target or own == target):
         return value
-    aval = value.aval
-    signature = Signature(aval, target, value.committed)
-    devices, wanted = own._device_assignment, target._device_assignment
-    if sums_open(own) or sums_open(target):  # no device has a part of the value
-        return ArrayImpl(_resharded(value, target)._buffer, signature)
-    if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
+    if type(own) is type(target) is SingleDeviceSharding:
+        signature = Signature(value.aval, target, value.committed)
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
-    same_devices = devices == wanted or own.device_set == target.device_set
-    if same_devices and own.memory_kind == target.memory_kind:
-        if devices == wanted and target.is_equivalent_to(own, physical(aval).ndim):
-            return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
-        if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
-            return ArrayImpl(_resharded(value, target)._buffer, signature)
-    stored = buffers.to_numpy(value._buffer, physical(aval), own)
-    return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
-
-
-def _is_large(value: ArrayImpl) -> bool:
-    """Whether devices that share the host's memory exchange parts faster than the host copies them."""
-    return value.aval.size * value.aval.dtype.itemsize > 1 << 18
-
-
-def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
-    """By a program that does nothing but change how its argument lies."""
-    var = Var(value.aval)
-    key = ("reshard", value.signature, target)
-    program = _programs.get(key)
-    if program is None:
-        closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
-        where = Signature(value.aval, value.signature.sharding, True)
-        program = _programs[key] = _made(
-            closed, "reshard", [where], keep_unused=True, out_shardings=[target]
-        )
-    return program([value])[0]
-
-
-def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
-    """FloatingPointError where debug_nans or debug_infs is on and a result has such a value."""
-    settings = local.context.settings
-    for out in outs:
-        if type(out) is not ArrayImpl or out.aval.dtype.kind not in "fcV" or out.aval.size == 0:
-            continue
-        value = np.asarray(out)
-        if value.dtype.kind == "V":
-            value = value.astype(np.float32)
-        for wanted, test, label in (
-            (settings.debug_nans, np.isnan, "nan"),
-            (settings.debug_infs, np.isinf, "inf"),
-        ):
-            if wanted and test(value).any():
-                place = local.context.source  # set while a program is run by operations
-                where = f" at {source.summarize(place)}" if place else ""
-                raise FloatingPointError(
-                    f"invalid value ({label}) encountered in {name}{where}, in a result of type "
-                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to stop there."
-                )
+    return hooks.moved(value, target, copy)
 
 
 _programs: dict[tuple, Program] = {}
@@ -673,9 +398,10 @@ def run_primitive(
 
     A primitive with an `impl` rule is run by that, unless `use_impl` is false.
     """
-    if Primitive.high_seen and primitive._avals is None and not primitive.high:
-        if is_high_call(primitive, args, params):
-            return lower_call(primitive, args, params, trace)
+    if primitive._avals is None:  # it holds programs
+        found = hooks.call_on_arrays(trace, primitive, args, params)
+        if found is not None:
+            return found
     if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]

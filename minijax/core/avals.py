@@ -6,47 +6,74 @@ shape rule or a compiled program is found by one dict lookup.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.hooks import hooks
-from minijax.core.memory import MemorySpace
 from minijax.namespace import named
 
 __all__ = [
     "AbstractToken",
     "AbstractValue",
-    "ManualAxisType",
     "ShapedArray",
+    "abstract",
     "abstract_token",
     "aval_makers",
     "get_aval",
     "max_dim",
     "min_dim",
+    "opaque_types",
+    "raised",
     "shaped_abstractify",
     "typeof",
-    "without_varying",
 ]
 
 Shape = tuple[int, ...]
 
 
 class AbstractValue:
-    """The base class of all avals."""
+    """The base class of all avals.
+
+    The classes of the tracers that stand for a value of a type are slots: `staged_tracer`,
+    `jvp_tracer` and `batch_tracer` of `core.hooks`.
+    """
 
     __slots__ = ()
-    is_high = False  # whether it is a type that a library defined (`core.hitypes`)
-    has_qdd = False
+    is_high = False  # whether values of it are made of several arrays
+    placement: Any = None
+    # `zero()` and `add(x, y)` of a type that is no array's, for tangents; None for arrays
+    vspace_zero: Callable[[], Any] | None = None
+    vspace_add: Callable[[Any, Any], Any] | None = None
 
     def strip_weak_type(self) -> AbstractValue:
         return self
 
-    # A type of the core's is made of itself, where one that a library defined is made of several.
+    def for_constant(self, value: Any) -> AbstractValue:
+        """Return the type of the variable that stands for a value of this type, as it is now."""
+        return self
+
+    def for_argument(self, value: Any) -> AbstractValue:
+        """Return the type of the variable that stands for an argument, as the current trace sees it."""
+        return self
+
+    def of_values(self) -> AbstractValue:
+        """Return a type without what it says of the value of one variable."""
+        return self
+
+    def check_differentiated(self, transform: str) -> None:
+        """Raise an error if values of this type, which is no array's, are not differentiated."""
+
+    def check_constant(self, value: Any) -> None:
+        """Raise an error if a value of this type cannot be a constant of a compiled program."""
+
+    def check_result(self, fun: Callable, transform: str) -> None:
+        """Raise an error if values of this type are no results of a traced function."""
+
+    # An array is made of itself, where values of other types are made of several arrays.
     def lo_ty(self) -> list[AbstractValue]:
         return [self]
 
@@ -83,6 +110,9 @@ class AbstractToken(AbstractValue):
 
     ndim = dtype
 
+    def check_differentiated(self, transform: str) -> None:
+        assert self.dtype  # raises
+
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return "Tok"
 
@@ -97,125 +127,57 @@ class AbstractToken(AbstractValue):
 abstract_token = AbstractToken()
 
 
-class _Axes(NamedTuple):
-    varying: frozenset[Any]
-    unreduced: frozenset[Any]
-    reduced: frozenset[Any]
-
-
-class ManualAxisType(_Axes):
-    """Over which manual mesh axes a value varies, is a sum still to be taken, or was summed.
-
-    ValueError for an axis in two of them.
-    """
-
-    __slots__ = ()
-
-    def __new__(
-        cls, *, varying: Any = frozenset(), unreduced: Any = frozenset(), reduced: Any = frozenset()
-    ) -> Any:
-        made = super().__new__(cls, frozenset(varying), frozenset(unreduced), frozenset(reduced))
-        for first, second in itertools.combinations(cls._fields, 2):
-            if getattr(made, first) & getattr(made, second):
-                raise ValueError(
-                    f"{first} and {second} cannot have common mesh axes. Got {first}="
-                    f"{set(getattr(made, first))} and {second}={set(getattr(made, second))}"
-                )
-        return made
-
-    def __repr__(self) -> str:
-        return f"ManualAxisType({', '.join(f'{n}={getattr(self, n)!r}' for n in self._fields)})"
-
-
-def is_ref(aval: Any) -> bool:
-    """Whether it is the type of a reference (`core.refs`), and not of a value."""
-    return getattr(aval, "inner_aval", None) is not None
-
-
 class ShapedArray(AbstractValue):
-    """Shape, dtype, weak type; and, of arrays over meshes, explicit sharding and varying axes.
+    """Shape, dtype, weak type, and placement: what the type says of where its values lie.
 
-    `explicit` is the sharding as far as it is part of the type: over the explicit axes of a mesh,
-    and None if no dimension is split over those and it is no sum over any. `vma` is the set of
-    manual mesh axes over which the value varies; those that it is or was summed over are in
-    `explicit` too.
+    A placement is hashable and opaque here; None says nothing. Features make it, of what is stated
+    by further keyword arguments, by `hooks.placement`.
     """
 
-    __slots__ = (
-        "__dict__", "dtype", "explicit", "memory_space", "ndim", "shape", "size", "vma", "weak_type",
-    )  # fmt: skip
-
-    split_seen = False  # whether this process has types that are split, or of the host, at all
-    host_seen = False
-
-    # Set by the module of shardings: that of a type whose dimensions are not split.
-    unsplit: Callable[[int], Any] = staticmethod(lambda ndim: None)
+    __slots__ = ("__dict__", "dtype", "ndim", "placement", "shape", "size", "weak_type")
 
     shape: Shape
     dtype: np.dtype[Any]
     weak_type: bool
 
     def __new__(
-        cls,
-        shape: Any,
-        dtype: Any,
-        weak_type: Any = False,
-        *,
-        sharding: Any = None,
-        vma: Any = frozenset(),
-        memory_space: Any = MemorySpace.Device,
+        cls, shape: Any, dtype: Any, weak_type: Any = False, placement: Any = None, **stated: Any
     ) -> Any:
-        key = (shape, dtype, weak_type, sharding, vma)
-        if memory_space is not MemorySpace.Device:
-            key += (memory_space,)
+        if stated:
+            shape = tuple(shape)
+            placement = hooks.placement(None, shape, stated)
         try:
-            return _interned[key]
+            return _interned[shape, dtype, weak_type, placement]
         except (KeyError, TypeError):
-            return _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space)
+            return _intern(cls, shape, dtype, weak_type, placement)
 
-    @property
-    def sharding(self) -> Any:
-        """How the type says that its dimensions are split over a mesh."""
-        return hooks.unsplit(self.ndim) if self.explicit is None else self.explicit
+    if TYPE_CHECKING:  # attributes that follow from the placement
 
-    @property
-    def manual_axis_type(self) -> ManualAxisType:
-        """Over which manual mesh axes the value varies, or is or was summed."""
-        if self.explicit is None:
-            return ManualAxisType(varying=self.vma)
-        manual, spec = frozenset(self.explicit.mesh.manual_axes), self.explicit.spec
-        sums = {"unreduced": spec.unreduced & manual, "reduced": spec.reduced & manual}
-        return ManualAxisType(varying=self.vma, **sums)
-
-    mat = manual_axis_type
+        def __getattr__(self, name: str) -> Any: ...
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same with some fields changed; of another shape it is split only if that says how."""
+        """Return the type with some fields changed; of another shape it may lie elsewhere."""
         shape = changes.pop("shape", self.shape)
         dtype = changes.pop("dtype", self.dtype)
         weak_type = changes.pop("weak_type", self.weak_type)
-        if shape == self.shape:
-            changes.setdefault("sharding", self.explicit)
-        changes.setdefault("vma", self.vma)
-        changes.setdefault("memory_space", self.memory_space)
-        return ShapedArray(shape, dtype, weak_type, **changes)
+        placement = self.placement
+        if changes or placement is not None:
+            placement = hooks.placement(self, shape, changes)
+        return ShapedArray(shape, dtype, weak_type, placement)
 
     def without_axis(self, axis: int) -> ShapedArray:
-        """The type of one slice along an axis."""
-        shape, explicit = self.shape, self.explicit
-        if explicit is not None:
-            parts = explicit.spec.partitions
-            explicit = explicit.with_parts([*parts[:axis], *parts[axis + 1 :]])
-        return self.update(shape=shape[:axis] + shape[axis + 1 :], sharding=explicit)
+        """Return the type of one slice along an axis."""
+        if self.placement is not None:
+            return hooks.without_axis(self, axis)
+        shape = self.shape
+        return ShapedArray(shape[:axis] + shape[axis + 1 :], self.dtype, self.weak_type)
 
     def with_axis(self, axis: int, size: int, split: Any = None) -> ShapedArray:
-        """The type of `size` such values stacked along a new axis; `split` is what splits that."""
-        shape, where = self.shape, self.explicit
-        if split is not None or where is not None:
-            where = where or self.sharding
-            parts = where.spec.partitions
-            where = where.with_parts([*parts[:axis], split, *parts[axis:]])
-        return self.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=where)
+        """Return the type of `size` values stacked along a new axis; `split` is where it lies."""
+        if split is not None or self.placement is not None:
+            return hooks.with_axis(self, axis, size, split)
+        shape = self.shape
+        return ShapedArray((*shape[:axis], size, *shape[axis:]), self.dtype, self.weak_type)
 
     # What a library's own type of several arrays says of each of them (`HiType`); None is no axis.
     def dec_rank(self, size: int, spec: int | None) -> ShapedArray:
@@ -242,7 +204,6 @@ class ShapedArray(AbstractValue):
         if tangent is None:
             rule = self.dtype.rule("tangent_dtype") if dtypes.is_extended(self.dtype) else None
             if rule is not None:
-                dtypes.ExtendedDType.has_tangents = True
                 tangent = self.update(dtype=rule(self.dtype))
             elif dtypes.issubdtype(self.dtype, np.inexact):
                 tangent = self
@@ -254,11 +215,8 @@ class ShapedArray(AbstractValue):
     at_least_vspace = to_tangent_aval
 
     def to_cotangent_aval(self) -> ShapedArray:
-        """The type of a cotangent: a sum still to be taken where this was summed, and the reverse."""
-        if self.explicit is None or not self.explicit.spec.sums:
-            return self.to_tangent_aval()
-        spec = self.explicit.spec.to_ct_spec()
-        return self.to_tangent_aval().update(sharding=self.explicit.with_spec(spec))
+        """Return the type of a cotangent of a value of this type."""
+        return self.to_tangent_aval() if self.placement is None else hooks.cotangent_type(self)
 
     to_ct_aval = to_cotangent_aval
 
@@ -266,34 +224,10 @@ class ShapedArray(AbstractValue):
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
         if self.dtype == dtypes.float0:
             name = "float0"
-        sizes = map(str, self.shape) if self.explicit is None else self._split_sizes()
-        space = "<host>" if self.memory_space is MemorySpace.Host else ""
-        text = f"{name}{space}[{','.join(sizes)}]"
-        if self.vma or self.explicit is not None:
-            text += self._over_axes()
-        if mesh_axis_types:
-            text += self._kinds_of_axes()
-        return text
-
-    def _split_sizes(self) -> list[str]:
-        return [
-            str(size) if part is None else f"{size}@{_shown_axes(part)}"
-            for size, part in zip(self.shape, self.explicit.spec.partitions, strict=True)
-        ]
-
-    def _over_axes(self) -> str:
-        kinds = {"V": self.vma}
-        if self.explicit is not None:
-            kinds |= {"U": self.explicit.spec.unreduced, "R": self.explicit.spec.reduced}
-        shown = [f"{kind}:{_shown_axes(sorted(axes))}" for kind, axes in kinds.items() if axes]
-        return f"{{{', '.join(shown)}}}" if shown else ""
-
-    def _kinds_of_axes(self) -> str:
-        mesh, kinds = self.sharding.mesh, {}
-        for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
-            kinds.setdefault(kind.name, []).append(name)
-        shown = [f"{kind}: {tuple(names)}" for kind, names in kinds.items()]
-        return f"({{{', '.join(shown)}}})"
+        if self.placement is None and not mesh_axis_types:
+            return f"{name}[{','.join(map(str, self.shape))}]"
+        sizes, before, behind = hooks.shown_placement(self, mesh_axis_types)
+        return f"{name}{before}[{','.join(sizes)}]{behind}"
 
     def __str__(self) -> str:
         return f"~{self.str_short()}" if self.weak_type else self.str_short()
@@ -311,15 +245,11 @@ class ShapedArray(AbstractValue):
         return _unpickle, (self.shape, self.dtype, self.weak_type)
 
 
+hooks.method("member_of_type", ShapedArray, "__getattr__")
+for _name in ("staged_tracer", "jvp_tracer", "batch_tracer"):
+    hooks.method(_name, AbstractValue, _name)
 hooks.method("shard_aval", ShapedArray, "shard")
 hooks.method("unshard_aval", ShapedArray, "unshard")
-
-
-def _shown_axes(part: Any) -> str:
-    """One mesh axis by its name, several as a list."""
-    if isinstance(part, (tuple, list)):
-        return str(part[0]) if len(part) == 1 else f"({','.join(map(str, part))})"
-    return str(part)
 
 
 def _unpickle(shape, dtype, weak_type):
@@ -329,34 +259,18 @@ def _unpickle(shape, dtype, weak_type):
 _interned: dict[tuple, ShapedArray] = {}
 
 
-def without_varying(avals: Iterable[Any]) -> tuple[Any, ...]:
-    """Return types that vary over no mesh axis, for programs that are traced to be lowered.
-
-    Lowering has no mesh in force, over whose axes the carries of their loops would have to vary.
-    """
-    return tuple([a.update(vma=frozenset()) if getattr(a, "vma", None) else a for a in avals])
-
-
-def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> ShapedArray:
+def _intern(cls, shape, dtype, weak_type, placement) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
     shape = tuple(
         size if isinstance(size, int) or hooks.is_expression(size) else int(size) for size in shape
     )
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
-    if sharding is not None and not hasattr(sharding, "explicit_part"):
-        raise TypeError(f"the sharding of a ShapedArray must be a NamedSharding; got {sharding!r}.")
-    explicit = None if sharding is None else sharding.explicit_part(len(shape))
-    fields = (shape, dtype, bool(weak_type), explicit, frozenset(vma))
-    on_host = memory_space is MemorySpace.Host
-    key = (*fields, memory_space) if memory_space is not MemorySpace.Device else fields
+    key = (shape, dtype, bool(weak_type), placement)
     aval = _interned.get(key)
     if aval is None:
-        ShapedArray.split_seen |= explicit is not None or on_host
-        ShapedArray.host_seen |= on_host
         aval = object.__new__(cls)
-        aval.shape, aval.dtype, aval.weak_type, aval.explicit, aval.vma = fields
-        aval.memory_space = memory_space
+        aval.shape, aval.dtype, aval.weak_type, aval.placement = key
         aval.ndim = len(shape)
         size = 1
         for extent in shape:
@@ -368,7 +282,8 @@ def _intern(cls, shape, dtype, weak_type, sharding, vma, memory_space) -> Shaped
 
 # From the type of a value to the function that gives its aval; the layers above add their own.
 aval_makers: dict[type, Callable[[Any], AbstractValue]] = {}
-hi_makers: dict[type, Callable[[Any], AbstractValue]] = {}  # of classes that libraries registered
+# Classes of values that are no arrays, and go as they are to the primitives that are given them.
+opaque_types: set[type] = set()
 
 
 def get_aval(x: Any) -> AbstractValue:
@@ -382,10 +297,6 @@ def get_aval(x: Any) -> AbstractValue:
     >>> jax.typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])
     """
-    if hi_makers:
-        maker = hi_makers.get(type(x))
-        if maker is not None:
-            return maker(x)
     try:
         return x.aval
     except AttributeError:
@@ -427,9 +338,15 @@ def _shortened(x: Any) -> str:
 
 def is_array_type(x: Any) -> bool:
     """Whether `x` is a value that a primitive may take."""
-    if hasattr(x, "aval") or type(x) in hi_makers:
+    if hasattr(x, "aval"):
         return True
     return any(kind in aval_makers for kind in type(x).__mro__)
+
+
+def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:
+    """Return values of these types, made of the arrays."""
+    rest = iter(values)
+    return [aval.raise_val(*[next(rest) for _ in aval.lo_ty()]) for aval in avals]
 
 
 shaped_abstractify = named(get_aval, "shaped_abstractify", __name__)
@@ -471,6 +388,21 @@ def check_fits(x: int, aval: AbstractValue) -> None:
             f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
             "wider dtype, with enable_x64 for 64 bits."
         ) from None
+
+
+def abstract(x: Any) -> ShapedArray:
+    """Return the aval of an array, a number, or anything with a shape and a dtype."""
+    if type(x) in opaque_types or isinstance(x, np.ndarray):
+        return get_aval(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+        if is_array_type(x):
+            return get_aval(x).update(dtype=dtype)
+        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
+    aval = get_aval(x)
+    if type(x) is int:
+        check_fits(x, aval)
+    return aval
 
 
 def _check_unmasked(x: np.ndarray) -> None:

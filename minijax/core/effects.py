@@ -1,19 +1,18 @@
 """Effects: what an equation does besides computing its results. Imports nothing.
 
 A jaxpr has the union of its equations' effects. Effects that are not `pure` keep an equation from
-being removed when nothing reads its results. What a library's own effects may pass through, it says
-by adding their classes to the sets at the end.
+being removed when nothing reads its results. The sets at the end say what effects may pass through;
+who defines effects adds their classes to these (`features.effects`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 __all__ = [
-    "AccumEffect", "DebugEffect", "Effect", "EffectTypes", "FreezeEffect", "IOEffect",
-    "JaxprInputEffect", "NamedAxisEffect", "OrderedDebugEffect", "OrderedIOEffect", "ReadEffect",
-    "RefEffect", "WriteEffect", "check_allowed", "control_flow_allowed", "is_impure", "is_io",
-    "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
+    "Effect", "EffectTypes", "NamedAxisEffect", "check_allowed", "control_flow_allowed",
+    "is_impure", "lowerable", "observable", "ordered", "ordered_types", "remat_allowed",
 ]  # fmt: skip
 
 
@@ -21,6 +20,14 @@ class Effect:
     """The base class. Those of `ordered_types` happen in program order, by a token that is threaded."""
 
     pure = False
+
+    def shown(self, name: Callable[[Any], str]) -> str:
+        """Return the text of it in a jaxpr, whose variables have names."""
+        return str(self)
+
+    def ends_within(self, jaxpr: Any) -> bool:
+        """Whether it is on something that a program makes itself, so that nothing outside sees it."""
+        return False
 
 
 class NamedAxisEffect(Effect):
@@ -40,94 +47,6 @@ class NamedAxisEffect(Effect):
 
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name!r})"
-
-
-class DebugEffect(Effect):
-    """Something is shown while the program runs; the order does not matter."""
-
-    def __repr__(self) -> str:
-        return "Debug"
-
-
-class OrderedDebugEffect(Effect):
-    """Something is shown while the program runs, in the order of the program."""
-
-    def __repr__(self) -> str:
-        return "OrderedDebug"
-
-
-class IOEffect(Effect):
-    """The program acts on the world outside; the order does not matter."""
-
-    def __repr__(self) -> str:
-        return "IO"
-
-
-class OrderedIOEffect(Effect):
-    """The program acts on the world outside, in the order of the program."""
-
-    def __repr__(self) -> str:
-        return "OrderedIO"
-
-
-class JaxprInputEffect(Effect):
-    """An effect on one input: a variable of the program, or the number of an operand in a rule."""
-
-    __slots__ = ("input",)
-    name = "Input"
-
-    def __init__(self, input):
-        self.input = input
-
-    def replace(self, *, input) -> JaxprInputEffect:
-        """The same effect on another input."""
-        return type(self)(input)
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.input == other.input
-
-    def __hash__(self):
-        return hash((type(self), self.input))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.input!r})"
-
-
-class RefEffect(JaxprInputEffect):
-    """The equation reads a reference or changes it, so that it is kept, in its place."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return f"{self.name}<{self.input}>"
-
-
-class ReadEffect(RefEffect):
-    """The equation reads the reference."""
-
-    __slots__ = ()
-    name = "Read"
-
-
-class WriteEffect(RefEffect):
-    """The equation writes to the reference."""
-
-    __slots__ = ()
-    name = "Write"
-
-
-class AccumEffect(RefEffect):
-    """The equation adds to the reference."""
-
-    __slots__ = ()
-    name = "Accum"
-
-
-class FreezeEffect(RefEffect):
-    """The equation takes the value of the reference, which ends there."""
-
-    __slots__ = ()
-    name = "Freeze"
 
 
 class EffectTypes:
@@ -154,13 +73,10 @@ class EffectTypes:
         return f"EffectTypes({', '.join(sorted(t.__name__ for t in self._types))})"
 
 
-_SHOWING = (DebugEffect, OrderedDebugEffect, NamedAxisEffect)
-_ACTING = (IOEffect, OrderedIOEffect)
-
-ordered_types = EffectTypes(OrderedDebugEffect, OrderedIOEffect)
-lowerable = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
-control_flow_allowed = EffectTypes(*_SHOWING, *_ACTING, RefEffect)
-remat_allowed = EffectTypes(*_SHOWING, RefEffect)
+ordered_types = EffectTypes()
+lowerable = EffectTypes(NamedAxisEffect)
+control_flow_allowed = EffectTypes(NamedAxisEffect)
+remat_allowed = EffectTypes(NamedAxisEffect)
 
 
 def check_allowed(allowed: EffectTypes, effects: frozenset, where: str) -> None:
@@ -171,11 +87,6 @@ def check_allowed(allowed: EffectTypes, effects: frozenset, where: str) -> None:
             f"Effects not supported in {where}: {others}. What is done there may be run any number of "
             "times, or not at all: do it outside."
         )
-
-
-def is_io(effect: Effect) -> bool:
-    """Whether the program acts on the world outside."""
-    return isinstance(effect, _ACTING)
 
 
 def ordered(effects: Iterable[Effect]) -> list[Effect]:

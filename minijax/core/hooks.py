@@ -1,7 +1,7 @@
 """Slots through which features extend the machine.
 
-The machine calls a slot by its name, as in `hooks.vary(x, axes)`. A feature fills it once, when it is
-imported: `hooks.fill(vary=vary)`. Until then a slot does what its method below says, which is what a
+The machine calls a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
+it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below says, which is what a
 package without that feature needs. Where a call of its own would cost too much, or where a slot is
 a method of a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from minijax import tree_util
 
 if TYPE_CHECKING:
     from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -44,6 +46,54 @@ class Hooks:
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
         raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
 
+    def place(self, jaxpr: Jaxpr, signatures: Any, **asked: Any) -> Any:
+        """Return the devices of a program, and where its arguments and results lie.
+
+        ValueError if arguments of these signatures, or what is asked for, want different devices.
+        """
+        raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")
+
+    def moved(self, value: Any, target: Any, copy: bool) -> Any:
+        """Return an array as another sharding says, where one of the two is over several devices."""
+        raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
+
+    def run_with_effects(self, program: Any, operands: Any) -> Any:
+        """Run a program that has effects, ordered ones after those of the programs before."""
+        raise NotImplementedError("Nothing orders effects: import minijax.features.")
+
+    def donations(self, lowered: Any, jaxpr: Jaxpr, args: Any) -> list[str]:
+        """Return the attributes of the arguments of a module that lend results their memory."""
+        return [""] * len(jaxpr.invars)
+
+    def refined(self, text: str) -> str:
+        """Return a module in which all sizes are written that follow from its arguments."""
+        raise NotImplementedError("Nothing refines modules: import minijax.features.export.")
+
+    # -- diagnostics: features.diagnostics ---------------------------------------------------------------
+
+    def check_module(self, lowered: Any) -> None:
+        """Raise an error for a module over which XLA would end the process."""
+
+    def tell_places(self, module: Any, attributes: Any, names: Any) -> Any:
+        """Have a module say where its operations were made; return the attributes of arguments."""
+        return attributes
+
+    def compile_error(self, message: str, lowered: Any, located: Callable) -> str:
+        """Return what a compiler said, with the operation that it would not compile."""
+        return message
+
+    def result_check(self, name: str) -> Any:
+        """Return what is called with arguments and results of each run of a program, or None.
+
+        It is told the program, by `specialize(closed)`, if there is one.
+        """
+        return None
+
+    def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
+        """Log why a function is traced again."""
+
+    # -- keys: lax.key_reuse -----------------------------------------------------------------------------
+
     def watcher_of(self, closed: ClosedJaxpr) -> Callable | None:
         """Return what is to be called with the arguments before each run of a program, or None.
 
@@ -55,7 +105,7 @@ class Hooks:
         """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
         raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
 
-    # -- printing: core.printing ---------------------------------------------------------------------
+    # -- printing: features.printing -----------------------------------------------------------------
 
     def format_jaxpr(self, jaxpr: Any, **options: Any) -> str:
         """Return the text of a jaxpr."""
@@ -65,15 +115,128 @@ class Hooks:
         """Return the text of an equation."""
         return object.__repr__(eqn)
 
-    # -- shardings in types: transforms.constraints, lax.casts ------------------------------------------
+    # -- stages of compilation: features.stages ----------------------------------------------------------
 
-    def unsplit(self, ndim: int) -> Any:
-        """Return the sharding that the type of an array shows where none is written."""
+    def trace(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Trace a jitted function for arguments like these; its method of this name."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    def lower(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Trace a jitted function for arguments like these and write its module; its method."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    def eval_shape(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the types of the results of a jitted function; its method of this name."""
+        raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
+
+    def shape_struct(self, aval: Any) -> Any:
+        """Return what users are shown in place of a type."""
+        return aval
+
+    # -- containers that `vmap` maps by functions of their own: features.vmappable ---------------------
+
+    def flatten_mapped(self, tree: Any) -> tuple[list[Any], Any]:
+        """Return the leaves of what is mapped, containers of registered types among them."""
+        return tree_util.flatten(tree)
+
+    def is_axis_spec(self, x: Any) -> bool:
+        """Whether `x` says, in a tree of axes, how a value is mapped that is no array."""
+        return False
+
+    def elements(self, leaves: Any, axes: Any) -> Any:
+        """Return arguments that are made of several arrays as these arrays; None if there are none."""
         return None
 
-    def vary(self, x: Any, axes: frozenset, summed: bool) -> Any:
-        """Make a value vary over further manual mesh axes."""
+    def wholes(self, leaves: Any, axes: Any, size: int) -> Any:
+        """Return results that are made of several arrays as these arrays; None if there are none."""
+        return None
+
+    # -- placements: features.sharding, lax.casts ------------------------------------------------------
+
+    def constrained(self, x: Any, where: Any) -> Any:
+        """Return a value that lies as a sharding says, which `jit` was given; None says nothing."""
         return x
+
+    def flat_shardings(self, what: str, given: Any, tree: Any) -> list[Any]:
+        """Return the sharding of each leaf, from a tree of them that is a prefix of `tree`."""
+        raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
+
+    def placed_as(self, x: Any, where: Any, name: str) -> Any:
+        """Return a result of a function that was told where it is to lie."""
+        raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
+
+    def as_primal_placed(self, ct: Any, aval: Any) -> Any:
+        """Return a cotangent, placed as its primal, which has this type."""
+        return ct
+
+    def unplaced(self, aval: Any) -> Any:
+        """Return a type without what it says of the place of its values."""
+        return aval
+
+    # -- types with a placement: features.sharding.types, features.sharding.layouts ---------------------
+
+    def placement(self, aval: Any, shape: Any, stated: dict) -> Any:
+        """Return the placement of a type of this shape.
+
+        It is made of the type `aval`, or of none, and of what is stated, by name.
+        """
+        if any(value is not None for value in stated.values()):
+            raise NotImplementedError(
+                f"Nothing places {list(stated)}: import minijax.features.sharding."
+            )
+        return None
+
+    def member_of_type(self, aval: Any, name: str) -> Any:
+        """Return an attribute of a type that follows from its placement."""
+        raise AttributeError(name)
+
+    def shown_placement(self, aval: Any, mesh_axis_types: bool) -> tuple[Any, str, str]:
+        """Return the sizes that a type shows, and what stands before and behind them."""
+        return map(str, aval.shape), "", ""
+
+    def without_axis(self, aval: Any, axis: int) -> Any:
+        """Return the type of one slice, along an axis, of a value that has a placement."""
+        raise NotImplementedError
+
+    def with_axis(self, aval: Any, axis: int, size: int, split: Any) -> Any:
+        """Return the type of values stacked along a new axis, where these or the axis are placed."""
+        raise NotImplementedError
+
+    def cotangent_type(self, aval: Any) -> Any:
+        """Return the type of a cotangent of a value that has a placement."""
+        raise NotImplementedError
+
+    def type_at(self, aval: Any, where: Any) -> Any:
+        """Return the type of an array that lies as a sharding says."""
+        return aval
+
+    def stated_sharding(self, aval: Any) -> Any:
+        """Return the sharding that a type states, or None."""
+        return None
+
+    def batched_sharding(self, where: Any, x: Any, dim: int, out_dim: int) -> Any:
+        """Return the sharding of a mapped result, from the one of its elements."""
+        raise NotImplementedError
+
+    def mapped_axis(self, leaves: Any, dims: Any) -> Any:
+        """Return how the axis lies over which `vmap` maps its arguments, or None."""
+        return None
+
+    def adds_freely(self, aval: Any) -> bool:
+        """Whether the sum of two values of a type that has a placement may be made in one's memory."""
+        return False
+
+    def is_cotangent_of(self, given: Any, wanted: Any) -> bool:
+        """Whether a value of one type is a cotangent where another type is wanted."""
+        return True
+
+    def layout(self, primitive: Any, avals: Any, params: dict) -> Any:
+        """Return the types of the results of a primitive, with their placements."""
+        return primitive.rule_shape(*avals, **params)
+
+    def aligned(self, trace: Any, atoms: Any, error: Any) -> Any:
+        """Return the operands of an equation as its layout rule, which raised `error`, wants them."""
+        raise error
 
     def shard_aval(self, aval: Any, mesh: Any, manual: Any, check: bool, spec: Any) -> Any:
         """Return the type of the part of an array that a device of a mesh holds."""
@@ -83,13 +246,75 @@ class Hooks:
         """Return the type of the array whose part on a device of a mesh is of a type."""
         raise NotImplementedError("Nothing joins types: import minijax.lax.shard_map.")
 
-    # -- high-level types: core.lowered ----------------------------------------------------------------
+    # -- tracers: core.staging, transforms.jvp, transforms.batching. A type may have classes of its own --
 
-    def current_state(self, x: Any) -> Any:
-        """Return the state that a value of a mutable type is in."""
-        raise NotImplementedError("Nothing follows states: import minijax.core.lowered.")
+    def staged_tracer(self, trace: Any, var: Any) -> Any:
+        """Return the tracer that stands for a variable of a jaxpr that is being recorded."""
+        raise NotImplementedError("Nothing records: import minijax.core.staging.")
 
-    # -- references: lax.refs, lax.ref_views -----------------------------------------------------------
+    def jvp_tracer(self, trace: Any, primal: Any, tangent: Any) -> Any:
+        """Return the tracer that stands for a primal with a tangent."""
+        raise NotImplementedError("Nothing differentiates: import minijax.transforms.jvp.")
+
+    def batch_tracer(self, trace: Any, value: Any, dim: Any) -> Any:
+        """Return the tracer that stands for a value with a batch axis."""
+        raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
+
+    # -- what `vjp` gives: features.vjp ------------------------------------------------------------------
+
+    def vjp_function(self, pullback: Any, primals: Any) -> Any:
+        """Return the function of cotangents that `vjp` gives, from the linear map."""
+        return pullback
+
+    # -- effects: features.effects ----------------------------------------------------------------------
+
+    def on_operands(self, effects: frozenset, atoms: Any, params: dict) -> frozenset:
+        """Return the effects of an equation, those on inputs in terms of its operands."""
+        return effects
+
+    def check_effects(self, jaxpr: Jaxpr) -> None:
+        """Raise ValueError if a program that has been recorded cannot have its effects."""
+
+    # -- values that are no arrays: features.hijax -----------------------------------------------------
+
+    def recorded(self, eqn: Any) -> None:
+        """Note an equation that has effects, when it has been recorded."""
+
+    def as_arrays(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]] | None:
+        """Return a program on the arrays that values are made of, and the types of its results.
+
+        None for a program that is one already. Asked when a program is about to be compiled.
+        """
+        return None
+
+    def call_on_arrays(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
+        """Return the results of a primitive that holds programs which are not on arrays alone.
+
+        None if they are. Asked when such a primitive runs at once.
+        """
+        return None
+
+    # -- references: features.references, lax.refs, lax.ref_views --------------------------------------
+
+    def bind_call(self, primitive: Any, /, *args: Any, **params: Any) -> Any:
+        """Apply a primitive that holds programs; the method `bind` of these."""
+        raise NotImplementedError  # until the slot is filled, the class has the method of primitives
+
+    def check_operands(self, primitive: Any, avals: Any) -> None:
+        """Raise TypeError for operands that a primitive does not take, whatever their shapes."""
+
+    def check_arguments(
+        self, what: str, leaves: Any, fun: Any, in_tree: Any, outer: Any = ()
+    ) -> None:
+        """Raise ValueError for arguments that a function may not be given together."""
+
+    def is_lasting(self, x: Any) -> bool:
+        """Whether a program that closes over a value that is no array may be kept for other calls."""
+        return False
+
+    def mapped_cells(self, leaves: Any, dims: Any) -> Any:
+        """Return those arguments of a mapped function that it may change; None if there are none."""
+        return None
 
     def ref_get(self, ref: Any, index: Any) -> Any:
         """Return `ref[index]`."""
@@ -136,6 +361,19 @@ class Hooks:
     def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
         """Return the symbolic sizes that a text stands for."""
         raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
+
+    # -- modules: features.sharding.lowering, features.export -------------------------------------------
+
+    def make_module(self, name: str, platform: str, *, devices: tuple = (None,)) -> Any:
+        """Return a new module for these devices; `Module.make`."""
+        raise NotImplementedError("Nothing writes modules: import minijax.lowering.module.")
+
+    def mark_lines(self, lines: list, start: int, marks: Any, makes: bool) -> None:
+        """Give attributes that the user named to the operations from a line on."""
+
+    def lowered_type(self, aval: Any) -> Any:
+        """Return the type that an operand of a lowering rule has where that traces a function."""
+        return aval
 
     # -- exported modules: features.export --------------------------------------------------------------
 

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import AbstractValue, is_ref
-from minijax.core.effects import JaxprInputEffect, RefEffect, is_impure
+from minijax.core.avals import AbstractValue
+from minijax.core.effects import Effect, is_impure
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_effects
 from minijax.core.source import NameStack, SourceInfo, joined
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict",
-    "Value", "Var", "check_inputs", "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params",
-    "live_equations", "numbered", "on_operands", "subjaxprs",
+    "Value", "Var", "dce_jaxpr", "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params",
+    "live_equations", "subjaxprs",
 ]  # fmt: skip
 
 
@@ -143,16 +143,9 @@ class Jaxpr:
         self.eqns = list(eqns)
         if effects is None:
             effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
-        self.effects = self._of_outside(effects) if effects else effects
+        own = [e for e in effects if isinstance(e, Effect) and e.ends_within(self)]
+        self.effects = effects.difference(own) if own else effects
         self.debug_info = debug_info or DebugInfo()
-
-    def _of_outside(self, effects: frozenset) -> frozenset:
-        """What is done to references that the program makes itself is not seen from outside."""
-        own = [e for e in effects if isinstance(e, RefEffect)]
-        if own and any(is_ref(v.aval) for v in (*self.constvars, *self.invars)):
-            made = {v for eqn in self.eqns for v in eqn.outvars if is_ref(v.aval)}
-            own = [e for e in own if e.input in made]
-        return effects.difference(own) if own else effects
 
     @property
     def in_avals(self) -> list[AbstractValue]:
@@ -296,41 +289,6 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
-
-
-def on_operands(effects: frozenset, atoms: Sequence[Atom], params: dict[str, Any]) -> frozenset:
-    """The effects of an equation, those on inputs in terms of its operands.
-
-    Rules give the number of an operand, or a variable of a program in the params; the inputs of such
-    a program are the last operands of the equation.
-    """
-    own = [e for e in effects if isinstance(e, JaxprInputEffect)]
-    if not own:
-        return effects
-    given: dict[Any, Atom] = {}
-    for jaxpr in jaxprs_in_params(params):
-        given.update(zip(reversed(jaxpr.invars), reversed(atoms), strict=False))
-    place = lambda x: atoms[x] if type(x) is int else given.get(x, x)
-    moved = [e.replace(input=place(e.input)) for e in own]
-    return effects.difference(own).union(e for e in moved if type(e.input) is not Literal)
-
-
-def check_inputs(jaxpr: Jaxpr) -> None:
-    """ValueError for an effect on an input that is no input of the program."""
-    for effect in jaxpr.effects:
-        if isinstance(effect, JaxprInputEffect) and not isinstance(effect, RefEffect):
-            if effect.input not in (*jaxpr.constvars, *jaxpr.invars):
-                raise ValueError(
-                    f"`JaxprInputEffect` {effect} does not have a corresponding jaxpr input. It is on "
-                    f"a value that the program computes, or makes: pass that as an argument. {jaxpr}"
-                )
-
-
-def numbered(jaxpr: Jaxpr) -> frozenset:
-    """The effects of a program whose inputs are the first operands; see `on_operands`."""
-    place = {v: n for n, v in enumerate(jaxpr.invars)}
-    moved = lambda e: e.replace(input=place.get(e.input, e.input))
-    return frozenset(moved(e) if isinstance(e, JaxprInputEffect) else e for e in jaxpr.effects)
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:

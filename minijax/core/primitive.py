@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
-from minijax.core import memory, sharding_rules, unreduced
-from minijax.core.avals import ShapedArray, is_ref, say_where
-from minijax.core.memory import MemorySpace
+from minijax.core.avals import say_where
+from minijax.core.hooks import hooks
 from minijax.core.tracebacks import hide_frames
 
 __all__ = [
-    "ByPlatform", "NoRule", "Primitive", "all_primitives", "in_shape_rule", "no_rule", "not_differentiable",
+    "ByPlatform", "CallPrimitive", "Misplaced", "NoRule", "Primitive", "RuleColumn",
+    "all_primitives", "no_rule", "not_differentiable",
 ]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
@@ -54,6 +54,10 @@ def no_rule(reason: str, error: type[Exception] = NotImplementedError) -> NoRule
 
 
 not_differentiable = no_rule
+
+
+class Misplaced(Exception):
+    """Raised by a layout rule for operands that must be recorded as others: see `hooks.aligned`."""
 
 
 def _setter(slot: str) -> Callable:
@@ -108,24 +112,19 @@ class Primitive:
       "rocm")` sets the rule of platforms that have one of their own
     - impl(*args, **params): run it eagerly, where compiling one equation is not the way
     - stage(trace, args, params): record it, where one equation with these params is not the way
-    - sharding(avals, out, **params) -> for the result (for each, if multiple_results) what splits
-      its dimensions over explicit mesh axes; see `core.sharding_rules`, which has the rule of
-      operations on elements, the default
-    - sums(name, avals, asked, **params) -> the mesh axes over which the results are unreduced, and
-      reduced; see `core.unreduced`, which has the rule of operations on elements, the default
-    - varying(axes, **params) -> the manual mesh axes over which its operands must vary, given those
-      over which any does, and those over which its results vary; by default the same both
+    - layout(avals, out, params) -> the types of the results, which are `out` as far as the shape
+      rule says, with their placements, from those of the operands; see `features.sharding.layouts`,
+      which has the rule of operations on elements, the default
     - dce(used_outputs, eqn) -> used inputs, new equation or None
-    - discharge(args, params) -> results: apply it to references that are cells (`core.refs`)
     - steps(run, *args, **params): run the programs that it holds one after the other, each as
       `run(program, *args) -> results`: so an error is found within it
     """
 
     __slots__ = (
         "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
-        "rule_batch_axis", "rule_dce", "rule_discharge", "rule_effects", "rule_impl", "rule_jvp", "rule_linearize",
-        "rule_lower", "rule_partial_eval", "rule_shape", "rule_sharding", "rule_stage", "rule_steps", "rule_sums",
-        "rule_transpose", "rule_varying", "shown",
+        "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_layout",
+        "rule_linearize", "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_steps",
+        "rule_transpose", "shown",
     )  # fmt: skip
 
     def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True) -> None:
@@ -153,14 +152,8 @@ class Primitive:
     lower = _setter("rule_lower")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
-    discharge = _setter("rule_discharge")
     steps = _setter("rule_steps")
-    sharding = _setter("rule_sharding")
-    varying = _setter("rule_varying")
-    sums = _setter("rule_sums")
-    high = False  # whether a library defined it, by a class of its own (`core.lowered`)
-    high_seen = False  # whether there are such primitives at all
-    takes_refs = False  # whether operands may be references, and not only values
+    layout = _setter("rule_layout")
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
 
     def lower_on(self, *platforms: str) -> Callable[..., Any]:
@@ -233,7 +226,7 @@ class Primitive:
         """What the shape rule says; remembered, since avals and most params are hashable."""
         memo = self._avals
         if memo is None:
-            known = self.rule_sharding is None and self.rule_shape is not None  # by its programs
+            known = self.rule_layout is None and self.rule_shape is not None  # by its programs
             return self.rule_shape(*avals, **params) if known else self._typed(avals, params)
         key = (avals, *params.items()) if params else avals
         try:
@@ -246,41 +239,17 @@ class Primitive:
         return out
 
     def _typed(self, avals: tuple, params: dict) -> Any:
-        """What the shape rule says, and the sharding rule where a type says that it is split."""
+        """What the shape rule says, and the layout rule where a type has a placement."""
         if self.rule_shape is None:
             raise NotImplementedError(
                 f"Abstract evaluation for {self.name!r} not implemented: give it a rule of the types "
                 f"of its results with @{self.name}_p.shape_rule, or def_abstract_eval. Evaluation "
                 f"rule for {self.name!r} not implemented either: see def_impl."
             )
-        ref = next(filter(is_ref, avals), None)
-        if ref is not None and not (
-            self.takes_refs or self._effects_by_type or self.rule_discharge
-        ):
-            raise TypeError(
-                f"{self.name} takes arrays, and was given a reference of type {ref.str_short()}: "
-                "read it first, as in ref[...]."
-            )
-        spaced = ShapedArray.host_seen and avals and ref is None
-        if spaced and self.rule_sharding is not in_shape_rule:
-            space = memory.common(self.name, avals)
-            if space is not MemorySpace.Device:
-                plain = tuple(memory.within(avals, MemorySpace.Device))
-                return memory.within(self._typed(plain, params), space)
-        asked = params.get("out_sharding") or params.get("sharding")
-        if asked is None and all(getattr(aval, "explicit", None) is None for aval in avals):
+        hooks.check_operands(self, avals)
+        if self.rule_layout is None and all(aval.placement is None for aval in avals):
             return self.rule_shape(*avals, **params)
-        if self.rule_sharding is in_shape_rule:
-            return self.rule_shape(*avals, **params)
-        whole = [sharding_rules.whole(aval) for aval in avals]
-        out = self.rule_shape(*whole, **params)
-        if asked is not None:
-            if asked.spec.sums or unreduced.any_sums(avals):
-                asked = sharding_rules.with_sums(
-                    asked, *unreduced.over_axes(self, avals, asked, params)
-                )
-            return sharding_rules.as_asked(out, asked)
-        return sharding_rules.split_results(self, avals, out, params)
+        return hooks.layout(self, avals, params)
 
     def effects_of(self, params: dict[str, Any], avals: Iterable[Any] = ()) -> frozenset[Any]:
         """The effects of a call with these params, on operands of these types."""
@@ -291,6 +260,46 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class CallPrimitive(Primitive):
+    """A primitive whose params hold programs. `derived` is set by `transforms.call_rules`."""
+
+    __slots__ = ("derived",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, multiple_results=True, memoize=False)
+        self.derived: Callable[..., dict] | None = None
+
+
+hooks.method("bind_call", CallPrimitive, "bind")
+
+
+class RuleColumn:
+    """A column of rules that a feature adds to those of `Primitive`.
+
+    `sparse = RuleColumn("sparse")` makes it; `@sparse(sin_p)` sets the rule of a primitive, and
+    `sparse.rule(sin_p)` is that rule, or None.
+    """
+
+    __slots__ = ("_rules", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._rules: dict[Primitive, Callable[..., Any]] = {}
+
+    def __call__(self, primitive: Primitive) -> Callable[..., Any]:
+        """Return a decorator that sets the rule of a primitive."""
+
+        def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+            self._rules[primitive] = rule
+            return rule
+
+        return decorate
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """Return the rule of a primitive; None if it has none."""
+        return self._rules.get(primitive)
 
 
 class CallbackPrimitive(Primitive):
@@ -306,8 +315,3 @@ class CallbackPrimitive(Primitive):
 
 
 no_effects: frozenset = frozenset()
-
-
-def in_shape_rule(*args, **params):
-    """Stands as the sharding rule of a primitive whose shape rule says how its results are split."""
-    raise AssertionError("the shape rule gives it")

@@ -12,10 +12,7 @@ import numpy as np
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, check_fits, get_aval, hi_makers
-from minijax.core.histates import follow_states
-from minijax.core.hitracers import HiTracer
-from minijax.core.hitypes import AvalQDD, bare, state_of, with_state
+from minijax.core.avals import AbstractValue, aval_makers, check_fits, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -25,10 +22,8 @@ from minijax.core.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
-    check_inputs,
-    on_operands,
 )
-from minijax.core.primitive import Primitive, no_effects
+from minijax.core.primitive import Misplaced, Primitive, no_effects
 from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 
 __all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "recording_trace", "trace_to_jaxpr"]
@@ -41,10 +36,8 @@ class StagedTracer(Tracer):
 
     def __init__(self, trace: JaxprTrace, var: Var | Literal):
         self._trace = trace
-        self.aval = aval = var.aval
+        self.aval = var.aval
         self._var = var
-        if aval.is_high:
-            self.aval, self.__class__ = bare(aval), HiStagedTracer
 
     def __repr__(self) -> str:
         values = self._trace.values
@@ -62,14 +55,8 @@ class StagedTracer(Tracer):
         return self._trace.describe(self._var)
 
 
+hooks.fill(staged_tracer=StagedTracer)
 hooks.method("member_of_tracer", StagedTracer, "__getattr__")
-
-
-class HiStagedTracer(HiTracer, StagedTracer):
-    """Stands for a variable of a type that a library defined."""
-
-    __slots__ = ()
-
 
 _LITERAL_TYPES = (bool, int, float, complex)
 
@@ -94,7 +81,7 @@ class JaxprTrace(Trace):
     def new_arg(self, aval: AbstractValue) -> StagedTracer:
         var = Var(aval)
         self.in_vars.append(var)
-        return StagedTracer(self, var)
+        return aval.staged_tracer(self, var)
 
     def process(self, primitive, args, params):
         if primitive.rule_stage is not None:
@@ -106,51 +93,29 @@ class JaxprTrace(Trace):
         atoms = [
             a._var if type(a) is StagedTracer and a._trace is self else self.lift(a) for a in args
         ]
-        context = local.context
-        if context.varying:
-            atoms, out_avals = self._with_varying(primitive, atoms, params)
-        else:
+        try:
             out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        except Misplaced as found:
+            atoms = hooks.aligned(self, atoms, found)
+            out_avals = primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
+        context = local.context
         effects = no_effects
         if primitive.rule_effects is not None:
             effects = primitive.effects_of(params, [atom.aval for atom in atoms])
-            effects = effects and on_operands(effects, atoms, params)
+            effects = effects and hooks.on_operands(effects, atoms, params)
         where = context.source or source.capture(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
-            result = [StagedTracer(self, var) for var in outvars]
+            result = [var.aval.staged_tracer(self, var) for var in outvars]
         else:
             outvars = [Var(out_avals)]
-            result = StagedTracer(self, outvars[0])
-        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope))
+            result = out_avals.staged_tracer(self, outvars[0])
+        eqn = JaxprEqn(atoms, outvars, primitive, params, effects, where, context.scope)
+        self.eqns.append(eqn)
         if effects:
             self.effects |= effects
-        if hi_makers and primitive._avals is None:
-            follow_states(primitive.name, atoms, outvars, params)
+            hooks.recorded(eqn)
         return result
-
-    def _with_varying(self, primitive, atoms, params) -> tuple[list[Any], Any]:
-        """Within manual mesh axes: operands that vary over the same axes, and types that say so."""
-        if primitive._avals is None:  # it holds programs, whose types say it
-            return atoms, primitive.out_avals(tuple([atom.aval for atom in atoms]), params)
-        axes = frozenset().union(*[getattr(atom.aval, "vma", ()) for atom in atoms])
-        if primitive.rule_varying is not None:
-            axes, outs = primitive.rule_varying(axes, **params)
-            axes &= local.context.varying
-        else:
-            outs = axes
-        collective = primitive.rule_varying is not None
-        atoms = [
-            self.atom(hooks.vary(StagedTracer(self, atom), axes - atom.aval.vma, not collective))
-            if getattr(atom.aval, "vma", axes) != axes
-            else atom
-            for atom in atoms
-        ]  # fmt: skip
-        plain = tuple([_with_vma(atom.aval, frozenset()) for atom in atoms])
-        out_avals = primitive.out_avals(plain, params)
-        if primitive.multiple_results:
-            return atoms, [_with_vma(aval, outs) for aval in out_avals]
-        return atoms, _with_vma(out_avals, outs)
 
     def lift(self, x: Any) -> Var | Literal:
         """The atom that stands for a value from outside of this trace."""
@@ -169,18 +134,13 @@ class JaxprTrace(Trace):
             return Literal(np.asarray(x, aval.dtype)[()], aval)
         entry = self.constants.get(id(x))
         if entry is None:
-            if kind in hi_makers:
-                entry = self.constants[id(x)] = (Var(with_state(x)), x)
-                return entry[0]
-            if hasattr(x, "__jax_array__") and not hasattr(x, "aval"):
+            if hasattr(x, "__jax_array__") and not hasattr(x, "aval") and kind not in aval_makers:
                 x = x.__jax_array__()
                 return self.lift(x)
             aval = get_aval(x)
             if not isinstance(aval, AbstractValue):  # the attribute `aval` of a class
                 raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")
-            if aval.has_qdd:
-                aval = AvalQDD(aval, state_of(x._var).cur_val)
-            entry = self.constants[id(x)] = (Var(aval), x)
+            entry = self.constants[id(x)] = (Var(aval.for_constant(x)), x)
         return entry[0]
 
     def atom(self, x: Any) -> Var | Literal:
@@ -195,7 +155,7 @@ class JaxprTrace(Trace):
         if type(atom) is Literal:
             self.constants[id(x)] = (Var(atom.aval), x)
             atom = self.constants[id(x)][0]
-        return StagedTracer(self, atom)
+        return atom.aval.staged_tracer(self, atom)
 
     def literal(self, x: Any, aval: AbstractValue | None = None) -> StagedTracer:
         """A tracer of this trace for a number, which stays a literal of the program.
@@ -225,7 +185,7 @@ class JaxprTrace(Trace):
         )
         self.end()
         if self.effects:
-            check_inputs(jaxpr)
+            hooks.check_effects(jaxpr)
         drop_unused(jaxpr)
         return prune_trivial(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
 
@@ -243,10 +203,6 @@ class JaxprTrace(Trace):
                 place = source.summarize(eqn.source)
                 return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
         return f"It belongs to {name}, traced{doing}."
-
-
-def _with_vma(aval: AbstractValue, axes: frozenset) -> AbstractValue:
-    return aval.update(vma=axes) if getattr(aval, "vma", axes) != axes else aval
 
 
 def drop_unused(jaxpr: Jaxpr) -> None:

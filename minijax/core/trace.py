@@ -20,13 +20,14 @@ import numpy as np
 from minijax import errors
 from minijax.config import local, set_outermost
 from minijax.core.array import Array
+from minijax.core.avals import opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive
 from minijax.namespace import named
 
 __all__ = [
     "EvalTrace", "Trace", "Tracer", "check_alive", "current", "ensure_compile_time_eval",
-    "eval_context", "eval_trace", "set_trace", "unknown_value", "watch_leaks",
+    "eval_context", "eval_trace", "is_constant", "set_trace", "unknown_value", "watch_leaks",
 ]  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class Trace:
     """An interpreter that is at work; `alive` until its transform has ended."""
 
     __slots__ = ("__weakref__", "alive", "parent", "thread")
+    has_cells = False  # whether values that change in place are objects there
     maps = False  # whether it evaluates for all positions along an axis at once
     adjective, other = "traced", "an outer"  # what messages call its values, and those of others
 
@@ -343,6 +345,11 @@ def _conversion_message(tracer: Tracer, refused: str, seen: str, remedy: str) ->
 def unknown_value(x: Any) -> str:
     """The first words on a tracer whose value is asked for, as libraries' tests look for them."""
     return f"{_UNKNOWN} traced array with shape {str(x.aval).replace('~', '')}."
+
+
+def is_constant(x: Any) -> bool:
+    """Whether a program that is kept may hold a value: an array of now, which stays what it is."""
+    return not isinstance(x, Tracer) and type(x) not in opaque_types
 
 
 def check_alive(tracer: Tracer) -> None:

@@ -3,9 +3,9 @@
 Only re-exports.
 """
 
-from minijax.core.effects import DebugEffect, OrderedDebugEffect
 from minijax.debug.breakpoints import breakpoint
 from minijax.debug.shardings import visualize_array_sharding, visualize_sharding
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.lax.debug_callbacks import debug_callback as callback
 from minijax.lax.debug_callbacks import debug_log as log
 from minijax.lax.debug_callbacks import debug_print as print

@@ -13,8 +13,8 @@ from typing import Any
 
 from minijax import lax, random
 from minijax import numpy as jnp
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.errors import check_arguments_of
+from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.namespace import shown
 from minijax.nn import (
     elu,
@@ -30,7 +30,6 @@ from minijax.nn import (
 )
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
 from minijax.transforms.arguments import check_at_most
-from minijax.transforms.staging import eval_shape
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",

@@ -12,14 +12,14 @@ __all__ = ["cur_qdd", "io_callback", "primal_tangent_dtype"]
 
 _MODULES = frozenset(("checkify", "hijax", "layout", "shard_map"))
 _NAMES = {
-    "cur_qdd": "minijax.core.lowered",
+    "cur_qdd": "minijax.features.hijax.qdd",
     "io_callback": "minijax.lax.callbacks",
     "primal_tangent_dtype": "minijax.features.extended_dtypes",
 }
 
 if TYPE_CHECKING:
-    from minijax.core.lowered import cur_qdd
     from minijax.features.extended_dtypes import primal_tangent_dtype
+    from minijax.features.hijax.qdd import cur_qdd
     from minijax.lax.callbacks import io_callback
 else:
 

@@ -13,16 +13,17 @@ from typing import Any
 from minijax import tree_util
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.effects import Effect, control_flow_allowed
-from minijax.core.hitypes import (
+from minijax.core.primitive import no_rule
+from minijax.core.trace import Tracer
+from minijax.features.hijax.lowering import HiPrimitive
+from minijax.features.hijax.qdd import cur_qdd
+from minijax.features.hijax.types import (
     AvalMutableQDD,
     AvalQDD,
     MutableHiType,
     aval_method,
     register_hitype,
 )
-from minijax.core.lowered import HiPrimitive, cur_qdd
-from minijax.core.primitive import no_rule
-from minijax.core.trace import Tracer
 
 __all__ = ["Box", "BoxTy", "BoxTypeState", "box_get", "box_set", "new_box"]
 

@@ -18,11 +18,11 @@ from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.avals import get_aval
+from minijax.core.avals import abstract, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.struct import ShapeDtypeStruct, abstract
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.checks import JaxRuntimeError, check_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
 from minijax.namespace import shown

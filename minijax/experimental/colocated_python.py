@@ -16,11 +16,11 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.sharding.transfer import device_put
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
 from minijax.runtime import platforms
 from minijax.runtime.mesh import Mesh
-from minijax.transforms.transfer import device_put
 
 __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
 

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from minijax.core.avals import AbstractValue, ShapedArray
 from minijax.core.effects import control_flow_allowed as control_flow_allowed_effects
-from minijax.core.hitypes import (
+from minijax.features.hijax.lowering import HiPrimitive
+from minijax.features.hijax.primitives import VJPHiPrimitive
+from minijax.features.hijax.types import (
     AvalMutableQDD,
     AvalQDD,
     HiPspec,
     HiType,
-    MappingSpec,  # noqa: F401  not shown, as upstream's is not
     MutableHiType,
     aval_method,
     aval_property,
     register_hitype,
 )
-from minijax.core.lowered import HiPrimitive
-from minijax.core.refs import AbstractRef
-from minijax.features.hijax.primitives import VJPHiPrimitive
+from minijax.features.references.cells import AbstractRef
 from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 from minijax.lax.ref_views import RefView as TransformedRef
 from minijax.namespace import shown
+from minijax.transforms.batching import MappingSpec  # noqa: F401  not shown, as upstream's is not
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType",

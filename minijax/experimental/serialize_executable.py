@@ -12,9 +12,9 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered as LoweredProgram
 from minijax.arrays.dispatch import Program
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from minijax.features.stages.stages import Compiled
 from minijax.namespace import shown
 from minijax.runtime import partitioners, platforms, saved
-from minijax.transforms.stages import Compiled
 
 __all__ = ["deserialize_and_load", "serialize"]
 

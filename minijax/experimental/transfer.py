@@ -12,7 +12,7 @@ from typing import Any
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.avals import ShapedArray
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
 from minijax.runtime import transfer
 

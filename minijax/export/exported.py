@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from minijax.arrays.dispatch import lower_program
-from minijax.core.avals import ShapedArray, is_ref
+from minijax.core.avals import ShapedArray
 from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.export import calling, serialization
 from minijax.export.sizes import check_solvable
 from minijax.features.export.modules import (
@@ -21,6 +20,9 @@ from minijax.features.export.modules import (
     to_portable,
     unstable_calls,
 )
+from minijax.features.references.effects import is_ref
+from minijax.features.stages.stages import Traced, signature_for
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name
@@ -29,7 +31,6 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import PjitFunction, jit
 from minijax.transforms.library import as_jitted
-from minijax.transforms.stages import Traced, signature_for
 from minijax.tree_util import PyTreeDef
 
 __all__ = [

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.core.avals import abstract
 from minijax.core.hooks import hooks
-from minijax.core.struct import ShapeDtypeStruct, abstract
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.dims import OPERATIONS, Scope, is_dim
 from minijax.tree_util.prefix import broadcast_prefix
 from minijax.typing import DimSize

@@ -3,8 +3,8 @@
 A library that brings a dialect adds it to `upstream_dialects` before anything is lowered.
 """
 
-from minijax.lowering.bindings import LoweringRuleContext
-from minijax.lowering.bindings import ir as _ir
+from minijax.features.mlir_rules import LoweringRuleContext
+from minijax.features.mlir_rules import ir as _ir
 from minijax.lowering.text import dialects as _dialects
 
 __all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]

@@ -4,7 +4,7 @@ Re-exports. `ir`, `passmanager` and `dialects.*` are jaxlib's modules, imported 
 """
 
 from minijax.extend.mlir_names import make_known
-from minijax.lowering.portable import (
+from minijax.features.export.portable import (
     deserialize_portable_artifact,
     hlo_to_stablehlo,
     refine_polymorphic_shapes,

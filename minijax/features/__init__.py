@@ -1,6 +1,20 @@
 """Features: what tracing and interpreting can do that a first reader does not need.
 
-Each extends the machine through `core.hooks`, or by rules of primitives of its own. They
+Each extends the machine through `core.hooks`, or by rules of primitives of its own.
 """
 
-from minijax.features import export, symbolic
+from minijax.features import (
+    diagnostics,
+    donation,
+    effects,
+    export,
+    frontend_attributes,
+    pending_effects,
+    printing,
+    references,
+    sharding,
+    stages,
+    symbolic,
+    vjp,
+    vmappable,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from minijax.core.avals import AbstractValue
-from minijax.core.hitypes import bare
 from minijax.core.jaxpr import Jaxpr, Literal, jaxprs_in_params
 from minijax.errors import JaxprTypeError
 
@@ -32,7 +31,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         wanted = eqn.primitive.out_avals(tuple([a.aval for a in eqn.invars]), eqn.params)
         wanted = list(wanted) if eqn.primitive.multiple_results else [wanted]
         for var, aval in zip(eqn.outvars, wanted, strict=True):
-            if not _agree(bare(var.aval), bare(aval)):
+            if not _agree(var.aval.of_values(), aval.of_values()):
                 raise JaxprTypeError(
                     f"A result of equation {number}, {eqn.primitive}, has type "
                     f"{var.aval.str_short()}; its operands make it {aval.str_short()}, in\n{jaxpr}"

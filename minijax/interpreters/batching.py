@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core.primitive import Primitive
+from minijax.features.vmappable import register_vmappable, unregister_vmappable
 from minijax.interpreters.tables import RuleTable
 from minijax.lax import broadcast_in_dim, reduce_sum, reshape
 from minijax.namespace import shown
 from minijax.transforms.batching import AxisData, to_front
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.vmappable import register_vmappable, unregister_vmappable
 
 __all__ = [
     "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",

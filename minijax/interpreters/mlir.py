@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.avals import abstract_token
-from minijax.core.effects import Effect, OrderedIOEffect
+from minijax.core.effects import Effect
 from minijax.core.effects import lowerable as lowerable_effects
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.lax.callbacks import lower_callback
-from minijax.lowering import bindings
-from minijax.lowering.bindings import (
+from minijax.features import mlir_rules as bindings
+from minijax.features.effects.kinds import OrderedIOEffect
+from minijax.features.mlir_rules import (
     LoweringParameters,
     LoweringRuleContext,
     ModuleContext,
@@ -35,7 +35,8 @@ from minijax.lowering.bindings import (
     merge_mlir_modules,
     stablehlo,
 )
-from minijax.lowering.bindings import flatten_values as flatten_ir_values
+from minijax.features.mlir_rules import flatten_values as flatten_ir_values
+from minijax.lax.callbacks import lower_callback
 from minijax.lowering.module import Builder
 from minijax.lowering.text import new_context as make_ir_context
 from minijax.namespace import own_names, shown

@@ -8,6 +8,10 @@ imported when it is first asked for.
 import importlib as _importlib
 from typing import TYPE_CHECKING
 
+from minijax.features.sharding.constraints import sharding_constraint_p, with_sharding_constraint
+from minijax.features.sharding.transfer import (
+    device_put_p,
+)
 from minijax.lax.arithmetic import (
     AccuracyMode,
     RoundingMethod,
@@ -432,10 +436,6 @@ from minijax.lax.windows import (
     reduce_window_sum_p,
 )
 from minijax.namespace import shown
-from minijax.transforms.constraints import sharding_constraint_p, with_sharding_constraint
-from minijax.transforms.transfer import (
-    device_put_p,
-)
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset",

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import get_aval
 from minijax.core.primitive import not_differentiable
-from minijax.core.unreduced import added, first, multiplied, refused
+from minijax.features.sharding.constraints import reduced_as
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.unreduced import added, first, multiplied, refused
 from minijax.lax.compare import eq_p, ge_p, select_n_p
 from minijax.lax.rules import (
     FLOAT,
@@ -34,7 +36,6 @@ from minijax.lax.rules import (
     same_dtypes,
     scalar_like,
 )
-from minijax.transforms.constraints import reduced_as
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import Array, ArrayLike, DTypeLike
@@ -137,7 +138,7 @@ add_p = elementwise(
 )
 
 
-add_p.sums(added)
+set_layout(add_p, sums=added)
 
 
 @add_p.transpose
@@ -176,7 +177,7 @@ mul_p = elementwise(
         lambda t, out, x, y, **params: mul_p.bind(x, t, **params),
     ],
 )
-mul_p.sums(multiplied)
+set_layout(mul_p, sums=multiplied)
 mul_p.printed = lambda params: {k: v for k, v in params.items() if v is not None}
 
 
@@ -193,7 +194,7 @@ def _(x, y, *, out_dtype=None):
 @mul_p.transpose
 def _(ct, x, y, *, out_dtype=None):
     linear_one, known = (x, y) if is_undefined(x) else (y, x)
-    if ShapedArray.split_seen:
+    if get_aval(ct).placement is not None:
         known = reduced_as(known, ct)
     params = {} if out_dtype is None else {"out_dtype": linear_one.aval.dtype}
     if is_undefined(x):
@@ -538,7 +539,7 @@ def _conj_transpose(ct, aval, *, input_dtype):
     return real_p.bind(ct)
 
 
-conj_p.sums(first)
+set_layout(conj_p, sums=first)
 linear(conj_p, _conj_transpose)
 
 
@@ -751,7 +752,7 @@ def _integer_pow_jvp(t, out, x, *, y):
 
 
 integer_pow_p = elementwise("integer_pow", _lower_integer_pow, [NUMBER])
-integer_pow_p.sums(refused)
+set_layout(integer_pow_p, sums=refused)
 
 
 @integer_pow_p.jvp

@@ -34,8 +34,7 @@ _FLOAT32 = np.dtype(np.float32)
 @scaled_matmul_p.shape_rule
 def _(x, y, x_scales, y_scales, *, preferred_element_type):
     shape = (x.shape[0], x.shape[1], y.shape[1])
-    vma = x.vma | y.vma | x_scales.vma | y_scales.vma
-    return x.update(shape=shape, dtype=preferred_element_type, weak_type=False, vma=vma)
+    return x.update(shape=shape, dtype=preferred_element_type, weak_type=False)
 
 
 def _as(x: Any, dtype: Any) -> Any:

@@ -12,7 +12,8 @@ from minijax import tree_util
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.primitive import Primitive, in_shape_rule, no_rule
+from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.callbacks import VMAP_METHODS, map_call, rows_layouts
 from minijax.lax.ffi_calls import FfiEffect, aliases_of
 from minijax.runtime.callbacks import buffer_target
@@ -20,7 +21,7 @@ from minijax.runtime.callbacks import buffer_target
 __all__ = ["buffer_callback", "buffer_callback_p"]
 
 buffer_callback_p = Primitive("buffer_callback", multiple_results=True)
-buffer_callback_p.sharding(in_shape_rule)
+set_layout(buffer_callback_p, parts=in_shape_rule)
 _effects = frozenset([FfiEffect()])
 
 

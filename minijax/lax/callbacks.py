@@ -18,9 +18,11 @@ from minijax.arrays.array import array_from_numpy
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
-from minijax.core.effects import IOEffect, OrderedIOEffect, ordered_types
-from minijax.core.primitive import CallbackPrimitive, Primitive, in_shape_rule, no_rule
+from minijax.core.effects import ordered_types
+from minijax.core.primitive import CallbackPrimitive, Primitive, no_rule
 from minijax.core.trace import eval_trace, set_trace
+from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.control_flow.scan import scan
 from minijax.lowering.escape import quoted
 from minijax.lowering.types import physical
@@ -261,7 +263,7 @@ VMAP_METHODS = (
 )  # fmt: skip
 
 pure_callback_p = CallbackPrimitive("pure_callback", multiple_results=True)
-pure_callback_p.sharding(in_shape_rule)
+set_layout(pure_callback_p, parts=in_shape_rule)
 pure_callback_p.impl(_impl("pure_callback"))
 
 
@@ -424,7 +426,7 @@ def _check_operands(name: str, leaves: Sequence[Any]) -> None:
 _EFFECTS = {False: IOEffect(), True: OrderedIOEffect()}
 
 io_callback_p = CallbackPrimitive("io_callback", multiple_results=True)
-io_callback_p.sharding(in_shape_rule)
+set_layout(io_callback_p, parts=in_shape_rule)
 io_callback_p.impl(_impl("io_callback"))
 
 

@@ -2,22 +2,25 @@
 
 Within `shard_map` a value is the same at each place of a mesh axis, or *varies*; it is *unreduced*
 where each place has a summand of it, and *reduced* where it is whole and its cotangent such a sum
-(`core.unreduced`). Casts change what types say, and no value; collectives, in `lax.parallel`, move
+(`features.sharding.unreduced`). Casts change what types say, and no value; collectives, in `lax.parallel`, move
 and sum values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
-from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.sharding_rules import with_sums
-from minijax.core.unreduced import first, sums_of
+from minijax.core.primitive import Misplaced, Primitive
+from minijax.core.staging import StagedTracer
+from minijax.features.sharding.layouts import CollectivePrimitive, in_shape_rule, layout, set_layout
+from minijax.features.sharding.sharding_rules import with_sums
+from minijax.features.sharding.types import vma_of
+from minijax.features.sharding.unreduced import first, sums_of
 from minijax.lax import collective_lowering
 from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
@@ -37,8 +40,8 @@ def as_names(axis_name: Any) -> tuple[Name, ...]:
 
 # -- whether values vary over the axes of a mesh ----------------------------------------------------
 
-pvary_p = Primitive("pvary")  # its transpose, a sum, stands in `lax.parallel`
-pvary_p.sums(first)
+pvary_p = CollectivePrimitive("pvary")  # its transpose, a sum, stands in `lax.parallel`
+set_layout(pvary_p, sums=first)
 
 
 @pvary_p.shape_rule
@@ -46,7 +49,7 @@ def _(x, *, axes):
     return x
 
 
-@pvary_p.varying
+@layout(pvary_p, "varying")
 def _(given, *, axes):
     return given, given | frozenset(axes)
 
@@ -93,7 +96,21 @@ def vary(x: Any, axes: frozenset, summed: bool = False) -> Any:
     return pvary_p.bind(x, axes=ordered(axes)) if axes else x
 
 
-hooks.fill(vary=vary)
+def aligned(trace: Any, atoms: Sequence[Any], found: Misplaced) -> list[Any]:
+    """Return operands that vary over the axes that an operation needs."""
+    axes, collective = found.args
+    try:
+        return [
+            trace.atom(vary(StagedTracer(trace, atom), axes - vma_of(atom.aval), not collective))
+            if vma_of(atom.aval) != axes and hasattr(atom.aval, "vma")
+            else atom
+            for atom in atoms
+        ]  # fmt: skip
+    except Exception as error:
+        raise error from None
+
+
+hooks.fill(aligned=aligned)
 
 
 # -- sums over the axes of a mesh that are still to be taken ------------------------------------------
@@ -101,8 +118,8 @@ hooks.fill(vary=vary)
 
 def _cast(name: str, transposed: Callable) -> Primitive:
     """The identity between types that differ in what they say of mesh axes."""
-    p = Primitive(name)
-    p.sharding(in_shape_rule)
+    p = CollectivePrimitive(name)
+    set_layout(p, parts=in_shape_rule)
     p.printed = lambda params: {"axes": params["axes"]}
     p.impl(lambda x, **params: x)
     p.lower(lambda b, x, **params: x)
@@ -130,12 +147,12 @@ def _(b, x, *, axes, mesh):
     return collective_lowering.all_reduce("stablehlo.add")(b, x, axes=axes, axis_index_groups=None)
 
 
-@vary_unreduced_p.varying
+@layout(vary_unreduced_p, "varying")
 def _(given, *, axes, mesh):
     return given, given - frozenset(axes)
 
 
-@reduced_vary_p.varying
+@layout(reduced_vary_p, "varying")
 def _(given, *, axes, mesh):
     return given, given | frozenset(axes)
 

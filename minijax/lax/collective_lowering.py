@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray
+from minijax.features.sharding.shardy import axis_list, sdy_sharding
 from minijax.lowering.module import Value
-from minijax.lowering.shardy import axis_list, sdy_sharding
 from minijax.lowering.types import physical
 
 __all__ = [

@@ -12,7 +12,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.unreduced import alike, refused
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.unreduced import alike, refused
 from minijax.lax.rules import (
     BITS,
     FLOAT,
@@ -375,7 +376,7 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
 # -- select_n -------------------------------------------------------------------------------------
 
 select_n_p = Primitive("select_n")
-select_n_p.sums(alike(1))
+set_layout(select_n_p, sums=alike(1))
 
 
 @select_n_p.shape_rule
@@ -405,8 +406,7 @@ def _(which, *cases):
             f"{which.shape} but case shape {cases[0].shape}."
         )
     same_dtypes("select", cases)
-    out = merged(cases, cases[0].shape, cases[0].dtype)
-    return out.update(vma=out.vma | which.vma) if which.vma else out
+    return merged(cases, cases[0].shape, cases[0].dtype)
 
 
 @select_n_p.jvp
@@ -526,7 +526,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 # -- clamp ----------------------------------------------------------------------------------------
 
 clamp_p = Primitive("clamp")
-clamp_p.sums(refused)
+set_layout(clamp_p, sums=refused)
 
 
 @clamp_p.shape_rule

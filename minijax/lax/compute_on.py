@@ -12,13 +12,13 @@ from functools import wraps
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.memory import MemorySpace
-from minijax.core.refs import CallPrimitive
+from minijax.core.primitive import CallPrimitive
 from minijax.core.source import marked
+from minijax.features.frontend_attributes import with_attributes
+from minijax.features.sharding.memory import MemorySpace
+from minijax.features.sharding.transfer import annotated
 from minijax.lax.metadata import MarkedContext
 from minijax.lax.programs import as_program, calls_placed_program
-from minijax.lowering.attributes import with_attributes
-from minijax.transforms.transfer import annotated
 
 __all__ = ["compute_on", "compute_on2", "compute_on_p"]
 

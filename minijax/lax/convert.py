@@ -14,7 +14,8 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
-from minijax.core.unreduced import first, refused
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.unreduced import first, refused
 from minijax.lax.rules import FLOAT, elementwise, linear
 from minijax.lowering.module import Value
 from minijax.transforms.primitives import moveaxis
@@ -43,7 +44,7 @@ def _same_batch(p: Primitive) -> None:
 # -- convert_element_type -------------------------------------------------------------------------
 
 convert_element_type_p = Primitive("convert_element_type")
-convert_element_type_p.sums(first)
+set_layout(convert_element_type_p, sums=first)
 convert_element_type_p.printed = lambda params: {
     name: value for name, value in params.items() if not (name == "sharding" and value is None)
 }
@@ -202,7 +203,7 @@ def _number(x: Any, dtype: np.dtype) -> np.generic:
 # -- bitcast_convert_type -------------------------------------------------------------------------
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
-bitcast_convert_type_p.sums(refused)
+set_layout(bitcast_convert_type_p, sums=refused)
 
 
 @bitcast_convert_type_p.shape_rule
@@ -321,11 +322,11 @@ def _identity(name: str) -> Primitive:
 
 
 copy_p = _identity("copy")
-copy_p.sums(first)
+set_layout(copy_p, sums=first)
 linear(copy_p, lambda ct, aval: copy_p.bind(ct))
 
 stop_gradient_p = _identity("stop_gradient")
-stop_gradient_p.sums(first)
+set_layout(stop_gradient_p, sums=first)
 stop_gradient_p.rule_transpose = no_rule("its derivative is zero")
 stop_gradient_p.impl(as_value)
 

@@ -14,7 +14,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import ambiguous, cotangent_sharding, parts_of
+from minijax.features.sharding.layouts import layout
+from minijax.features.sharding.sharding_rules import ambiguous, cotangent_sharding, parts_of
 from minijax.lax.conv_numbers import (
     ConvDimensionNumbers,
     Ints,
@@ -161,10 +162,10 @@ def _(
     for size, axis in zip(sizes, out, strict=True):
         shape[axis] = size
     weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(tuple(shape), dtype, weak, vma=x.vma | y.vma)
+    return ShapedArray(tuple(shape), dtype, weak)
 
 
-@conv_general_dilated_p.sharding
+@layout(conv_general_dilated_p, "parts")
 def _(avals, out, *, dimension_numbers, **params):
     x, y = avals
     lhs, rhs, places = dimension_numbers

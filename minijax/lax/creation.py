@@ -14,13 +14,13 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.sharding.transfer import device_put
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of, sums_open
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.transfer import device_put
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]

@@ -16,7 +16,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import along
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import along
 from minijax.features.symbolic.dims import is_dim
 from minijax.lax.arithmetic import (
     abs_p,
@@ -197,7 +198,7 @@ def _cumulative(
     `rounds` is false of operations whose results are exact.
     """
     p = Primitive(name)
-    p.sharding(along(name, lambda x, *, axis, **params: (axis,)))
+    set_layout(p, parts=along(name, lambda x, *, axis, **params: (axis,)))
 
     @p.shape_rule
     def _(x, *, axis, reverse):

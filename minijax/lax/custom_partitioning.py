@@ -18,7 +18,8 @@ from minijax import tree_util
 from minijax.config import local
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.sharding.constraints import with_types
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.programs import as_program
 from minijax.lax.shard_map import within_axes
 from minijax.lax.sharding_rules import SdyShardingRule, parse_rule
@@ -32,7 +33,6 @@ from minijax.runtime.mesh import AxisType, Mesh, get_mesh
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.arguments import fun_name
-from minijax.transforms.constraints import with_types
 
 __all__ = ["custom_partitioning", "custom_partitioning_p"]
 
@@ -153,7 +153,7 @@ def _partitioned(
             f"Mismatch in result shapes. {closed.out_avals} vs {shown}: what the partition of "
             "a custom_partitioning computes, and what its result shardings make of the results."
         )
-    module = Module("partition", platform, devices=tuple(mesh.devices.flat))
+    module = Module.make("partition", platform, devices=tuple(mesh.devices.flat))
     module.manual = with_types(mesh, mesh.axis_names, AxisType.Manual)
     module.functions.append(write_function(module, "main", closed, public=True))
     hlos = [

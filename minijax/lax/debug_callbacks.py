@@ -18,9 +18,10 @@ from minijax import tree_util
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.effects import DebugEffect, OrderedDebugEffect, ordered_types
+from minijax.core.effects import ordered_types
 from minijax.core.primitive import CallbackPrimitive, Primitive
 from minijax.core.trace import Tracer, eval_trace, set_trace
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.lax.callbacks import lower_callback
 from minijax.lax.collective_lowering import once
 from minijax.lax.slicing import index_in_dim

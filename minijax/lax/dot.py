@@ -12,9 +12,15 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import ambiguous, batched_sharding, cotangent_sharding, parts_of
-from minijax.core.unreduced import NO_SUMS, sums_of
 from minijax.errors import ShardingTypeError
+from minijax.features.sharding.layouts import layout
+from minijax.features.sharding.sharding_rules import (
+    ambiguous,
+    batched_sharding,
+    cotangent_sharding,
+    parts_of,
+)
+from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.lax.convert import convert_element_type_p, lower_conversion
 from minijax.lax.precision import (
     CanonicalPrecision,
@@ -166,10 +172,10 @@ def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_shardin
             check_preferred("dot_general", dtype, preferred_element_type)
         dtype = preferred_element_type
     weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(shape, dtype, weak, vma=x.vma | y.vma)
+    return ShapedArray(shape, dtype, weak)
 
 
-@dot_general_p.sums
+@layout(dot_general_p, "sums")
 def _(name, avals, asked, *, dimension_numbers, **params):
     """Asked to, it leaves the sum over the mesh axes that split the dimensions it contracts."""
     x, y = avals
@@ -197,7 +203,7 @@ def _(name, avals, asked, *, dimension_numbers, **params):
     return asked.spec.unreduced, frozenset()
 
 
-@dot_general_p.sharding
+@layout(dot_general_p, "parts")
 def _(avals, out, *, dimension_numbers, **params):
     x, y = avals
     (lc, rc), (lb, rb) = dimension_numbers

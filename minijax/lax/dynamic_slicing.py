@@ -13,9 +13,10 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import ambiguous, as_operand, parts_of
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.unreduced import alike, first_reduced
+from minijax.features.sharding.layouts import layout, set_layout
+from minijax.features.sharding.sharding_rules import ambiguous, as_operand, parts_of
+from minijax.features.sharding.unreduced import alike, first_reduced
 from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
@@ -61,8 +62,7 @@ __all__ = [
 # -- dynamic_slice ------------------------------------------------------------------------------------
 
 dynamic_slice_p = Primitive("dynamic_slice")
-dynamic_slice_p.sharding(as_operand)
-dynamic_slice_p.sums(first_reduced)
+set_layout(dynamic_slice_p, parts=as_operand, sums=first_reduced)
 
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
@@ -210,10 +210,10 @@ def _(x, *, start_indices, limit_indices, strides):
 # -- dynamic_update_slice ----------------------------------------------------------------------------
 
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
-dynamic_update_slice_p.sums(lambda name, avals, asked: alike()(name, avals[:2], asked))
+set_layout(dynamic_update_slice_p, sums=lambda name, avals, asked: alike()(name, avals[:2], asked))
 
 
-@dynamic_update_slice_p.sharding
+@layout(dynamic_update_slice_p, "parts")
 def _(avals, out):
     x, update, *_ = avals
     for part, own, size, width in zip(
@@ -240,7 +240,7 @@ def _(x, update, *starts):
         )
     _check_starts("dynamic_update_slice", x, starts)
     same_dtypes("dynamic_update_slice", (x, update))
-    return ShapedArray(x.shape, x.dtype, vma=x.vma | update.vma)
+    return ShapedArray(x.shape, x.dtype)
 
 
 @dynamic_update_slice_p.jvp

@@ -17,9 +17,10 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import ShapedArray, abstract_token
 from minijax.core.effects import ordered
-from minijax.core.primitive import CallbackPrimitive, in_shape_rule, no_rule
+from minijax.core.primitive import CallbackPrimitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.export.modules import merge
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.symbolic.dims import evaluate
 from minijax.features.symbolic.lowering import is_symbolic, solved
 from minijax.lax.dims import dim_as_value_p
@@ -31,7 +32,7 @@ from minijax.transforms.caches import also_cleared
 __all__ = ["call_exported_p", "dim_as_value_p", "sizes_of"]
 
 call_exported_p = CallbackPrimitive("call_exported", multiple_results=True)
-call_exported_p.sharding(in_shape_rule)
+set_layout(call_exported_p, parts=in_shape_rule)
 call_exported_p.effects_rule(
     lambda *, exported: frozenset((*exported.ordered_effects, *exported.unordered_effects))
 )

@@ -12,7 +12,8 @@ from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import Effect, control_flow_allowed, lowerable
-from minijax.core.primitive import Primitive, in_shape_rule, no_rule
+from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.callbacks import VMAP_METHODS, map_call
 from minijax.lowering.escape import key, quoted
 from minijax.lowering.types import dense, element_type
@@ -33,7 +34,7 @@ lowerable.add_type(FfiEffect)
 control_flow_allowed.add_type(FfiEffect)
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True)
-ffi_call_p.sharding(in_shape_rule)
+set_layout(ffi_call_p, parts=in_shape_rule)
 ffi_call_p.effects_rule(
     lambda *, has_side_effect, **params: _effects if has_side_effect else frozenset()
 )

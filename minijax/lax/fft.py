@@ -14,8 +14,9 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import as_operand
-from minijax.core.unreduced import first_reduced
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import as_operand
+from minijax.features.sharding.unreduced import first_reduced
 from minijax.lax.arithmetic import conj_p, mul_p
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.rules import linear, scalar_like
@@ -44,8 +45,7 @@ class FftType(enum.IntEnum):
 
 
 fft_p = Primitive("fft")
-fft_p.sharding(as_operand)
-fft_p.sums(first_reduced)
+set_layout(fft_p, parts=as_operand, sums=first_reduced)
 
 
 @fft_p.shape_rule
@@ -77,7 +77,7 @@ def _(x, *, fft_type, fft_lengths):
         last, dtype = fft_lengths[-1], dtypes.to_real_dtype(x.dtype)
     else:
         last, dtype = x.shape[-1], x.dtype
-    return ShapedArray((*x.shape[:-1], last), dtype, vma=x.vma)
+    return ShapedArray((*x.shape[:-1], last), dtype)
 
 
 def _counts(length: int, ndim: int, dtype: np.dtype) -> np.ndarray:

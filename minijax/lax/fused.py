@@ -8,12 +8,12 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.avals import get_aval
-from minijax.core.memory import MemorySpace, within
-from minijax.core.refs import CallPrimitive
+from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.sharding.memory import MemorySpace, within
+from minijax.features.sharding.transfer import annotated
 from minijax.lax.programs import calls_placed_program
 from minijax.transforms.jit import close_over_tracers
-from minijax.transforms.transfer import annotated
 
 __all__ = ["fused", "fused_p"]
 

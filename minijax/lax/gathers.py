@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.sharding_rules import parts_of, with_sums
-from minijax.core.unreduced import sums_of
+from minijax.core.primitive import Primitive
+from minijax.features.sharding.layouts import CollectivePrimitive, in_shape_rule, layout, set_layout
+from minijax.features.sharding.sharding_rules import parts_of, with_sums
+from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
@@ -28,7 +29,7 @@ _SHOWN = ("all_gather_dimension", "axis_name", "axis_size", "scatter_dimension",
 
 def _collective(name: str, dimension: str) -> Primitive:
     """A collective along the parameter `dimension`; vectorized, along the next one."""
-    p = Primitive(name)
+    p = CollectivePrimitive(name)
     p.printed = lambda params: {key: value for key, value in params.items() if key in _SHOWN}
     p.effects_rule(lambda *, axis_name, **params: frozenset(map(NamedAxisEffect, axis_name)))
 
@@ -90,11 +91,11 @@ def _lower_gather(b, x, *, mesh=None, **params):
 
 
 all_gather_reduced_p = _collective("all_gather_reduced", "all_gather_dimension")
-all_gather_reduced_p.sharding(in_shape_rule)
+set_layout(all_gather_reduced_p, parts=in_shape_rule)
 all_gather_reduced_p.lower(_lower_gather)
 
 
-@all_gather_reduced_p.varying
+@layout(all_gather_reduced_p, "varying")
 def _(given, *, axis_name, **params):
     return given, given - frozenset(axis_name)
 
@@ -116,7 +117,7 @@ all_gather_invariant_p = _collective("all_gather_invariant", "all_gather_dimensi
 all_gather_invariant_p.lower(_lower_gather)
 
 
-@all_gather_invariant_p.varying
+@layout(all_gather_invariant_p, "varying")
 def _(given, *, axis_name, **params):
     given |= frozenset(axis_name)
     return given, given - frozenset(axis_name)
@@ -128,7 +129,7 @@ def _(x, *, all_gather_dimension, axis_name, axis_size, tiled):
 
 
 unreduced_reduce_scatter_p = _collective("unreduced_reduce_scatter", "scatter_dimension")
-unreduced_reduce_scatter_p.sharding(in_shape_rule)
+set_layout(unreduced_reduce_scatter_p, parts=in_shape_rule)
 
 
 @unreduced_reduce_scatter_p.shape_rule
@@ -138,7 +139,7 @@ def _(x, *, scatter_dimension, axis_name, axis_size, tiled, mesh):
     return _typed(x, shape, mesh, unreduced - frozenset(axis_name), reduced)
 
 
-@unreduced_reduce_scatter_p.varying
+@layout(unreduced_reduce_scatter_p, "varying")
 def _(given, *, axis_name, **params):
     return given, given | frozenset(axis_name)
 

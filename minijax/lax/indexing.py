@@ -19,9 +19,10 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import ambiguous, parts_of
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.features.sharding.layouts import layout
+from minijax.features.sharding.sharding_rules import ambiguous, parts_of
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.creation import broadcasted_iota
@@ -65,10 +66,10 @@ gather_p = Primitive("gather")
 @gather_p.shape_rule
 def _(operand, indices, *, dimension_numbers, slice_sizes, mode, **params):
     shape = gather_shape(operand, indices, dimension_numbers, slice_sizes)
-    return ShapedArray(shape, operand.dtype, operand.weak_type, vma=operand.vma | indices.vma)
+    return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
-@gather_p.sharding
+@layout(gather_p, "parts")
 def _(avals, out, *, dimension_numbers, slice_sizes, **params):
     operand, indices = avals
     parts, rest = parts_of(operand), parts_of(indices)[:-1]
@@ -291,14 +292,9 @@ def _scatter_primitive(name: str) -> Primitive:
     def _(operand, indices, updates, *, dimension_numbers, **params):
         same_dtypes(name, (operand, updates))
         check_scatter(operand, indices, updates, dimension_numbers)
-        return ShapedArray(
-            operand.shape,
-            operand.dtype,
-            operand.weak_type,
-            vma=operand.vma | indices.vma | updates.vma,
-        )
+        return operand
 
-    @p.sharding
+    @layout(p, "parts")
     def _(avals, out, *, dimension_numbers, **params):
         parts = parts_of(avals[0])
         if any(parts[axis] is not None for axis in dimension_numbers.inserted_window_dims):

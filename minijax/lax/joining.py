@@ -11,8 +11,9 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import all_alike, ambiguous, as_operand, parts_of
-from minijax.core.unreduced import alike, first
+from minijax.features.sharding.layouts import layout, set_layout
+from minijax.features.sharding.sharding_rules import all_alike, ambiguous, as_operand, parts_of
+from minijax.features.sharding.unreduced import alike, first
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import broadcast, canonical_axis, resized, size_of, trailing
 from minijax.lowering.module import i64_array
@@ -28,9 +29,8 @@ __all__ = [
 
 def _joined(avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> ShapedArray:
     """The aval of an array made of several of one dtype."""
-    vma = frozenset().union(*(aval.vma for aval in avals))
     weak = all(aval.weak_type for aval in avals)
-    return ShapedArray(shape, avals[0].dtype, weak, vma=vma)
+    return ShapedArray(shape, avals[0].dtype, weak)
 
 
 def _lined_up(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
@@ -78,10 +78,10 @@ def _linear_in_one(p: Primitive) -> None:
 # -- concatenate and split --------------------------------------------------------------------
 
 concatenate_p = Primitive("concatenate")
-concatenate_p.sums(alike())
+set_layout(concatenate_p, sums=alike())
 
 
-@concatenate_p.sharding
+@layout(concatenate_p, "parts")
 def _(avals, out, **params):
     return all_alike(avals)
 
@@ -162,8 +162,7 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
 
 
 split_p = Primitive("split", multiple_results=True)
-split_p.sharding(as_operand)
-split_p.sums(first)
+set_layout(split_p, parts=as_operand, sums=first)
 
 
 @split_p.shape_rule
@@ -233,10 +232,10 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 # -- stack and unstack ------------------------------------------------------------------------
 
 stack_p = Primitive("stack")
-stack_p.sums(alike())
+set_layout(stack_p, sums=alike())
 
 
-@stack_p.sharding
+@layout(stack_p, "parts")
 def _(avals, out, *, axis):
     parts = all_alike(avals)
     return [*parts[:axis], None, *parts[axis:]]
@@ -299,10 +298,10 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
-unstack_p.sums(first)
+set_layout(unstack_p, sums=first)
 
 
-@unstack_p.sharding
+@layout(unstack_p, "parts")
 def _(avals, out, *, axis):
     parts = parts_of(avals[0])
     if parts[axis] is not None:

@@ -15,11 +15,10 @@ from typing import Any
 from minijax import tree_util
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
-from minijax.core.primitive import Primitive
-from minijax.core.refs import CallPrimitive
+from minijax.core.primitive import CallPrimitive, Primitive
 from minijax.core.source import marked
+from minijax.features.frontend_attributes import with_attributes
 from minijax.lax.programs import as_program
-from minijax.lowering.attributes import with_attributes
 from minijax.lowering.module import Value
 from minijax.transforms.call_rules import calls_program
 

@@ -18,7 +18,8 @@ from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
-from minijax.core.unreduced import first, sums_of
+from minijax.features.sharding.layouts import CollectivePrimitive, layout, set_layout
+from minijax.features.sharding.unreduced import first, sums_of
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
 from minijax.lax.casts import (
@@ -139,11 +140,11 @@ def _some_names(function: str, axis_name: Any) -> Sequence[Name]:
 
 def _collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Primitive:
     """A collective: its operands must vary over the axes that it names, and its results do."""
-    p = Primitive(name)
+    p = CollectivePrimitive(name)
     p.rule_effects = lambda **params: _effects(axes_of(**params))
     p.rule_lower = lower
 
-    @p.varying
+    @layout(p, "varying")
     def _(axes, **params):
         axes |= frozenset(axes_of(**params))
         return axes, axes
@@ -160,7 +161,7 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
         name, lambda *, axes, axis_index_groups: axes, collective_lowering.all_reduce(op)
     )
 
-    @p.varying
+    @layout(p, "varying")
     def _(given, *, axes, axis_index_groups):
         given |= frozenset(axes)
         return given, given if axis_index_groups is not None else given - frozenset(axes)
@@ -224,7 +225,7 @@ def _transpose_sum(ct, x, *, axes, axis_index_groups):
 
 
 for _p in (psum_p, psum_invariant_p):
-    _p.sums(first)
+    set_layout(_p, sums=first)
     _set_sum_rules(_p)
 
 

@@ -14,6 +14,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
+from minijax.features.sharding.transfer import put_array
 from minijax.lax.shapes import expand_dims, squeeze
 from minijax.lax.shard_map import shard_map
 from minijax.runtime import platforms
@@ -23,7 +24,6 @@ from minijax.runtime.platforms import Device
 from minijax.transforms.arguments import as_ints, fun_name
 from minijax.transforms.grad import check_callable
 from minijax.transforms.jit import jit
-from minijax.transforms.transfer import put_array
 from minijax.transforms.vmap import check_axes, flat_axes, mapped_size
 
 __all__ = ["pmap"]

@@ -15,11 +15,13 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval, without_varying
+from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import leading
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import leading
+from minijax.features.sharding.types import without_varying
 from minijax.lax.rules import nary_shape
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical
@@ -280,7 +282,7 @@ def _(b, seeds, *, impl):
 
 
 random_split_p = Primitive("random_split")
-random_split_p.sharding(leading)
+set_layout(random_split_p, parts=leading)
 _constant_in_keys(random_split_p)
 _keeps_leading_axes(random_split_p)
 
@@ -352,7 +354,7 @@ def _(b, keys, msgs):
 
 
 random_bits_p = Primitive("random_bits")
-random_bits_p.sharding(leading)
+set_layout(random_bits_p, parts=leading)
 _constant_in_keys(random_bits_p)
 _keeps_leading_axes(random_bits_p)
 
@@ -378,7 +380,7 @@ def _(b, keys, *, bit_width, shape):
 # -- between keys and words -----------------------------------------------------------------------
 
 random_wrap_p = Primitive("random_wrap")
-random_wrap_p.sharding(leading)
+set_layout(random_wrap_p, parts=leading)
 _constant_in_keys(random_wrap_p)
 random_wrap_p.lower(lambda b, x, *, impl: _renamed(b, x))
 
@@ -405,7 +407,7 @@ def _(args, dims, *, impl):
 
 
 random_unwrap_p = Primitive("random_unwrap")
-random_unwrap_p.sharding(leading)
+set_layout(random_unwrap_p, parts=leading)
 _constant_in_keys(random_unwrap_p)
 _keeps_leading_axes(random_unwrap_p)
 random_unwrap_p.lower(_renamed)

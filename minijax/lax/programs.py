@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.memory import MemorySpace, within
-from minijax.core.refs import CallPrimitive, Ref
+from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Tracer
+from minijax.core.trace import is_constant
+from minijax.features.sharding.memory import MemorySpace, within
 from minijax.transforms.arguments import aval_of_argument, debug_info
 from minijax.transforms.call_rules import calls_program
 from minijax.transforms.jit import (
@@ -65,7 +65,7 @@ def as_program(what: str, fun: Callable, args: tuple, kwargs: dict) -> Called:
     found = kept.get(key)
     if found is None:
         found = _traced(what, fun, in_tree, avals)
-        if not any(isinstance(c, (Tracer, Ref)) for c in found[1]):
+        if all(map(is_constant, found[1])):
             kept[key] = found
     closed, consts, out_tree = found
     return Called(closed, (*consts, *leaves), out_tree, consts)

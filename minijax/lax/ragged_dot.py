@@ -176,7 +176,7 @@ def _(
     if preferred_element_type is not None:
         check_preferred("ragged_dot_general", dtype, preferred_element_type)
         dtype = preferred_element_type
-    return ShapedArray(shape, dtype, vma=x.vma | y.vma)
+    return ShapedArray(shape, dtype)
 
 
 # -- derivatives ----------------------------------------------------------------------------------
@@ -521,7 +521,7 @@ def _(x, y, x_scale, y_scale, *, dimension_numbers, preferred_element_type):
         raise TypeError(f"scaled_dot contracts one dimension; got {dimension_numbers}.")
     _check_scale("lhs", x, x_scale, lc[0])
     _check_scale("rhs", y, y_scale, rc[0])
-    return ShapedArray(shape, preferred_element_type, vma=x.vma | y.vma)
+    return ShapedArray(shape, preferred_element_type)
 
 
 @scaled_dot_p.batch

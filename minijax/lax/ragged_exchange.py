@@ -16,7 +16,8 @@ from minijax import tree_util
 from minijax.config import local
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.primitive import Primitive, no_rule, not_differentiable
+from minijax.core.primitive import no_rule, not_differentiable
+from minijax.features.sharding.layouts import CollectivePrimitive, layout
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add, div, max, mul, sub
 from minijax.lax.compare import bitwise_and, ge, lt, select
@@ -51,7 +52,7 @@ def _effects(axis_name: tuple, **params: Any) -> frozenset:
 
 # -- ragged_all_to_all ---------------------------------------------------------------------------------
 
-ragged_all_to_all_p = Primitive("ragged_all_to_all")
+ragged_all_to_all_p = CollectivePrimitive("ragged_all_to_all")
 ragged_all_to_all_p.rule_effects = _effects
 _INDICES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
@@ -72,7 +73,7 @@ def _(operand, output, *indices, axis_name, axis_index_groups):
     return output.update(weak_type=False)
 
 
-@ragged_all_to_all_p.varying
+@layout(ragged_all_to_all_p, "varying")
 def _(axes, *, axis_name, axis_index_groups):
     axes |= frozenset(axis_name)
     return axes, axes
@@ -246,8 +247,8 @@ def _check_rows(operand: ShapedArray, output: ShapedArray, indices: Sequence[Any
 
 # -- psend and precv -----------------------------------------------------------------------------------
 
-psend_p = Primitive("psend")
-precv_p = Primitive("precv")
+psend_p = CollectivePrimitive("psend")
+precv_p = CollectivePrimitive("precv")
 for _p in (psend_p, precv_p):
     _p.rule_effects = _effects
     _p.rule_jvp = not_differentiable(f"Differentiation rule for {_p.name!r} not implemented")
@@ -260,7 +261,7 @@ def _(x, *, axis_name, perm):
     return abstract_token
 
 
-@psend_p.varying
+@layout(psend_p, "varying")
 def _(axes, *, axis_name, perm):
     return axes | frozenset(axis_name), frozenset()
 
@@ -270,7 +271,7 @@ def _(token, *, out_shape, axis_name, perm):
     return out_shape
 
 
-@precv_p.varying
+@layout(precv_p, "varying")
 def _(axes, *, out_shape, axis_name, perm):
     return axes, frozenset()
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import get_aval, without_varying
+from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.sharding.types import without_varying
 from minijax.lax.arithmetic import add, div, mul, neg, sqrt, sub
 from minijax.lax.compare import bitwise_and, bitwise_or, eq, ge, le, select
 from minijax.lax.control_flow.loops import while_loop

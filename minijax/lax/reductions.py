@@ -13,7 +13,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import kept_axes
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import kept_axes
 from minijax.lax.arithmetic import div_p, max_p, min_p, mul_p
 from minijax.lax.compare import and_p, eq_p, or_p, xor_p
 from minijax.lax.convert import convert_element_type_p
@@ -109,7 +110,7 @@ def _reduction(
 ) -> Primitive:
     """A primitive that reduces one array by an operation; all of its rules but jvp."""
     p = Primitive(name)
-    p.sharding(kept_axes("axes"))
+    set_layout(p, parts=kept_axes("axes"))
 
     @p.shape_rule
     def _(x, *, axes):
@@ -398,7 +399,7 @@ _INT32 = np.dtype(np.int32)
 
 def _arg_reduction(name: str, identity: Callable, direction: str) -> Primitive:
     p = Primitive(name)
-    p.sharding(kept_axes("axes"))
+    set_layout(p, parts=kept_axes("axes"))
 
     @p.shape_rule
     def _(x, *, axes, index_dtype):

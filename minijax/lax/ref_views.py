@@ -14,8 +14,8 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
-from minijax.core.refs import Ref, attach_to_refs
 from minijax.core.staging import StagedTracer, trace_to_jaxpr
+from minijax.features.references.cells import Ref, attach_to_refs
 from minijax.lax import refs
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.shapes import reshape, transpose

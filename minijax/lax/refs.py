@@ -1,6 +1,6 @@
 """References to arrays that change in place: making, reading and writing them.
 
-The primitives are recorded where a program is; elsewhere a reference is a cell (`core.refs`), and
+The primitives are recorded where a program is; elsewhere a reference is a cell (`features.references`), and
 these operations read and replace the value in it. An index is kept in two parts: what of it is
 known, in `index`, and arrays, which are operands.
 """
@@ -17,14 +17,20 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.effects import AccumEffect, FreezeEffect, ReadEffect, RefEffect, WriteEffect
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import eval_jaxpr
-from minijax.core.lowered import pure
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import AbstractRef, Ref, RefTrace, check_unmapped, resolved
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.features.references.cells import AbstractRef, Ref, check_unmapped, resolved
+from minijax.features.references.discharge import RefTrace, makers
+from minijax.features.references.effects import (
+    AccumEffect,
+    FreezeEffect,
+    ReadEffect,
+    RefEffect,
+    WriteEffect,
+)
 from minijax.features.references.slices import Slice
 from minijax.lax.arithmetic import add_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
@@ -382,8 +388,7 @@ def _(ref, value, *operands, index):
     return []
 
 
-_MAKERS = (ref_p, empty_ref_p)
-hooks.fill(discharged=lambda jaxpr: pure(jaxpr, _MAKERS.__contains__))
+makers.update((ref_p, empty_ref_p))
 
 # -- how their equations are shown ----------------------------------------------------------------
 

@@ -16,7 +16,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.primitive import Primitive, in_shape_rule, no_rule
+from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.compare import bitwise_xor
 from minijax.lax.joining import concatenate
 from minijax.lax.prng import PRNGImpl, mapped_over_keys, register_prng
@@ -62,7 +63,7 @@ _HLO_NAMES = {
 # -- rng_bit_generator ----------------------------------------------------------------------------
 
 rng_bit_generator_p = Primitive("rng_bit_generator", multiple_results=True)
-rng_bit_generator_p.sharding(in_shape_rule)
+set_layout(rng_bit_generator_p, parts=in_shape_rule)
 rng_bit_generator_p.rule_transpose = no_rule("it is not linear: it makes random bits")
 
 

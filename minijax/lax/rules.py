@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import NoRule, Primitive, no_rule
-from minijax.transforms.constraints import reduced_as
+from minijax.features.sharding.constraints import reduced_as
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
@@ -113,13 +113,8 @@ def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
 
 
 def merged(avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ShapedArray:
-    """The aval of a result: weak if all operands are, varying where any is."""
-    first = avals[0]
-    weak, vma = first.weak_type, first.vma
-    for aval in avals[1:]:
-        weak = weak and aval.weak_type
-        vma = vma | aval.vma if aval.vma else vma
-    return ShapedArray(shape, dtype, weak, vma=vma)
+    """The aval of a result: weak if all operands are."""
+    return ShapedArray(shape, dtype, all(aval.weak_type for aval in avals))
 
 
 def scalar_like(value: complex, x: Any) -> Any:
@@ -247,7 +242,7 @@ def defjvp(p: Primitive, *rules: Callable | None) -> None:
         if total is None:
             return out, zero_tangent(aval)
         if shape_of(total) != aval.shape:
-            total = reduced_as(total, out) if ShapedArray.split_seen else total
+            total = total if aval.placement is None else reduced_as(total, out)
             total = expand_to(total, aval.shape)
         return out, total
 
@@ -264,7 +259,7 @@ def add_any_broadcast(x: Any, y: Any) -> Any:
     """The sum of two tangents, either of which may be of a smaller, broadcastable shape."""
     if shape_of(x) == shape_of(y):
         return add_tangents(x, y)
-    if ShapedArray.split_seen:
+    if get_aval(x).placement is not get_aval(y).placement:
         x, y = reduced_as(x, y), reduced_as(y, x)
     shapes = shape_of(x), shape_of(y)
     try:

@@ -19,10 +19,11 @@ from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import batched_sharding, kept_axes, parts_of
 from minijax.core.trace import Tracer
-from minijax.core.unreduced import first, refused
 from minijax.errors import ShardingTypeError
+from minijax.features.sharding.layouts import layout, set_layout
+from minijax.features.sharding.sharding_rules import batched_sharding, kept_axes, parts_of
+from minijax.features.sharding.unreduced import first, refused
 from minijax.features.symbolic.dims import is_dim, is_negative
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
@@ -100,13 +101,13 @@ def trailing(aval: ShapedArray) -> tuple[int, ...]:
 
 
 def resized(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
-    return ShapedArray(shape, x.dtype, x.weak_type, vma=x.vma)
+    return ShapedArray(shape, x.dtype, x.weak_type)
 
 
 # -- reshape ----------------------------------------------------------------------------------
 
 reshape_p = Primitive("reshape")
-reshape_p.sums(first)
+set_layout(reshape_p, sums=first)
 
 
 @reshape_p.shape_rule
@@ -129,7 +130,7 @@ def _(x, *, new_sizes, dimensions, sharding):
     return resized(x, new_sizes)
 
 
-@reshape_p.sharding
+@layout(reshape_p, "parts")
 def _(avals, out, *, new_sizes, dimensions, sharding):
     (x,) = avals
     parts = parts_of(x) if dimensions is None else None
@@ -277,8 +278,7 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
 # -- squeeze and expand_dims ------------------------------------------------------------------
 
 squeeze_p = Primitive("squeeze")
-squeeze_p.sums(first)
-squeeze_p.sharding(kept_axes("dimensions"))
+set_layout(squeeze_p, sums=first, parts=kept_axes("dimensions"))
 
 
 @squeeze_p.shape_rule
@@ -534,7 +534,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Ar
 # -- rev --------------------------------------------------------------------------------------
 
 rev_p = Primitive("rev")
-rev_p.sums(refused)
+set_layout(rev_p, sums=refused)
 
 
 @rev_p.shape_rule
@@ -586,7 +586,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 tile_p = Primitive("tile")
 
 
-@tile_p.sharding
+@layout(tile_p, "parts")
 def _(avals, out, **params):
     (x,) = avals
     pairs = zip(parts_of(x), x.shape, out.shape, strict=True)

@@ -20,16 +20,16 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
 from minijax.core.effects import NamedAxisEffect, ordered
-from minijax.core.hitypes import HiPspec, is_hi_value
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
-from minijax.core.lowered import is_high
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import parts_of, with_sums
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Tracer, eval_trace
+from minijax.core.trace import eval_trace, is_constant
 from minijax.core.tracebacks import boundary
-from minijax.core.unreduced import sums_of
+from minijax.features.sharding.constraints import with_types
+from minijax.features.sharding.sharding_rules import parts_of, with_sums
+from minijax.features.sharding.shardy import sdy_sharding
+from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
@@ -42,7 +42,6 @@ from minijax.lax.specs import (
     summands,
     typed_spec,
 )
-from minijax.lowering.shardy import sdy_sharding
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (
     AbstractMesh,
@@ -56,7 +55,6 @@ from minijax.runtime.mesh import (
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
-from minijax.transforms.constraints import with_types
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jit import close_over
 from minijax.transforms.jvp import jvp_jaxpr
@@ -247,7 +245,7 @@ def _spread(given: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any]) -
 
 def _check_differentiable(jaxpr: ClosedJaxpr, check: bool) -> None:
     """ValueError where types that a library defined would hide over which axes values vary."""
-    if check and is_high(jaxpr) and _has_high_types(jaxpr.jaxpr):
+    if check and jaxpr.derive("high types", lambda: _has_high_types(jaxpr.jaxpr)):
         raise ValueError(
             "shard_map with check_vma=True cannot differentiate a function with values of a type that "
             "a library defined: it does not say over which mesh axes they vary. Pass check_vma=False."
@@ -426,7 +424,12 @@ def _with_dim(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 
 def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, (PartitionSpec, HiPspec))
+    return x is None or isinstance(x, PartitionSpec) or _is_opaque_spec(x)
+
+
+def _is_opaque_spec(x: Any) -> bool:
+    """Whether it is the spec of a value that is no array, and says what those of its arrays are."""
+    return hasattr(x, "to_lo")
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
@@ -568,7 +571,7 @@ def shard_map(
         found = traces.get(key)
         if found is None:
             given = () if callable(out_specs) else tree_util.flatten(out_specs, _is_spec)[0]
-            given = [spec for spec in given if not isinstance(spec, HiPspec)]
+            given = [spec for spec in given if not _is_opaque_spec(spec)]
             check_sums("out_specs", where, manual, given)
             values = _device_values(where, manual, ins, leaves, check_vma)
             found = _traced(f, where, manual, check_vma, in_tree, ins, avals, out_specs, values)
@@ -658,7 +661,7 @@ def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
         local.context.trace is not eval_trace
         or not isinstance(mesh, Mesh)
         or not manual.issuperset(mesh.axis_names)
-        or any(isinstance(x, Tracer) or is_hi_value(x) for x in leaves)
+        or any(not is_constant(x) for x in leaves)
     ):
         return None
 
@@ -677,7 +680,7 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
         if callable(out_specs) or not check:
             return outs
         specs = _out_specs(out_specs, tree)
-        if any(isinstance(spec, HiPspec) for spec in specs):
+        if any(map(_is_opaque_spec, specs)):
             return outs
         return summands(outs, specs)
 

@@ -15,8 +15,9 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import as_operand
-from minijax.core.unreduced import first
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import as_operand
+from minijax.features.sharding.unreduced import first
 from minijax.features.symbolic.dims import dim_max, is_dim, is_negative
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
@@ -39,8 +40,7 @@ __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
 # -- slice -----------------------------------------------------------------------------------------
 
 slice_p = Primitive("slice")
-slice_p.sharding(as_operand)
-slice_p.sums(first)
+set_layout(slice_p, parts=as_operand, sums=first)
 
 
 @slice_p.shape_rule
@@ -217,8 +217,7 @@ def index_in_dim(
 # -- pad ---------------------------------------------------------------------------------------------
 
 pad_p = Primitive("pad")
-pad_p.sharding(as_operand)
-pad_p.sums(first)
+set_layout(pad_p, parts=as_operand, sums=first)
 
 
 @pad_p.shape_rule
@@ -251,7 +250,7 @@ def _(x, value, *, padding_config):
             f"Dimension size after padding is not at least 0, got result shape {shape}, for "
             f"padding_config {padding_config} and operand shape {x.shape}."
         )
-    return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type, vma=x.vma | value.vma)
+    return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
 
 @pad_p.jvp

@@ -12,7 +12,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import along
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import along
 from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.creation import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
@@ -94,7 +95,7 @@ def _before(r, keys: Sequence[tuple[Any, Any]]):
 # -- sort -----------------------------------------------------------------------------------------------
 
 sort_p = Primitive("sort", multiple_results=True)
-sort_p.sharding(along("sort", lambda x, *, dimension, **params: (dimension,)))
+set_layout(sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,)))
 
 
 @sort_p.shape_rule
@@ -285,7 +286,7 @@ def sort_key_val(
 # -- top_k ----------------------------------------------------------------------------------------------
 
 top_k_p = Primitive("top_k", multiple_results=True)
-top_k_p.sharding(along("top_k", lambda x, *, axis, **params: (axis,)))
+set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,)))
 
 
 @top_k_p.shape_rule
@@ -377,8 +378,9 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
 # -- approx_max_k, approx_min_k -------------------------------------------------------------------------
 
 approx_top_k_p = Primitive("approx_top_k", multiple_results=True)
-approx_top_k_p.sharding(
-    along("approx_top_k", lambda x, *, reduction_dimension, **params: (reduction_dimension,))
+set_layout(
+    approx_top_k_p,
+    parts=along("approx_top_k", lambda x, *, reduction_dimension, **params: (reduction_dimension,)),
 )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.avals import get_aval
-from minijax.core.sharding_rules import parts_of
-from minijax.core.unreduced import NO_SUMS, sums_of
+from minijax.features.sharding.sharding_rules import parts_of
+from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.lax.casts import cast, vary, vary_unreduced_p
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding

@@ -20,9 +20,10 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import kept_axes
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import kept_axes
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.arithmetic import max as max_of
 from minijax.lax.arithmetic import min as min_of
@@ -56,7 +57,7 @@ from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis, reduced_
 __all__ = ["reduce", "reduce_p"]
 
 reduce_p = Primitive("reduce", multiple_results=True, memoize=False)
-reduce_p.sharding(kept_axes("dimensions"))
+set_layout(reduce_p, parts=kept_axes("dimensions"))
 
 
 @reduce_p.shape_rule

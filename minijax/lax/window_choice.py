@@ -35,7 +35,7 @@ def _never_chosen(select: Primitive, dtype: Any) -> np.generic:
 def _(t, x, *, select_prim, **window):
     check_dtype("select_and_gather_add", x, ORDERED)
     shape = window_shape("select_and_gather_add", x, window)
-    return ShapedArray(shape, t.dtype, t.weak_type, vma=t.vma | x.vma)
+    return ShapedArray(shape, t.dtype, t.weak_type)
 
 
 @select_and_gather_add_p.jvp
@@ -99,7 +99,7 @@ def _(b, t, x, *, select_prim, **window):
 def _(source, x, *, select_prim, **window):
     check_dtype("select_and_scatter_add", x, ORDERED)
     window_shape("select_and_scatter_add", x, window)
-    return ShapedArray(x.shape, source.dtype, source.weak_type, vma=source.vma | x.vma)
+    return ShapedArray(x.shape, source.dtype, source.weak_type)
 
 
 @select_and_scatter_add_p.jvp

@@ -17,8 +17,9 @@ from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import along
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import along
 from minijax.lax.arithmetic import add, add_p, max_p, min_p
 from minijax.lax.arithmetic import max as max_of
 from minijax.lax.arithmetic import min as min_of
@@ -64,12 +65,12 @@ def _window_reduction(
     name: str, combine: Primitive, accepts: Sequence[type], identity: Callable[[Any], np.generic]
 ) -> Primitive:
     p = Primitive(name)
-    p.sharding(along(name, _windowed))
+    set_layout(p, parts=along(name, _windowed))
 
     @p.shape_rule
     def _(x, **window):
         check_dtype(name, x, accepts)
-        return ShapedArray(window_shape(name, x, window), x.dtype, x.weak_type, vma=x.vma)
+        return ShapedArray(window_shape(name, x, window), x.dtype, x.weak_type)
 
     p.rule_transpose = no_rule("it is not linear in its operand")
     p.rule_batch = batch_windows(p.bind)
@@ -155,14 +156,14 @@ _jvp_extremum(reduce_window_min_p, le_p)
 # -- windows of several arrays, reduced by a traced operation -------------------------------------------
 
 reduce_window_p = Primitive("reduce_window", multiple_results=True, memoize=False)
-reduce_window_p.sharding(along("reduce_window", _windowed))
+set_layout(reduce_window_p, parts=along("reduce_window", _windowed))
 
 
 @reduce_window_p.shape_rule
 def _(*avals, jaxpr, consts, **window):
     operands = halves(avals)[0]
     shape = window_shape("reduce_window", operands[0], window)
-    return [ShapedArray(shape, x.dtype, vma=x.vma) for x in operands]
+    return [ShapedArray(shape, x.dtype) for x in operands]
 
 
 reduce_window_p.rule_transpose = no_rule("it is not linear in its operands")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, abstract_token, get_aval, is_ref, without_varying
+from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import ordered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
@@ -26,16 +26,10 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
     live_equations,
 )
-from minijax.core.primitive import in_shape_rule
 from minijax.core.source import summarize
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.unreduced import any_sums, sums_of
-from minijax.lowering.attributes import mark_lines
 from minijax.lowering.escape import label, quoted, symbol, utf8
-from minijax.lowering.shardy import sdy_mesh, sdy_sharding
 from minijax.lowering.types import dense, element_type, physical, tensor_type
-from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named_sharding import NamedSharding, same_mesh
 
 __all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
 
@@ -80,9 +74,7 @@ class Module:
         self.refines = False  # whether a part of it has sizes that are not written yet
         self.takes_platform = False  # whether a part of it does, which is an exported program
         self.devices = devices  # one a partition
-        self.meshes: dict[Any, str] = {}
-        self.own_meshes: dict[int | None, str] = {}  # of one partition; of all of them, None
-        self.manual: Any = None  # the mesh of the shard_map that is being written
+        self.within: Any = None  # the region that is being written, if functions depend on it
         self.channels = 0  # of collectives, numbered
         self.functions: list[str] = []
         self.by_key: dict[Any, str] = {}
@@ -92,6 +84,11 @@ class Module:
         self.keepalives: list[Any] = []  # what the executable refers to by address: callbacks
         self.host_callbacks: list[Any] = []
 
+    @classmethod
+    def make(cls, name: str, platform: str, *, devices: tuple = (None,)) -> Module:
+        """Return a new module; a feature may make it of a class of its own."""
+        return cls(name, platform, devices=devices)
+
     def unique(self, name: str) -> str:
         """A name for another function; those met before are numbered, as MLIR does it."""
         chosen = name = utf8(name) or "_"
@@ -100,59 +97,6 @@ class Module:
             self.clashes += 1
         self.names.add(chosen)
         return chosen
-
-    def mesh_name(self, mesh: Any) -> str:
-        """The name that a mesh has in the module; equal ones have the same."""
-        same = next((other for other in self.meshes if same_mesh(other, mesh)), None)
-        if same is None:
-            count = len(self.meshes)
-            self.meshes[mesh] = f"mesh_{count}" if count else "mesh"
-        elif not hasattr(same, "device_ids") and hasattr(mesh, "device_ids"):
-            self.meshes[mesh] = self.meshes.pop(same)  # the one that says which devices
-        else:
-            mesh = same
-        return self.meshes[mesh]
-
-    def on_one(self, partition: int, count: int) -> str:
-        """The sharding of an operation with `count` results that one partition does for all."""
-        name = self.own_meshes.setdefault(partition, f"maximal_mesh_{partition}")
-        each = f"<{symbol(name)}, []>"
-        return f"#sdy.sharding_per_value<[{', '.join([each] * max(count, 1))}]>"
-
-    def on_all(self, ndim: int) -> str:
-        """The sharding of an array that every partition has whole."""
-        name = self.own_meshes.setdefault(None, "all_devices")
-        return sdy_sharding(name, [None] * ndim)
-
-    def sharding(self, where: Any, ndim: int, *, open_: bool = False) -> str:
-        """A sharding of an array of this rank, as Shardy's dialect writes it."""
-        parts = [*where.spec.partitions, *[None] * (ndim - len(where.spec))]
-        sums = [name for name in where.mesh.axis_names if name in where.spec.unreduced]
-        return sdy_sharding(self.mesh_name(where.mesh), parts, sums, open_=open_)
-
-    def constraint(self, aval: Any, operands: Sequence[Any]) -> Any:
-        """The sharding that the type of a result states, or None if no type states any."""
-        found = getattr(aval, "explicit", None)
-        if found is None and hasattr(aval, "shape"):
-            found = next((a.explicit for a in operands if getattr(a, "explicit", None)), None)
-            found = found and found.with_spec([None] * aval.ndim)
-        if found is not None and found.mesh.auto_axes:  # over those XLA splits it as it likes
-            found = None if aval.explicit is None else found
-        return found
-
-    def with_shardings(self, attributes: Any, places: Sequence[Any], values: Any) -> list[str]:
-        """The attributes of arguments or results, with those shardings that are given."""
-        out = []
-        for index, (where, value) in enumerate(zip(places, values, strict=True)):
-            given = (
-                attributes[index].strip()[1:-1].strip() if attributes and attributes[index] else ""
-            )
-            where = getattr(where, "named", where)
-            if isinstance(where, NamedSharding):
-                shown = self.sharding(where, physical(value.aval).ndim)
-                given += (", " if given else "") + f"sdy.sharding = #sdy.sharding{shown}"
-            out.append(f" {{{given}}}" if given else "")
-        return out
 
     def channel(self) -> int:
         """A number that no other collective or transfer of the module has."""
@@ -169,14 +113,13 @@ class Module:
     def add_keepalive(self, kept: Any) -> None:
         """Upstream's way to keep alive what a program refers to; compiled programs do so here."""
 
+    def declarations(self) -> list[str]:
+        """Return what stands before the functions."""
+        return []
+
     def text(self) -> str:
         attributes = f"mhlo.num_partitions = {len(self.devices)} : i32, mhlo.num_replicas = 1 : i32"
-        meshes = [sdy_mesh(name, mesh, self.devices) for mesh, name in self.meshes.items()]
-        for partition, name in self.own_meshes.items():
-            one = f"[], device_ids=[{partition}]"
-            every = f'["all"={len(self.devices)}]'
-            meshes.append(f"sdy.mesh {symbol(name)} = <{every if partition is None else one}>")
-        body = "\n".join([*meshes, *self.header, *reversed(self.functions)])
+        body = "\n".join([*self.declarations(), *self.header, *reversed(self.functions)])
         return f"module {symbol(self.name)} attributes {{{attributes}}} {{\n{body}\n}}\n"
 
 
@@ -185,7 +128,7 @@ class Builder:
 
     __slots__ = (
         "_counter", "_memo", "ins", "lines", "location", "module", "out", "outs", "prologue",
-        "summed", "tokens",
+        "tokens",
     )  # fmt: skip
 
     tells_places = False  # of equations that no scope is open for, too
@@ -198,7 +141,6 @@ class Builder:
         self.out: Any = None
         self.outs: list[Any] = []
         self.tokens: dict[Any, Value] = {}
-        self.summed: tuple[set[str], Any] | None = None  # names of values that are sums, over what
         if outer is None:
             self._counter = [0]
         else:
@@ -238,17 +180,6 @@ class Builder:
             f'{value.name} = "{name}"({", ".join([x.name for x in operands])}){properties} : '
             f"({', '.join([x.type for x in operands])}) -> {value.type}{self.location}"
         )
-        return value if self.summed is None else self._kept(operands, value)
-
-    def _kept(self, operands: Sequence[Value], value: Value) -> Value:
-        """What is made of a sum over mesh axes that is still to be taken is one, too: XLA is told."""
-        names, where = self.summed
-        if not any(x.name in names for x in operands):
-            return value
-        typed = next((out.explicit for out in self.outs if out.shape == value.shape), None)
-        spec = PartitionSpec(unreduced=where.spec.unreduced)
-        (value,) = self.split(value, typed or where.with_spec(spec))
-        names.add(value.name)
         return value
 
     def op_n(
@@ -281,8 +212,6 @@ class Builder:
             + f'"{name}"({", ".join([x.name for x in operands])}){properties}{bodies}{where} : '
             f"({', '.join([x.type for x in operands])}) -> ({types}){self.location}"
         )
-        if self.summed is not None:
-            return [self._kept(operands, value) for value in values]
         return values
 
     def statements(self, text: str, outs: Sequence[Any]) -> list[Value]:
@@ -323,11 +252,7 @@ class Builder:
         """A constant; equal ones are written once, at the top of the function."""
         if aval is None:
             aval = get_aval(value)
-        if is_ref(aval):
-            raise ValueError(
-                f"a function that runs on several devices closes over the reference {value!r}: read it "
-                "outside, as in ref[...], and pass the value (pmap, shard_map)."
-            )
+        aval.check_constant(value)
         stored = physical(aval)
         array = np.asarray(value) if stored is aval else value._stored
         if array.dtype != stored.dtype:
@@ -351,14 +276,6 @@ class Builder:
             return x
         if dims is None:
             dims = range(len(shape) - len(x.shape), len(shape))
-        if (
-            self.summed is not None
-        ):  # XLA takes the sum of what is repeated along a dimension of one
-            kept = [axis for axis, d in enumerate(dims) if x.shape[axis] == shape[d]]
-            x, dims = (
-                self.reshape(x, [x.shape[axis] for axis in kept]),
-                [dims[axis] for axis in kept],
-            )
         extra = physical(x.aval).ndim - len(x.shape)
         dims = (*dims, *range(len(shape), len(shape) + extra))
         out = x.aval.update(shape=shape)
@@ -413,15 +330,13 @@ class Builder:
         side_effect: bool = False,
         layouts: tuple[Sequence, Sequence] | None = None,
         aliases: Sequence[tuple[int, int]] = (),
-        partition: int | None = None,
         calls: Sequence[str] = (),
         extra: str = "",
     ) -> list[Value]:
         """A call of a registered target; `config` is a dictionary attribute for the typed FFI.
 
         `layouts` are those of the operands and of the results (see `layouts_text`), `aliases` pairs
-        of an operand and the result that takes its memory. `partition` is the one that makes the
-        call, where not all of them do. `calls` are functions that the callee applies, and `extra`
+        of an operand and the result that takes its memory. `calls` are functions that the callee applies, and `extra`
         further attributes (see `op_n`).
         """
         parts = [
@@ -444,11 +359,7 @@ class Builder:
             parts.append(f"output_operand_aliases = [{', '.join(shown)}]")
         if calls:
             parts.append(f"called_computations = [{', '.join([f'@{name}' for name in calls])}]")
-        if partition is None:
-            return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), extra)
-        where = f"sdy.sharding = {self.module.on_one(partition, len(outs))}"
-        results = self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), where)
-        return [self.whole(x) for x in results]
+        return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), extra)
 
     def call(self, function: str, operands: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         return self.op_n("func.call", operands, outs, f"callee = {symbol(function)}")
@@ -474,12 +385,15 @@ class Builder:
         self.location = outer
         if type(eqn.scope) is not str:
             makes = primitive.name == "broadcast_in_dim"
-            mark_lines(self.lines, start, eqn.scope.marks, makes)
+            hooks.mark_lines(self.lines, start, eqn.scope.marks, makes)
         return [result] if type(result) is Value else list(result)
 
     def place(self, eqn: JaxprEqn) -> str:
         """The location that is written behind the operations of an equation."""
         return f" loc({label(f'{eqn.scope}/{eqn.primitive.name}')})" if len(eqn.scope) else ""
+
+    def enter(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
+        """Told a jaxpr, and the values of its inputs, before its equations are lowered."""
 
     def jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Value]:
         """Lower the equations of a jaxpr in place."""
@@ -488,70 +402,15 @@ class Builder:
             return self.closed_jaxpr(made, *consts, *args)
         env = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
-        if any_sums([v.aval for v in jaxpr.invars]) and not self.module.manual:
-            for var in jaxpr.invars:  # of regions and calls: the partitioner is not told otherwise
-                if sums_of(var.aval)[0]:
-                    (env[var],) = self.split(env[var], var.aval.explicit)
+        self.enter(jaxpr, env)
         for eqn in live_equations(jaxpr):
             operands = [
                 self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in eqn.invars
             ]
-            sums = [v.aval.explicit for v in eqn.invars if sums_of(v.aval)[0]]
-            if sums and eqn.primitive._avals is not None and not self.module.manual:
-                results = self._on_sums(eqn, operands, sums[0])
-            else:
-                results = self.eqn(eqn, operands)
-            if len(self.module.devices) > 1 and not self.module.manual:
-                results = self.constrained(eqn, results)
-            env.update(zip(eqn.outvars, results, strict=True))
+            env.update(zip(eqn.outvars, self.eqn(eqn, operands), strict=True))
         return [
             self.constant(v.val, v.aval) if type(v) is Literal else env[v] for v in jaxpr.outvars
         ]
-
-    def _on_sums(self, eqn: JaxprEqn, operands: Sequence[Value], where: Any) -> Sequence[Value]:
-        """The results of an operation on sums over mesh axes: each step of it keeps them."""
-        pairs = zip(operands, eqn.invars, strict=True)
-        self.summed = {x.name for x, v in pairs if sums_of(v.aval)[0]}, where
-        results = self.eqn(eqn, operands)
-        self.summed = None
-        return results
-
-    def constrained(self, eqn: JaxprEqn, results: Sequence[Value]) -> Sequence[Value]:
-        """The results, split as their types say."""
-        operands = [v.aval for v in eqn.invars]
-        if eqn.primitive.rule_sharding is in_shape_rule or not any(
-            getattr(v.aval, "explicit", None) for v in (*eqn.invars, *eqn.outvars)
-        ):
-            return results
-        out = []
-        for var, value in zip(eqn.outvars, results, strict=True):
-            where = self.module.constraint(var.aval, operands)
-            if where is not None:
-                (value,) = self.split(value, where, open_=bool(where.mesh.auto_axes))
-            out.append(value)
-        return out
-
-    def split(self, x: Value, where: Any, *, open_: bool = False) -> list[Value]:
-        """The value, which the partitioner is to split as a sharding says; further if `open_`."""
-        shown = self.module.sharding(where, physical(x.aval).ndim, open_=open_)
-        return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])
-
-    def summands(self, x: Value, where: Any) -> list[Value]:
-        """The value, as a sum over mesh axes that is still to be taken.
-
-        It is split first: what makes it is not to make summands at once, each of which were whole.
-        """
-        if where.spec.unreduced - sums_of(x.aval)[0]:
-            own = x.aval.explicit or where.with_spec(where.spec.partitions)
-            (x,) = self.split(x, own, open_=bool(own.mesh.auto_axes))
-        return self.split(x, where)
-
-    def whole(self, x: Value) -> Value:
-        """The value on every partition; tokens stay where they are."""
-        if not hasattr(x.aval, "dtype"):
-            return x
-        shown = self.module.on_all(physical(x.aval).ndim)
-        return self.statements(f"sdy.sharding_constraint {x.name} {shown} : {x.type}", [x.aval])[0]
 
     def closed_jaxpr(self, closed: ClosedJaxpr, *args: Value) -> list[Value]:
         """The same for a closed jaxpr: its constants are written into the program."""
@@ -561,7 +420,7 @@ class Builder:
     def call_jaxpr(self, closed: ClosedJaxpr, name: str, *args: Value) -> list[Value]:
         """Call a private function that is made from the jaxpr once a module."""
         function = self.module.function(
-            (id(closed), self.module.manual),
+            (id(closed), self.module.within),
             name,
             lambda chosen: write_function(self.module, chosen, closed),
         )
@@ -622,6 +481,7 @@ def write_function(
 
 
 Module.builder = Builder
+hooks.method("make_module", Module, "make")
 
 _by_traced: dict[tuple, ClosedJaxpr] = {}
 
@@ -647,7 +507,7 @@ def lower_by(fun: Callable) -> Callable:
     """A lowering rule from a function written with other primitives: traced, then lowered."""
 
     def rule(builder: Builder, *operands: Value, **params):
-        avals = without_varying([x.aval for x in operands])
+        avals = tuple([hooks.lowered_type(x.aval) for x in operands])
         key = (fun, avals, tuple(params.items()))
         closed = _by_traced.get(key)
         if closed is None:

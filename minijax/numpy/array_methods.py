@@ -15,8 +15,9 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.array import Array, attach
-from minijax.core.avals import is_ref
 from minijax.core.tracebacks import hide_frames
+from minijax.features.references.effects import is_ref
+from minijax.features.sharding.transfer import device_put
 from minijax.lax import ref_views, refs
 from minijax.lax.arithmetic import complex as complex_
 from minijax.lax.convert import bitcast_convert_type
@@ -38,7 +39,6 @@ from minijax.numpy import (
     ufuncs,
 )
 from minijax.numpy.promotion import converted, is_arraylike
-from minijax.transforms.transfer import device_put
 
 __all__ = ["install"]
 

@@ -18,6 +18,8 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.trace import eval_trace
+from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
 from minijax.lax.convert import copy_p
@@ -38,9 +40,7 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.arguments import check_at_most
-from minijax.transforms.explicit import split_as
 from minijax.transforms.library import library
-from minijax.transforms.transfer import device_put
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike, DTypeLike
 

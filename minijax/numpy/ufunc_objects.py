@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import promoting_freely
 from minijax.core.array import Array
+from minijax.features.stages.struct import eval_shape
 from minijax.lax.control_flow import associative_scan, scan
 from minijax.numpy import cumulative, float_parts, logic, reductions, ufuncs
 from minijax.numpy.indexing import IndexHelper
@@ -31,7 +32,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
 from minijax.numpy.vectorizing import vectorize
-from minijax.transforms.staging import eval_shape
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2",

@@ -28,8 +28,8 @@ _CLASSES: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
         "minijax.arrays.array": "_unpickle",
-        "minijax.arrays.placement": "Placement",
         "minijax.core.avals": "_unpickle",
+        "minijax.features.sharding.program_placement": "ProgramPlacement",
         "minijax.lax.prng": "key_type",
         "minijax.runtime.gspmd": "GSPMDSharding",
         "minijax.runtime.layouts": "AutoLayout Format Layout",

@@ -15,11 +15,11 @@ from typing import Any
 from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import DebugInfo
-from minijax.core.refs import Ref
 
 __all__ = [
     "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
-    "check_at_most", "check_callable", "check_different", "debug_info", "fun_name", "infer_argnums_and_argnames", "named_after",
+    "check_at_most", "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames",
+    "named_after",
     "path_of", "place_of", "signature_of",
 ]  # fmt: skip
 
@@ -209,27 +209,6 @@ def place_of(fun: Callable) -> str:
     code = getattr(inspect.unwrap(fun) if callable(fun) else fun, "__code__", None)
     where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
     return fun_name(fun) + where
-
-
-def check_different(
-    what: str, leaves: Sequence[Any], fun: Callable, in_tree: Any, outer: Sequence[Any] = ()
-) -> None:
-    """ValueError if the same reference is given twice, or given and closed over (`outer`)."""
-    refs = [(n, x) for n, x in enumerate(leaves) if type(x) is Ref]
-    for n, x in refs:
-        kind, path = f"a mutable array reference of type {x.aval.str_short()}", path_of
-        if any(x is other for other in outer):
-            raise ValueError(
-                f"when tracing {place_of(fun)} for {what}, {kind} was both closed over and passed as "
-                f"the argument {path(fun, in_tree, n)}: let it take the reference once."
-            )
-        first = next(other for other, y in refs if y is x)
-        if first < n:
-            raise ValueError(
-                "only one reference to a mutable array may be passed as an argument to a function, "
-                f"but when tracing {place_of(fun)} for {what} the{kind[1:]} appeared at both "
-                f"{path(fun, in_tree, first)} and {path(fun, in_tree, n)}: let it take the reference once."
-            )
 
 
 def aval_of_argument(

@@ -11,10 +11,9 @@ from typing import Any
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, opaque_types
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.hitracers import HiTracer
-from minijax.core.hitypes import MappingSpec, is_hi_value
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule
 from minijax.core.staging import trace_to_jaxpr
@@ -22,8 +21,13 @@ from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "to_front",
+    "AxisData", "BatchTrace", "BatchTracer", "MappingSpec", "batch_flat", "batch_jaxpr",
+    "bind_axis", "to_front",
 ]  # fmt: skip
+
+
+class MappingSpec:
+    """The base class of what stands in place of an axis for values of types that are no arrays'."""
 
 
 class AxisData:
@@ -58,16 +62,12 @@ class BatchTracer(Tracer):
         self._trace = trace
         self.value = value
         self.dim = dim
-        if type(dim) is int or not isinstance(dim, MappingSpec):
-            try:
-                aval = value.aval
-            except AttributeError:  # of NumPy: a library's implementation of its own primitive
-                self.value = as_array(value)
-                aval = self.value.aval
-            self.aval = aval.without_axis(dim)
-        else:
-            self.aval = get_aval(value).dec_rank(trace.axis.size, dim)
-            self.__class__ = HiBatchTracer
+        try:
+            aval = value.aval
+        except AttributeError:  # of NumPy: a library's implementation of its own primitive
+            self.value = as_array(value)
+            aval = self.value.aval
+        self.aval = aval.without_axis(dim)
 
     val = property(lambda self: self.value)  # upstream's names
     batch_dim = property(lambda self: self.dim)
@@ -80,12 +80,7 @@ class BatchTracer(Tracer):
         return f"{text} {self.value.origin()}" if isinstance(self.value, Tracer) else text
 
 
-class HiBatchTracer(HiTracer, BatchTracer):
-    """A value of a type that a library defined, mapped as `dim` says."""
-
-    __slots__ = ()
-    own = HiTracer.own | {"dim", "value", "beneath"}
-    beneath = property(lambda self: self.value)
+hooks.fill(batch_tracer=BatchTracer)
 
 
 class BatchTrace(Trace):
@@ -103,8 +98,7 @@ class BatchTrace(Trace):
     def process(self, primitive, args, params):
         values, dims, active = [], [], False
         for a in args:
-            kind = type(a)
-            if kind is BatchTracer or kind is HiBatchTracer:
+            if isinstance(a, BatchTracer):
                 if a._trace is self:
                     values.append(a.value)
                     dims.append(a.dim)
@@ -144,13 +138,17 @@ class BatchTrace(Trace):
                 raise rule.error(rule.reason)
             out, out_dims = rule(values, dims, **params)
         if not primitive.multiple_results:
-            return out if out_dims is None else BatchTracer(self, out, out_dims)
+            return out if out_dims is None else self.tracer(out, out_dims)
         if not isinstance(out_dims, (list, tuple)):
             out_dims = [out_dims] * len(out)
         return [
-            x if dim is None else BatchTracer(self, x, dim)
-            for x, dim in zip(out, out_dims, strict=True)
+            x if dim is None else self.tracer(x, dim) for x, dim in zip(out, out_dims, strict=True)
         ]
+
+    def tracer(self, x: Any, dim: Any) -> Any:
+        """Return the tracer of a value with a batch axis, of the class that its type asks for."""
+        aval = x.aval if isinstance(x, Array) else get_aval(x)
+        return aval.batch_tracer(self, x, dim)
 
 
 def unbatch(trace: BatchTrace, x: Any) -> tuple[Any, int | None]:
@@ -202,7 +200,7 @@ def batch_flat(
             tracers = [
                 x
                 if dim is None
-                else BatchTracer(trace, x if isinstance(x, Array) else _batchable(x), dim)
+                else trace.tracer(x if isinstance(x, Array) else _batchable(x), dim)
                 for x, dim in zip(args, dims, strict=True)
             ]
             outs = fun(*tracers)
@@ -217,7 +215,7 @@ def batch_flat(
 
 
 def _batchable(x: Any) -> Any:
-    return x if is_hi_value(x) else as_array(x)
+    return x if type(x) in opaque_types else as_array(x)
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:

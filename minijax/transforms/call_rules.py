@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.jaxpr import ClosedJaxpr, dce_jaxpr, eval_jaxpr
-from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
+from minijax.core.primitive import CallPrimitive
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
@@ -42,18 +42,9 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
     def bind(params: dict, made: ClosedJaxpr, args: Sequence[Any], outs: Places, ins: Any = None):
         return p.bind(*args, **derived(params, made, outs, ins))
 
+    p.derived = derived
     p.shape_rule(lambda *avals, jaxpr, **params: jaxpr.out_avals)
     p.effects_rule(lambda *, jaxpr, **params: jaxpr.effects)
-
-    @p.discharge
-    def _(args, params):
-        plain, cells, which = apart(args)
-        closed = params["jaxpr"]
-        made = without_refs(closed, which, [cell.aval for cell in cells])
-        count = len(closed.out_avals)
-        places = [*range(count), *[None] * (len(made.out_avals) - count)]
-        outs = bind(params, made, [*plain, *values(cells)], places)
-        return keep(cells, outs, count, made)
 
     @p.jvp
     def _(primals, tangents, **params):

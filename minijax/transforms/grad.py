@@ -13,19 +13,18 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.config import local
-from minijax.core.avals import get_aval, is_ref
+from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.sharding_rules import whole
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
-from minijax.transforms.constraints import reshard_p
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
-from minijax.transforms.pullback import VJP, Pullback, as_result, short_type, tangent_dtype
+from minijax.transforms.pullback import Pullback, as_result, short_type, tangent_dtype
 from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
 from minijax.transforms.transpose import backward_pass
 
@@ -177,7 +176,10 @@ def _tangent_for(x: Any, t: Any) -> Any:
     """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
     aval = get_aval(x)
     wanted = aval.to_tangent_aval()
-    if isinstance(t, Zero) or wanted.is_high:
+    if isinstance(t, Zero):
+        return t
+    if not isinstance(wanted, ShapedArray):
+        wanted.check_differentiated("jvp")
         return t
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
@@ -307,14 +309,12 @@ def linearize(
 # -- reverse mode -----------------------------------------------------------------------------------
 
 
-def _pullback(
-    flat: _Flat, leaves: Sequence[Any], in_tree: Any, kind: type = Pullback, **more: Any
-) -> tuple[list[Any], Any]:
+def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Any]:
     outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count, kind="vjp")
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
     program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
-    return outs, kind(*program, **more)
+    return outs, Pullback(*program)
 
 
 @overload
@@ -354,7 +354,8 @@ def vjp(
     leaves, in_tree = tree_util.flatten(primals)
     flat = _Flat(fun, in_tree, has_aux, "vjp")
     leaves = _known("vjp", leaves)
-    outs, pullback = _pullback(flat, leaves, in_tree, VJP, primals=leaves)
+    outs, pullback = _pullback(flat, leaves, in_tree)
+    pullback = hooks.vjp_function(pullback, leaves)
     out, aux = flat.results(outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
 
@@ -488,11 +489,8 @@ def _documented(function: Callable, fun: Callable, what: str) -> Callable:
 
 
 def _seed(aval: Any) -> Any:
-    """The cotangent of a scalar result: 1, over mesh axes as its type says."""
-    where = getattr(aval.to_cotangent_aval(), "explicit", None)
-    if where is None:
-        return full_like_aval(1, aval)
-    return reshard_p.bind(full_like_aval(1, whole(aval)), dst_sharding=where, free=False)
+    """Return the cotangent of a scalar result: 1."""
+    return hooks.as_primal_placed(full_like_aval(1, hooks.unplaced(aval)), aval)
 
 
 def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
@@ -588,14 +586,10 @@ def _with_arguments(fun, args, kwargs, chosen, single):
 
 def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
     aval = get_aval(x)
-    if aval.is_high:
+    if not isinstance(aval, ShapedArray):
+        aval.check_differentiated(transform)
         return
     dtype = aval.dtype
-    if is_ref(aval):
-        raise TypeError(
-            f"{transform} cannot differentiate with respect to references: got "
-            f"{aval.str_short()}. Pass the value, as in ref[...], and make a reference inside."
-        )
     if dtypes.issubdtype(dtype, dtypes.extended):
         raise TypeError(
             f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "

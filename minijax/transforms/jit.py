@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -30,31 +30,26 @@ from minijax.arrays.dispatch import (
     program_for,
 )
 from minijax.config import Context, local
-from minijax.core.avals import get_aval, is_ref
-from minijax.core.hitypes import cell_types, is_hi_value, with_state
+from minijax.core.avals import get_aval, opaque_types
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.lowered import is_high, stated
-from minijax.core.primitive import Primitive
-from minijax.core.refs import CallPrimitive, Ref
+from minijax.core.primitive import CallPrimitive
 from minijax.core.source import capture, is_internal
 from minijax.core.staging import recording_trace, trace_to_jaxpr
-from minijax.core.struct import abstract, shape_struct
-from minijax.core.trace import Tracer, check_alive, eval_trace
-from minijax.core.tracebacks import boundary, hide_frames
+from minijax.core.trace import Tracer, check_alive, eval_trace, is_constant
+from minijax.core.tracebacks import hide_frames
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
 from minijax.runtime.released import released
 from minijax.transforms.arguments import (
     aval_of_argument,
     check_callable,
-    check_different,
     debug_info,
     fun_name,
     named_after,
     place_of,
     resolve_static,
 )
-from minijax.transforms.cache_misses import explain
 from minijax.transforms.cached_calls import (
     CACHE_MISS_ERRORS,
     NUMBERS,
@@ -65,8 +60,6 @@ from minijax.transforms.cached_calls import (
 )
 from minijax.transforms.call_rules import calls_program
 from minijax.transforms.codegen_calls import ARRAY, HOST, STATIC, reader
-from minijax.transforms.constraints import constrained, flat_shardings
-from minijax.transforms.stages import Lowered, Traced, make_traced
 
 __all__ = ["PjitFunction", "close_over_tracers", "jit", "jit_p", "without_large_constants"]
 
@@ -139,7 +132,7 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
 
 def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Make leading arguments of those constants that are tracers of outer traces, or no arrays."""
-    return close_over(closed, lambda c: isinstance(c, (Tracer, Ref)) or is_hi_value(c))
+    return close_over(closed, lambda c: not is_constant(c))
 
 
 def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -293,6 +286,11 @@ class PjitFunction(Generic[_P, _R]):
         self._looked_up = 0  # calls since `_read` was chosen
         self._read: Callable | None = None
 
+    if TYPE_CHECKING:  # slots, which `core.hooks` describes
+        trace: Callable[..., Any]
+        lower: Callable[..., Any]
+        eval_shape: Callable[..., Any]
+
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         context = local.context
         try:
@@ -395,7 +393,7 @@ class PjitFunction(Generic[_P, _R]):
         leaves, tree = (
             tree_util.flatten((args, kwargs)) if call is None else (call.leaves, call.in_tree)
         )
-        if not cell_types.isdisjoint(map(type, leaves)):
+        if not opaque_types.isdisjoint(map(type, leaves)):
             return self._bind(context, args, kwargs)
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
@@ -430,7 +428,8 @@ class PjitFunction(Generic[_P, _R]):
     def _compile(self, call: Call, arrays: list, key: tuple) -> tuple:
         """Trace and compile for these arguments."""
         traced = self._traced(call)
-        if not cell_types.isdisjoint(map(type, traced.consts)) or is_high(traced.closed):
+        opaque = not opaque_types.isdisjoint(map(type, traced.consts))
+        if opaque or hooks.as_arrays(traced.closed) is not None:
             return (lambda _: self._applied(call, traced)), traced.out_tree
         for c in traced.consts:
             if isinstance(c, Tracer):  # of a trace that has ended, or of another thread's
@@ -457,12 +456,12 @@ class PjitFunction(Generic[_P, _R]):
                 f"sharding. {fun_name(self._fun)} was given {call.named}; pass them by position."
             )
         given = (self._in_shardings, None)
-        return tuple(flat_shardings("jit in_shardings", given, call.in_tree))
+        return tuple(hooks.flat_shardings("jit in_shardings", given, call.in_tree))
 
     def _out_places(self, out_tree: Any) -> tuple | None:
         if self._out_shardings is None:
             return None
-        return tuple(flat_shardings("jit out_shardings", self._out_shardings, out_tree))
+        return tuple(hooks.flat_shardings("jit out_shardings", self._out_shardings, out_tree))
 
     def _take_apart(self, args: tuple, kwargs: dict) -> Call:
         """Split off the static arguments and flatten the others."""
@@ -504,9 +503,12 @@ class PjitFunction(Generic[_P, _R]):
     def _traced(self, call: Call) -> _Traced:
         """The program for arguments of these types; traced at most once, also by many threads."""
         fun, tree = self._fun, call.in_tree
-        avals = tuple([aval_of_argument(x, fun, tree, i, "jit") for i, x in enumerate(call.leaves)])
-        if Primitive.high_seen:
-            avals = tuple(map(stated, call.leaves, avals))
+        avals = tuple(
+            [
+                aval_of_argument(x, fun, tree, i, "jit").for_argument(x)
+                for i, x in enumerate(call.leaves)
+            ]
+        )
         cache = self._cache
         key = (local.context.key, call.in_tree, call.statics, avals)
         traced = cache.traces.get(key)
@@ -517,9 +519,9 @@ class PjitFunction(Generic[_P, _R]):
             traced = cache.traces.get(key)
             if traced is None:
                 if local.context.settings.explain_cache_misses:
-                    explain(self._fun, key, cache.traces)
+                    hooks.explain_cache_miss(self._fun, key, cache.traces)
                 traced = self._trace(call, avals)
-                if all(type(c) is Ref and c._trace is eval_trace for c in traced.consts):
+                if all(map(hooks.is_lasting, traced.consts)):
                     cache.traces[key] = traced
         cache.locks.pop(key, None)
         return traced
@@ -530,7 +532,7 @@ class PjitFunction(Generic[_P, _R]):
 
         def flat(*leaves):
             if self._in_shardings is not None:
-                leaves = map(constrained, leaves, self._in_places(call))
+                leaves = map(hooks.constrained, leaves, self._in_places(call))
             args, kwargs = in_tree.unflatten(leaves)
             if call.statics:
                 args = list(args)
@@ -542,7 +544,7 @@ class PjitFunction(Generic[_P, _R]):
             found.append(out_tree)
             check_results(outs, fun, out_tree, "jit")
             if self._out_shardings is not None:
-                outs = list(map(constrained, outs, self._out_places(out_tree)))
+                outs = list(map(hooks.constrained, outs, self._out_places(out_tree)))
             return outs
 
         began = time.time()
@@ -580,7 +582,7 @@ class PjitFunction(Generic[_P, _R]):
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
-        check_different("jit", call.leaves, self._fun, call.in_tree, outer)
+        hooks.check_arguments("jit", call.leaves, self._fun, call.in_tree, outer)
         return jit_p.bind(
             *outer,
             *call.leaves,
@@ -589,36 +591,6 @@ class PjitFunction(Generic[_P, _R]):
             donated_invars=donated,
             **self._params,
         )
-
-    @boundary
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
-        call = self._take_apart(args, kwargs)
-        values = call.leaves
-        call.leaves = [_typed(x) for x in values]
-        traced = self._traced(call)
-        info = debug_info("jit", self._fun, call.in_tree)
-        return make_traced(
-            traced.closed, traced.consts, values, list(map(with_state, call.leaves)), call.donated,
-            call.in_tree, traced.out_tree, traced.name, info.arg_names,
-            {**self._params, **self._shardings(call, traced.out_tree)},
-        )  # fmt: skip
-
-    @boundary
-    def lower(
-        self,
-        *args: Any,
-        lowering_platforms: Sequence[str] | None = None,
-        _private_parameters: Any = None,
-        **kwargs: Any,
-    ) -> Lowered:
-        """Lower for arguments of these types; see `trace`."""
-        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
-
-    @boundary
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the results, without running anything."""
-        return self.trace(*args, **kwargs).out_info
 
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)
@@ -639,6 +611,10 @@ class PjitFunction(Generic[_P, _R]):
 
     def _cache_size(self) -> int:
         return len(self._cache.traces)
+
+
+for _stage in ("trace", "lower", "eval_shape"):
+    hooks.method(_stage, PjitFunction, _stage)
 
 
 def _hashable(shardings: Any) -> Any:
@@ -671,17 +647,6 @@ def _with_constants(program: Program, traced: _Traced) -> Callable:
     return call
 
 
-def _typed(x: Any) -> Any:
-    """An argument of `trace`: a value, or anything with a shape and a dtype."""
-    if is_hi_value(x):
-        return x
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        return shape_struct(abstract(x))
-    if type(x) is int:
-        abstract(x)  # says so if it is too large
-    return x
-
-
 def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: str) -> None:
     """TypeError unless every result is an array or a number; ValueError for a reference."""
     for index, out in enumerate(outs):
@@ -695,12 +660,7 @@ def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: 
                 f"function {place_of(fun)} traced for {transform} returned a value of type "
                 f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
             ) from None
-        if is_ref(aval):
-            raise ValueError(
-                f"function {place_of(fun)} traced for {transform} returned a mutable array reference of "
-                f"type {aval.str_short()}, but mutable array references cannot be returned: return "
-                "what it holds, as in ref[...]."
-            )
+        aval.check_result(fun, transform)
 
 
 _NOT_GIVEN = object()

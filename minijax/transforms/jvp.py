@@ -13,7 +13,7 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.hitracers import HiTracer
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule, Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
@@ -33,11 +33,9 @@ class JVPTracer(Tracer):
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
-        self.aval = aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
+        self.aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
         self.primal = primal
         self.tangent = tangent
-        if aval.is_high:
-            self.__class__ = HiJVPTracer
 
     def concrete(self) -> Any:
         known = self.primal
@@ -57,16 +55,11 @@ class JVPTracer(Tracer):
         return "It belongs to a function under grad, jvp, vjp or linearize."
 
 
-class HiJVPTracer(HiTracer, JVPTracer):
-    """A primal value of a type that a library defined, with a tangent."""
-
-    __slots__ = ()
-    own = HiTracer.own | {"primal", "tangent", "beneath"}
-    beneath = property(lambda self: self.primal)
+hooks.fill(jvp_tracer=JVPTracer)
 
 
 def _is_extended(x: Any) -> bool:
-    return type(x) is JVPTracer and dtypes.is_extended(x.aval.dtype)
+    return type(x) is JVPTracer and isinstance(x.aval.dtype, dtypes.ExtendedDType)
 
 
 class JVPTrace(Trace):
@@ -93,8 +86,7 @@ class JVPTrace(Trace):
     def process(self, primitive, args, params):
         primals, tangents, active = [], [], False
         for a in args:
-            kind = type(a)
-            if kind is JVPTracer or kind is HiJVPTracer:
+            if isinstance(a, JVPTracer):
                 if a._trace is self:
                     primals.append(a.primal)
                     tangents.append(a.tangent)
@@ -122,7 +114,7 @@ class JVPTrace(Trace):
             return self.apply(primitive, primals, tangents, params)
         if known is None:
             result = self.apply(primitive, primals, tangents, params)
-            if dtypes.ExtendedDType.has_tangents and any(map(_is_extended, args)):
+            if any(map(_is_extended, args)):
                 return result  # each use counts where cotangents are added by a rule of the dtype's
             self.shared[key] = known = (result, args)  # args: so that no id is used again
         return known[0]
@@ -148,7 +140,10 @@ class JVPTrace(Trace):
         return self.pair(out, tangent_out)
 
     def pair(self, primal: Any, tangent: Any) -> Any:
-        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+        if type(tangent) is Zero:
+            return primal
+        aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
+        return aval.jvp_tracer(self, primal, tangent)
 
 
 def _without_rule(primitive, primals, tangents, params):

@@ -18,6 +18,7 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import check_executed, program_for
 from minijax.config import local, promoting_freely
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
@@ -32,7 +33,6 @@ from minijax.transforms.cached_calls import (
     new_array,
     operand_of,
 )
-from minijax.transforms.explicit import split_as
 from minijax.transforms.jit import PjitFunction, jit
 
 __all__ = ["as_jitted", "library", "program_table"]
@@ -461,7 +461,7 @@ def _splitting(fun: Callable) -> Callable:
     def split(*args, **kwargs):
         where = kwargs.get("out_sharding")
         out = fun(*args, **kwargs)
-        return out if where is None else split_as(out, where, fun.__name__)
+        return out if where is None else hooks.placed_as(out, where, fun.__name__)
 
     return split
 

@@ -15,13 +15,11 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import array_of
 from minijax.config import local
+from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import batched_sharding, kept_axes, parts_of
-from minijax.core.unreduced import NO_SUMS, added, first, sums_of
-from minijax.errors import ShardingTypeError
 from minijax.lowering.module import i64_array
-from minijax.runtime.mesh import axes_of
 from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
 
 __all__ = [
@@ -32,7 +30,6 @@ __all__ = [
 # -- add_any: the sum of two cotangents ------------------------------------------------------
 
 add_any_p = Primitive("add_any")
-add_any_p.sums(added)
 
 
 @add_any_p.shape_rule
@@ -80,13 +77,14 @@ def add_tangents(x: Any, y: Any) -> Any:
         return x if y is None else y
     if y is None or type(y) is Zero:
         return x
-    dtype = getattr(x, "dtype", None)
+    aval = x.aval if isinstance(x, Array) else get_aval(x)
+    if aval.vspace_add is not None:
+        return aval.vspace_add(x, y)
+    dtype = getattr(aval, "dtype", None)
     if dtype == dtypes.float0:
         return x
     if isinstance(dtype, dtypes.ExtendedDType) and dtype.rule("add") is not None:
         return dtype.rule("add")(dtype, x, y)
-    if Primitive.high_seen and get_aval(x).is_high:
-        return get_aval(x).vspace_add(x, y)
     return add_any_p.bind(x, y)
 
 
@@ -118,7 +116,7 @@ def _(x, *, shape, broadcast_dimensions, sharding):
                 f"{x.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
                 f"{tuple(dims)}: dimension {axis} of the operand must be 1 or {shape[d]}."
             )
-    return ShapedArray(tuple(shape), x.dtype, x.weak_type, vma=x.vma)
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
 def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
@@ -143,17 +141,6 @@ def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
         f"broadcast_in_dim broadcast_dimensions must be unique, got {dims} for operand ndim "
         f"{x.ndim} and shape {shape}."
     )
-
-
-broadcast_in_dim_p.sums(first)
-
-
-@broadcast_in_dim_p.sharding
-def _(avals, out, *, broadcast_dimensions, **params):
-    (x,), parts = avals, [None] * out.ndim
-    for axis, (d, part) in enumerate(zip(broadcast_dimensions, parts_of(x), strict=True)):
-        parts[d] = part if x.shape[axis] == out.shape[d] else None
-    return parts
 
 
 @broadcast_in_dim_p.jvp
@@ -185,7 +172,7 @@ def _(args, dims, *, shape, broadcast_dimensions, sharding):
     x = moveaxis(x, axis, 0)
     shape = (x.shape[0], *shape)
     broadcast_dimensions = (0, *(d + 1 for d in broadcast_dimensions))
-    sharding = batched_sharding(sharding, x, 0)
+    sharding = sharding and hooks.batched_sharding(sharding, x, 0, 0)
     out = broadcast_in_dim_p.bind(
         x, shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )
@@ -198,25 +185,6 @@ def _(b, x, *, shape, broadcast_dimensions, sharding):
 
 
 reduce_sum_p = Primitive("reduce_sum")
-reduce_sum_p.sharding(kept_axes("axes"))
-
-
-@reduce_sum_p.sums
-def _(name, avals, asked, *, axes, out_sharding):
-    """Asked to, it leaves the sum over mesh axes that split what it sums over."""
-    (x,) = avals
-    unreduced, reduced = sums_of(x)
-    if asked is None or not asked.spec.unreduced:
-        return unreduced, reduced
-    parts = parts_of(x)
-    summed = {name for axis in axes for name in axes_of(parts[axis])}
-    if not asked.spec.unreduced <= summed | unreduced:
-        raise ShardingTypeError(
-            "out_sharding's unreduced axes should be in operand's specs that were summed over. Got "
-            f"operand={x.str_short()}, axes={tuple(axes)}, unreduced_spec={asked.spec.unreduced}: "
-            "name mesh axes that split the dimensions which are summed."
-        )
-    return unreduced | asked.spec.unreduced, reduced
 
 
 @reduce_sum_p.shape_rule
@@ -239,7 +207,7 @@ def reduced_aval(name: str, x: ShapedArray, axes: Sequence[int], weak_type: bool
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}, by {name}.")
     shape = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
-    return ShapedArray(shape, x.dtype, weak_type, vma=x.vma)
+    return ShapedArray(shape, x.dtype, weak_type)
 
 
 @reduce_sum_p.jvp
@@ -252,7 +220,7 @@ def _(primals, tangents, **params):
 def _(ct, x, *, axes, out_sharding):
     shape = x.aval.shape
     dims = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    where = x.aval.to_cotangent_aval().explicit
+    where = None if x.aval.placement is None else hooks.stated_sharding(x.aval.to_cotangent_aval())
     return [broadcast_in_dim_p.bind(ct, shape=shape, broadcast_dimensions=dims, sharding=where)]
 
 
@@ -261,7 +229,7 @@ def _(args, dims, *, axes, out_sharding):
     (x,), (dim,) = args, dims
     axes = tuple(axis + (axis >= dim) for axis in axes)
     out_dim = dim - sum(axis < dim for axis in axes)
-    out_sharding = batched_sharding(out_sharding, x, dim, out_dim)
+    out_sharding = out_sharding and hooks.batched_sharding(out_sharding, x, dim, out_dim)
     return reduce_sum_p.bind(x, axes=axes, out_sharding=out_sharding), out_dim
 
 
@@ -282,13 +250,6 @@ def reduce_by(b, op: str, x, initial: Any, axes: Sequence[int], out: ShapedArray
 # -- transpose ----------------------------------------------------------------------------------
 
 transpose_p = Primitive("transpose")
-transpose_p.sums(first)
-
-
-@transpose_p.sharding
-def _(avals, out, *, permutation):
-    parts = parts_of(avals[0])
-    return [parts[axis] for axis in permutation]
 
 
 @transpose_p.shape_rule
@@ -374,10 +335,11 @@ def full_like_aval(value: Any, aval: ShapedArray) -> Any:
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return _zeros_by_rule(aval)
     scalar = scalar_of_type(value, aval.dtype, aval.weak_type)
-    if not aval.shape and sums_of(aval) == NO_SUMS:
+    where = None if aval.placement is None else hooks.stated_sharding(aval)
+    if not aval.shape and where is None:
         return scalar
     return broadcast_in_dim_p.bind(
-        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.explicit
+        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=where
     )
 
 
@@ -387,7 +349,10 @@ def _zeros_by_rule(aval: ShapedArray) -> Any:
     if zero is None:
         return aval.dtype.zeros(aval)
     return broadcast_in_dim_p.bind(
-        zero(aval.dtype), shape=aval.shape, broadcast_dimensions=(), sharding=aval.explicit
+        zero(aval.dtype),
+        shape=aval.shape,
+        broadcast_dimensions=(),
+        sharding=hooks.stated_sharding(aval),
     )
 
 
@@ -395,4 +360,5 @@ def instantiate(x: Any) -> Any:
     """A tangent as a value: zeros are made."""
     if type(x) is not Zero:
         return x
-    return x.aval.vspace_zero() if x.aval.is_high else full_like_aval(0, x.aval)
+    zero = x.aval.vspace_zero
+    return full_like_aval(0, x.aval) if zero is None else zero()

@@ -1,4 +1,4 @@
-"""Looking at programs without running them: make_jaxpr, eval_shape, and their kin."""
+"""Looking at programs without running them: make_jaxpr and its kin."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.config import local, override
-from minijax.core.hitypes import is_hi_value
-from minijax.core.lowered import stated
-from minijax.core.refs import Ref
+from minijax.core.avals import abstract
+from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.struct import ShapeDtypeStruct, abstract, shape_struct
-from minijax.core.trace import Tracer, ensure_compile_time_eval
+from minijax.core.trace import ensure_compile_time_eval, is_constant
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import (
     as_ints,
@@ -26,15 +24,14 @@ from minijax.transforms.arguments import (
     named_after,
 )
 from minijax.transforms.batching import AxisData, bind_axis
-from minijax.transforms.jit import PjitFunction, Static, cache_for, check_results
+from minijax.transforms.jit import Static, cache_for, check_results
 
 __all__ = [
-    "ShapeDtypeStruct", "disable_jit", "ensure_compile_time_eval", "eval_shape", "make_jaxpr",
-    "named_call",
+    "disable_jit", "ensure_compile_time_eval", "make_jaxpr", "named_call",
 ]  # fmt: skip
 
 
-def _stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], statics: tuple = ()):
+def stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], statics: tuple = ()):
     """The program of a function on trees, and the structure of its results; kept with `fun`.
 
     `statics` are pairs of a position and a value, to be put among the positional arguments.
@@ -47,9 +44,7 @@ def _stage(transform: str, fun: Callable, in_tree: Any, avals: Sequence[Any], st
     except TypeError:  # a static value that cannot be hashed
         key = None
     found = _trace(transform, fun, in_tree, avals, statics)
-    if key is not None and not any(
-        isinstance(c, (Tracer, Ref)) or is_hi_value(c) for c in found[0].consts
-    ):
+    if key is not None and all(map(is_constant, found[0].consts)):
         kept[key] = found
     return found
 
@@ -71,33 +66,11 @@ def _trace(transform, fun, in_tree, avals, statics):
     return closed, trees[0]
 
 
-def _avals(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
+def avals_of(transform: str, fun: Callable, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
     return [
-        stated(x, aval_of_argument(x, fun, in_tree, i, transform, abstract))
+        aval_of_argument(x, fun, in_tree, i, transform, abstract).for_argument(x)
         for i, x in enumerate(leaves)
     ]
-
-
-@boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Compute the shapes and dtypes of the results of a function, without running it.
-
-    - `fun`: function of pytrees of arrays
-    - `args`, `kwargs`: arrays, or objects with `shape` and `dtype`
-
-    The result is a pytree of `ShapeDtypeStruct`. TypeError unless `fun` is callable.
-    Source: abstract interpretation (Cousot and Cousot, 1977).
-
-    >>> jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
-    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
-    """
-    check_callable(fun)
-    if isinstance(fun, PjitFunction):  # it knows which of its arguments are static
-        return fun.eval_shape(*args, **kwargs)
-    leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals = _avals("eval_shape", fun, leaves, in_tree)
-    closed, out_tree = _stage("eval_shape", fun, in_tree, avals)
-    return out_tree.unflatten([shape_struct(aval) for aval in closed.out_avals])
 
 
 def make_jaxpr(
@@ -132,12 +105,12 @@ def make_jaxpr(
             Static(args[n], f"number {n}", fun_name(fun))
         statics = tuple((n, args[n]) for n in sorted(chosen))
         leaves, in_tree = tree_util.flatten((dynamic, kwargs))
-        avals = _avals("make_jaxpr", fun, leaves, in_tree)
+        avals = avals_of("make_jaxpr", fun, leaves, in_tree)
         closed, out_tree = _in_axes(
-            list(axis_env or ()), lambda: _stage("make_jaxpr", fun, in_tree, avals, statics)
+            list(axis_env or ()), lambda: stage("make_jaxpr", fun, in_tree, avals, statics)
         )
         if return_shape:
-            return closed, out_tree.unflatten([shape_struct(a) for a in closed.out_avals])
+            return closed, out_tree.unflatten([hooks.shape_struct(a) for a in closed.out_avals])
         return closed
 
     traced = named_after(fun, traced, f"make_jaxpr({fun_name(fun)})")

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.memory import MemorySpace
 from minijax.core.primitive import NoRule
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
-from minijax.transforms.constraints import retyped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
 
@@ -162,22 +161,17 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
         elif type(ct) is Zero and is_undefined(arg):
             pending.setdefault(var, ct)
         elif is_undefined(arg) and ct is not None:
-            if ShapedArray.split_seen:
-                ct = retyped(ct, var.aval)
+            if get_aval(ct).placement is not var.aval.placement:
+                ct = hooks.as_primal_placed(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)
 
 
 def _may_add(var: Var, before: Sequence[Any], cotangents: Sequence[Any]) -> bool:
-    """Whether a rule may add to a sum itself: once in an equation, and where no types are split."""
+    """Whether a rule may add to a sum itself: once in an equation, and where it is placed alike."""
     if var in before:
         return False
-    return not ShapedArray.split_seen or all(map(_is_plain, (var.aval, *map(get_aval, cotangents))))
-
-
-def _is_plain(aval: Any) -> bool:
-    """Whether a type says neither how an array is split nor that it is in the host's memory."""
-    space = getattr(aval, "memory_space", None)
-    return getattr(aval, "explicit", None) is None and space is not MemorySpace.Host
+    avals = (var.aval, *map(get_aval, cotangents))
+    return all(aval.placement is None or hooks.adds_freely(aval) for aval in avals)
 
 
 def transpose_jaxpr(

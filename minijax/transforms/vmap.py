@@ -11,16 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.avals import ShapedArray, get_aval, is_array_type
-from minijax.core.hitypes import MappingSpec
-from minijax.core.sharding_rules import parts_of
+from minijax.core.avals import get_aval, is_array_type
+from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.tracebacks import boundary
-from minijax.transforms import vmappable
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
-from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.batching import AxisData, MappingSpec, batch_flat, to_front
 from minijax.transforms.grad import as_result
-from minijax.transforms.mapped_refs import mapped_refs
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero
 
@@ -63,7 +60,7 @@ def vmap(
     def batched(*args, **kwargs):
         call = _Call(fun, in_axes, out_axes, axis_size, args, kwargs)
         leaves, dims = call.leaves, call.dims
-        split = _mapped_split(leaves, dims) if ShapedArray.split_seen else None
+        split = hooks.mapped_axis(leaves, dims)
         axis = AxisData(axis_name, call.size, spmd_axis_name, split)
         with named_scope("vmap()"):
             outs, found = batch_flat(call, axis, leaves, dims)
@@ -75,12 +72,12 @@ def vmap(
 class _Call:
     """A call of a mapped function, on flat values: those of the user's tree, and what replaces them.
 
-    Types of the user's that say themselves how they are mapped give their `elements`; references
-    (`refs`) are read before, and written after.
+    Types of the user's that say themselves how they are mapped give their `elements`; what the
+    function may change (`cells`) is read before, and written after.
     """
 
     __slots__ = (
-        "dims", "elements", "fun", "in_tree", "leaves", "out_axes", "out_tree", "refs", "size",
+        "cells", "dims", "elements", "fun", "in_tree", "leaves", "out_axes", "out_tree", "size",
         "wholes",
     )  # fmt: skip
 
@@ -92,9 +89,9 @@ class _Call:
                 f"{len(args)=}"
             )
         self.fun, self.out_axes = fun, out_axes
-        leaves, self.in_tree = vmappable.flatten((args, kwargs))
+        leaves, self.in_tree = hooks.flatten_mapped((args, kwargs))
         dims = flat_axes("vmap in_axes", self.in_tree, (in_axes, 0))
-        self.elements, shown = vmappable.elements(leaves, dims), self.in_tree
+        self.elements, shown = hooks.elements(leaves, dims), self.in_tree
         if self.elements is not None:
             leaves, dims = self.elements.leaves, self.elements.axes
             shown = tree_util.tree_structure((tuple(leaves), {}))
@@ -105,32 +102,32 @@ class _Call:
         ]
         if self.elements is not None:
             leaves, dims = [*leaves, np.arange(self.size, dtype=np.int32)], [*dims, 0]
-        self.refs = mapped_refs(leaves, dims)
-        self.leaves = leaves if self.refs is None else self.refs.read(leaves)
+        self.cells = hooks.mapped_cells(leaves, dims)
+        self.leaves = leaves if self.cells is None else self.cells.read(leaves)
         self.dims = dims
 
     def __call__(self, *values):
-        if self.refs is not None:
-            values = self.refs.within(values)
+        if self.cells is not None:
+            values = self.cells.within(values)
         if self.elements is not None:
             values = self.elements.made(values[:-1], lambda: values[-1])
         given, named = self.in_tree.unflatten(values)
-        outs, self.out_tree = vmappable.flatten(self.fun(*given, **named))
-        self.wholes = vmappable.wholes(outs, self._out_axes, self.size)
+        outs, self.out_tree = hooks.flatten_mapped(self.fun(*given, **named))
+        self.wholes = hooks.wholes(outs, self._out_axes, self.size)
         if self.wholes is None:
             _check_results(outs)
         else:
             outs = self.wholes.leaves
-        return outs if self.refs is None else [*outs, *self.refs.last()]
+        return outs if self.cells is None else [*outs, *self.cells.last()]
 
     def _out_axes(self) -> list[Any]:
         return flat_axes("vmap out_axes", self.out_tree, self.out_axes)
 
     def results(self, outs: Sequence[Any], found: Sequence[int | None], axis_name: Any) -> Any:
         """The results as the user's tree, each with its mapped axis where `out_axes` wants it."""
-        if self.refs is not None:
+        if self.cells is not None:
             place = lambda x, dim, wanted: _at(x, dim, wanted, self.size)
-            outs, found = self.refs.keep(outs, found, self.dims, place)
+            outs, found = self.cells.keep(outs, found, self.dims, place)
         tree, wholes = self.out_tree, self.wholes
         wanted = self._out_axes() if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
@@ -147,7 +144,7 @@ class _Call:
 def _check_axes(in_axes: Any, out_axes: Any) -> None:
     """TypeError for what is no axis, nor a tree of axes."""
     single = isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")
-    if not (in_axes is None or single or vmappable.is_spec(in_axes)):
+    if not (in_axes is None or single or hooks.is_axis_spec(in_axes)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes}."
@@ -159,26 +156,11 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
     """TypeError for a leaf of the trees of axes that is no axis."""
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         for leaf in tree_util.tree_leaves(axes):
-            if (type(leaf) is bool or not isinstance(leaf, int)) and not vmappable.is_spec(leaf):
+            if (type(leaf) is bool or not isinstance(leaf, int)) and not hooks.is_axis_spec(leaf):
                 raise TypeError(
                     f"{transform} {name} must be an int, None, or (nested) container with those "
                     f"types as leaves, but got {axes}."
                 )
-
-
-def _mapped_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """What splits the mapped axis, by the types of the arguments: they must say the same."""
-    found = {
-        parts_of(get_aval(x))[dim]: None
-        for x, dim in zip(leaves, dims, strict=True)
-        if isinstance(dim, int)  # and no spec of a type that a library defined
-    }
-    if len(found) > 1:
-        raise ValueError(
-            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
-            f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
-        )
-    return next(iter(found), None)
 
 
 def _check_results(outs: Sequence[Any]) -> None:

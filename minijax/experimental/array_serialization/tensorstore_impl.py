@@ -16,12 +16,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.features.sharding.assembling import make_array_from_single_device_arrays
+from minijax.features.sharding.transfer import device_put
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
 from minijax.runtime.layouts import Format
 from minijax.runtime.platforms import process_index
-from minijax.transforms.transfer import device_put
 
 __all__ = ["async_deserialize", "async_serialize", "get_tensorstore_spec"]
 

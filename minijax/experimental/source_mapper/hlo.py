@@ -15,7 +15,7 @@ from minijax.experimental.source_mapper.common import Pass, SourceMapDump, regis
 from minijax.experimental.source_mapper.jaxpr import compile_jaxpr
 from minijax.experimental.source_mapper.mlir import create_mlir_sourcemap
 from minijax.experimental.source_mapper.sourcemap import SourceMap, sourcemap_of
-from minijax.lowering.located import located_text
+from minijax.features.diagnostics.places import located_text
 from minijax.lowering.text import as_hlo, pretty
 from minijax.namespace import shown
 from minijax.runtime import executables, platforms

@@ -27,6 +27,7 @@ from minijax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     SparseInfo,
 )
+from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcoo import (
     bcoo_extract_p,
     bcoo_fromdense_p,
@@ -41,7 +42,6 @@ from minijax.lax.sparse.bcoo_order import (
 )
 from minijax.lax.sparse.info import check_buffers
 from minijax.transforms.library import library
-from minijax.transforms.vmappable import register_vmappable
 from minijax.tree_util import register_pytree_node_class
 
 __all__ = [

@@ -21,6 +21,7 @@ from minijax.experimental.sparse.bcoo import (
     bcoo_sum_duplicates,
 )
 from minijax.experimental.sparse.util import SparseInfo, stored_elements
+from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcsr import (
     BCSRProperties,
     bcoo_to_bcsr,
@@ -33,7 +34,6 @@ from minijax.lax.sparse.bcsr import (
 from minijax.lax.sparse.bcsr_dot import bcsr_dot_general_p
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
-from minijax.transforms.vmappable import register_vmappable
 from minijax.tree_util import register_pytree_node_class
 
 __all__ = [

@@ -10,10 +10,9 @@ from typing import Any
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.lax.sparse.solve import spsolve_p
 from minijax.namespace import shown
-from minijax.transforms.staging import eval_shape
 
 __all__ = ["lobpcg_standard", "spsolve", "spsolve_p"]
 

@@ -14,7 +14,6 @@ import numpy as np
 from minijax import lax, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.core.struct import ShapeDtypeStruct
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.experimental.sparse.base import (
@@ -23,10 +22,10 @@ from minijax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     SparseInfo,
 )
+from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.lax.sparse.csr import csr_rows
 from minijax.lax.sparse.places import take_at
 from minijax.namespace import shown
-from minijax.transforms.staging import eval_shape
 from minijax.transforms.vmap import vmap
 
 __all__ = [

@@ -38,7 +38,7 @@ _MODULES = {
     "minijax.random": "random_gamma_p",
     "minijax.custom_derivatives": "custom_jvp_call_p custom_vjp_call_p",
     "minijax.lax.refs": "empty2_p get_p swap_p",
-    "minijax.transforms.call_primitives": "call_p closed_call_p",
+    "minijax.features.call_primitives": "call_p closed_call_p",
     "minijax.features.custom_rules.custom_vjp": "custom_lin_p",
     "minijax.transforms.jit": "jit_p",
     "minijax.features.checkpoint.saved_residuals": "name_p",

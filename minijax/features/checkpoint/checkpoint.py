@@ -28,23 +28,15 @@ from minijax.core.jaxpr import (
     eval_jaxpr,
     jaxprs_in_params,
 )
-from minijax.core.primitive import NoRule, Primitive
-from minijax.core.refs import (
-    AbstractRef,
-    CallPrimitive,
-    Ref,
-    apart,
-    keep,
-    resolved,
-    values,
-    without_refs,
-)
+from minijax.core.primitive import CallPrimitive, NoRule, Primitive
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
-from minijax.core.trace import Tracer, set_trace
+from minijax.core.trace import Tracer, is_constant, set_trace
 from minijax.core.tracebacks import boundary
 from minijax.features.checkpoint.offload import fetch, offload
 from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
 from minijax.features.custom_rules.common import hoist_constants
+from minijax.features.references.cells import AbstractRef, Ref, discharge, resolved
+from minijax.features.references.discharge import apart, keep, values, without_refs
 from minijax.namespace import named
 from minijax.transforms.arguments import as_ints, as_names, debug_info, fun_name, signature_of
 from minijax.transforms.batching import batch_jaxpr
@@ -149,7 +141,7 @@ def _(*args, jaxpr, **params):
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-@remat_p.discharge
+@discharge(remat_p)
 def _(args, params):
     """References are read before and written after, once: values may be computed again."""
     plain, cells, which = apart(args)
@@ -550,7 +542,7 @@ def checkpoint(
             key, traced = None, None
         if traced is None:
             traced = _trace(fun, fixed, in_tree, avals)
-            if key is not None and not any(isinstance(c, (Tracer, Ref)) for c in traced.constants):
+            if key is not None and all(map(is_constant, traced.constants)):
                 known[key] = traced
         flags = prevent_cse
         if not isinstance(flags, bool):

@@ -10,8 +10,8 @@ from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.primitive import Primitive, no_effects
 from minijax.features.checkpoint.policies import Offloadable
+from minijax.features.sharding.transfer import annotated
 from minijax.runtime import buffers, sharding
-from minijax.transforms.transfer import annotated
 
 __all__ = ["fetch", "memory_kind_p", "offload"]
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from minijax import dtypes, errors, tree_util
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, opaque_types
+from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import Ref
 from minijax.core.trace import eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.features.custom_rules import common as custom_rules
@@ -37,7 +37,7 @@ from minijax.features.custom_rules.common import (
     split_nondiff,
 )
 from minijax.features.custom_rules.optimize_remat import remat_opt
-from minijax.transforms.arguments import check_different, fun_name
+from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import materialized
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent
 
@@ -472,9 +472,9 @@ class custom_vjp(custom_rules.SetsInnerRules, Generic[_P, _R]):
         if self._positional is None:
             self._positional = Positional(self.fun, "custom_vjp")
         args = self._positional(args, kwargs)
-        if any(type(x) is Ref for x in args):
+        if not opaque_types.isdisjoint(map(type, args)):
             leaves, in_tree = tree_util.flatten((args, {}))
-            check_different("custom_vjp", leaves, self.fun, in_tree)
+            hooks.check_arguments("custom_vjp", leaves, self.fun, in_tree)
         if local.context.trace is eval_trace:
             return call_eagerly(self.fun, self.nondiff_argnums, args)
         constants, args = split_nondiff(self.nondiff_argnums, args)

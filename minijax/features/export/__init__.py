@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minijax.core.hooks import hooks
+from minijax.features.export import portable
 
 __all__ = ["for_platforms"]
 

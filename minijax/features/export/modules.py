@@ -12,7 +12,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy, stablehlo
 
-from minijax.lowering.bindings import make_private, rename
+from minijax.features.mlir_rules import make_private, rename
 from minijax.lowering.escape import symbol
 from minijax.lowering.module import Module
 from minijax.lowering.text import parse, shared_context

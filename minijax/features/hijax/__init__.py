@@ -1,1 +1,4 @@
-"""Types and primitives that libraries define, made of arrays when a program is compiled."""
+"""Types and primitives that libraries define (`minijax.experimental.hijax`).
+
+Read `types`, `tracers`, `lowering`, `primitives`; `qdd` and `states` are for values that change.
+"""

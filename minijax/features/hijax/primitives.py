@@ -12,9 +12,10 @@ from typing import Any
 from minijax import tree_util
 from minijax.arrays.array import as_value
 from minijax.core.avals import get_aval
-from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import within
+from minijax.core.primitive import no_rule
 from minijax.dtypes import python_scalar_dtypes
+from minijax.features.hijax.lowering import HighPrimitive
+from minijax.features.hijax.qdd import within
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.primitives import add_tangents, instantiate, moveaxis, reduce_sum_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
@@ -175,13 +176,7 @@ def _spread(prefix: Any, tree: Any) -> list[Any]:
     return tree_util.flatten_axes("out_dims", tree, prefix)
 
 
-class _HiCall(Primitive):
-    __slots__ = ()
-    high = True
-
-
-Primitive.high_seen = True
-call_hi_primitive_p = _HiCall("call_hi_primitive", multiple_results=True, memoize=False)
+call_hi_primitive_p = HighPrimitive("call_hi_primitive", multiple_results=True, memoize=False)
 call_hi_primitive_p.brought = True
 call_hi_primitive_p.lower(no_rule("it is expanded before it is lowered"))
 
@@ -255,7 +250,7 @@ def _(axis, args, dims, *, _prim):
 
 # The linear part. Operands are residuals for its transpose, those for `linearized` if there may be a
 # need for them, and the tangents that are not zero.
-linearized_p = _HiCall("call_hi_primitive_linearized", multiple_results=True, memoize=False)
+linearized_p = HighPrimitive("call_hi_primitive_linearized", multiple_results=True, memoize=False)
 
 
 @linearized_p.shape_rule

@@ -1,1 +1,9 @@
-"""Arrays over several devices: made of their parts."""
+"""Where values lie: placements in types, programs and arrays over several devices, transfers."""
+
+from minijax.features.sharding import (
+    array_members,
+    explicit,
+    lowering,
+    program_placement,
+    transform_rules,
+)

@@ -12,11 +12,11 @@ from minijax.arrays.array import ArrayImpl, Signature
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
+from minijax.features.sharding.transfer import device_put
 from minijax.lowering.types import physical
 from minijax.runtime import buffers
 from minijax.runtime import sharding as shardings
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.transfer import device_put
 from minijax.typing import DTypeLike
 
 __all__ = [

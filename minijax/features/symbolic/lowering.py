@@ -16,6 +16,7 @@ import numpy as np
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.features.sharding.lowering import ShardedBuilder
 from minijax.features.symbolic.dims import DimExpr, is_dim
 from minijax.lowering.module import Builder, Module, Value
 from minijax.lowering.types import physical
@@ -76,7 +77,7 @@ _FORMS = {
 _WITH_VARIABLES = re.compile(r"= array<i64: [^>]*[^\W\d]")
 
 
-class DynamicBuilder(Builder):
+class DynamicBuilder(ShardedBuilder):
     """Writes functions whose arguments have symbolic sizes."""
 
     __slots__ = ("root", "sizes", "variables")
@@ -109,9 +110,8 @@ class DynamicBuilder(Builder):
         """An operation at the top of the function."""
         root = self.root
         lines, root.lines = root.lines, root.prologue
-        summed, root.summed = root.summed, None
         made = Builder.op(root, name, operands, out, attributes)
-        root.lines, root.summed = lines, summed
+        root.lines = lines
         return made
 
     def _binary(self, name: str, x: Any, y: Any) -> Value:

@@ -13,11 +13,11 @@ from minijax import monitoring
 from minijax.config import local
 from minijax.core import source
 from minijax.core.avals import ShapedArray
-from minijax.core.effects import DebugEffect, OrderedDebugEffect
-from minijax.core.refs import AbstractRef
 from minijax.core.trace import current, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.dtypes import ExtendedDType
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
+from minijax.features.references.cells import AbstractRef
 from minijax.interpreters.mlir import ir
 from minijax.jax.names import API_VERSION
 from minijax.runtime import platforms, plugins

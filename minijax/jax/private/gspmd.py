@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax.features.mlir_rules import sdy
 from minijax.jax.private.op_shardings import are_hlo_shardings_equal, get_num_ways_dim_sharded
-from minijax.lowering.bindings import sdy
 from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo
 from minijax.runtime.sharding import Sharding

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import get_aval
+from minijax.features.mlir_rules import stablehlo as hlo
 from minijax.interpreters import mlir
 from minijax.interpreters.mlir import LoweringRuleContext, aval_to_ir_type, ir, ir_constant
 from minijax.jax.settings import config
-from minijax.lowering.bindings import stablehlo as hlo
 
 AttributeHandler = Callable[[Any], ir.Attribute]
 

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import device_put, devices, effects_barrier, monitoring, process_index
-from minijax.arrays import dispatch
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive
 from minijax.dtypes import ExtendedDType
+from minijax.features.diagnostics.finite import check_finite
+from minijax.features.mlir_rules import sdy
 from minijax.jax.private.gspmd import SdyArray
 from minijax.jax.private.programs import apply_primitive
 from minijax.jax.private.utilities import HashableFunction
-from minijax.lowering.bindings import sdy
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import AbstractMesh, DuplicateSpecError, Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
@@ -310,7 +310,7 @@ def check_special(name: str, bufs: Sequence[Any]) -> None:
 
 def check_special_array(name: str, arr: Any) -> Any:
     """The array; FloatingPointError for a NaN or infinity in it, where they are looked for."""
-    dispatch.check_finite([as_value(arr)], name)
+    check_finite([as_value(arr)], name)
     return arr
 
 

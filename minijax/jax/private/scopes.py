@@ -12,23 +12,17 @@ import numpy as np
 from minijax import errors
 from minijax.config import local
 from minijax.core.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
-from minijax.core.effects import (
-    DebugEffect,
-    EffectTypes,
-    JaxprInputEffect,
-    NamedAxisEffect,
-    OrderedDebugEffect,
-    OrderedIOEffect,
-    RefEffect,
-)
-from minijax.core.hitypes import with_state
+from minijax.core.effects import EffectTypes, NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from minijax.core.memory import HOST_KIND, MemorySpace, space_of
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, current, eval_trace, leaked, watch_leaks
 from minijax.dtypes import ExtendedDType
 from minijax.extend import core as extended
 from minijax.features import program_check as checking
+from minijax.features.effects.inputs import JaxprInputEffect
+from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, OrderedIOEffect
+from minijax.features.references.effects import RefEffect
+from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
 from minijax.features.symbolic.dims import dim_max, dim_min, evaluate, is_dim, is_negative
 from minijax.jax.private.programs import definitely_equal
 from minijax.lax.shapes import canonical_shape
@@ -367,7 +361,7 @@ def cur_qdd(x: Any) -> Any:
 
 def cur_aval_qdd(x: Any) -> Any:
     """The type of a value that changes, with what is known of its state."""
-    return with_state(x)
+    return get_aval(x).for_constant(x)
 
 
 class QuasiDynamicData:

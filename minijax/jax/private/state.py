@@ -10,11 +10,12 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.core.avals import get_aval
-from minijax.core.effects import RefEffect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.refs import AbstractRef, on_values
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.cells import AbstractRef, discharge
+from minijax.features.references.discharge import on_values
+from minijax.features.references.effects import RefEffect
 from minijax.features.references.slices import Slice
 from minijax.lax import broadcast_shapes
 from minijax.lax.ref_views import recast
@@ -50,7 +51,7 @@ def register_discharge_rule(prim: Primitive) -> Callable[[Callable], Callable]:
     """
 
     def register(rule: Callable) -> Callable:
-        @prim.discharge
+        @discharge(prim)
         def _(args: Sequence[Any], params: dict) -> Any:
             in_avals = [get_aval(x) for x in args]
             refs = [isinstance(aval, AbstractRef) for aval in in_avals]

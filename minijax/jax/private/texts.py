@@ -1,7 +1,7 @@
 """Counterparts of upstream's private functions that print programs; `modules` says for which
 modules.
 
-A document is that of `core.printing`, and names of variables are kept in its printer.
+A document is that of `features.printing`, and names of variables are kept in its printer.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import printing
 from minijax.core.effects import Effect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from minijax.core.printing import Doc
+from minijax.features import printing
+from minijax.features.printing import Doc
 
 # -- documents -------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from minijax.core.avals import ShapedArray
-from minijax.core.refs import AbstractRef
+from minijax.features.references.cells import AbstractRef
 from minijax.jax.private.programs import is_constant_dim
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from absl.testing import parameterized
 
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.jax.finder import missing
 from minijax.jax.private import deprecations
 from minijax.jax.private.internals import promote_dtypes, promote_dtypes_inexact

@@ -21,8 +21,8 @@ from absl.testing import absltest
 
 from minijax import monitoring
 from minijax.arrays import dispatch
+from minijax.features.stages import stages as _stages
 from minijax.runtime import buffers
-from minijax.transforms import stages as _stages
 from minijax.transforms.jit import PjitFunction
 
 __all__ = [

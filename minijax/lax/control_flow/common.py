@@ -15,11 +15,9 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.effects import check_allowed, control_flow_allowed
-from minijax.core.hitypes import is_hi_value
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.refs import Ref
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Tracer
+from minijax.core.trace import is_constant
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type
 from minijax.namespace import written_in
@@ -109,7 +107,7 @@ def trace_function(
         if found is not None:
             return found
     traced = _trace(name, fun, trees, avals, adapt)
-    kept = not any(isinstance(c, (Tracer, Ref)) or is_hi_value(c) for c in traced.consts)
+    kept = not any(not is_constant(c) for c in traced.consts)
     if memo is not None and kept:
         memo[key] = traced
     return traced

@@ -14,11 +14,12 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import ShapedArray
-from minijax.core.effects import is_io
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dce_jaxpr
-from minijax.core.primitive import Primitive, no_rule
-from minijax.core.refs import CallPrimitive, apart, keep, values, without_refs
+from minijax.core.primitive import CallPrimitive, Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.effects.kinds import is_io
+from minijax.features.references.cells import discharge
+from minijax.features.references.discharge import apart, keep, values, without_refs
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
@@ -56,7 +57,7 @@ def _(*, branches, **params):
     return frozenset().union(*(branch.effects for branch in branches))
 
 
-@cond_p.discharge
+@discharge(cond_p)
 def _(args, params):
     index, *operands = args
     plain, cells, which = apart(operands)

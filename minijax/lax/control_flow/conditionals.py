@@ -14,6 +14,7 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
@@ -30,7 +31,7 @@ from minijax.lax.control_flow.common import (
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import convert_element_type_p
-from minijax.transforms.arguments import check_different, fun_name
+from minijax.transforms.arguments import fun_name
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -111,7 +112,7 @@ def _choose(
     if None in plan.passed or any(branch.effects for branch in plan.branches):
         params = {} if platforms is None else {"branches_platforms": platforms}
         if any(branch.effects for branch in plan.branches):
-            check_different(name, leaves, branches[0], tree_util.flatten((operands, {}))[1])
+            hooks.check_arguments(name, leaves, branches[0], tree_util.flatten((operands, {}))[1])
         outs = cond_p.bind(index, *args, branches=plan.branches, **params)
     if len(outs) != len(plan.passed):
         rest = iter(outs)

@@ -7,13 +7,13 @@ are read in slices are not part of its state.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from minijax.core.avals import ShapedArray
-from minijax.core.unreduced import sums_of
+from minijax.features.sharding.lowering import SummingBuilder
+from minijax.features.sharding.unreduced import sums_of
 from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.control_flow.dependence import ordered_effects, split_list
 from minijax.lowering.module import Builder, Value, i64_array
@@ -97,8 +97,8 @@ def lower_scan(b, *args, jaxpr, length, num_consts, num_carry, reverse, unroll):
         carry, ys = apply(r, carry, [_slice(r, x, place, zero) for x in xs])
         filled = []
         for buf, y, aval in zip(buffers, ys, outs[num_carry:], strict=True):
-            with _summed(r, aval, y):
-                filled.append(_update(r, _told(r, buf, aval), y, place, zero))
+            s = _summing(r, aval, y)
+            filled.append(_update(s, _told(s, buf, aval), y, place, zero))
         return carry, filled
 
     def step(r, i, *state):
@@ -140,11 +140,11 @@ def _unrolled(b, apply, carry, xs, length, reverse, y_avals):
         if length == 0:
             ys.append(empty(b, aval))
             continue
-        with _summed(b, aval, *[row[k] for row in rows]):
-            parts = [b.reshape(row[k], (1, *row[k].shape)) for row in rows]
-            whole = parts[0]
-            if length > 1:
-                whole = b.op("stablehlo.concatenate", parts, aval, "dimension = 0 : i64")
+        s = _summing(b, aval, *[row[k] for row in rows])
+        parts = [s.reshape(row[k], (1, *row[k].shape)) for row in rows]
+        whole = parts[0]
+        if length > 1:
+            whole = s.op("stablehlo.concatenate", parts, aval, "dimension = 0 : i64")
         ys.append(whole)
     return [*carry, *ys]
 
@@ -154,20 +154,16 @@ def _told(b: Builder, x: Value, aval: Any) -> Value:
     if not sums_of(aval)[0] or b.module.manual:
         return x
     (x,) = b.split(x, aval.explicit)
-    if b.summed is not None:
+    if isinstance(b, SummingBuilder) and b.summed is not None:
         b.summed[0].add(x.name)
     return x
 
 
-@contextmanager
-def _summed(b: Builder, aval: Any, *values: Value):
-    """Meanwhile, what is made of these values is a sum over mesh axes if a result of the type is."""
+def _summing(b: Builder, aval: Any, *values: Value) -> Builder:
+    """What writes on; what is made of these values is a sum over mesh axes if a result of the type is."""
     if sums_of(aval)[0] and not b.module.manual:
-        b.summed = {x.name for x in values}, aval.explicit
-    try:
-        yield
-    finally:
-        b.summed = None
+        return b.summing({x.name for x in values}, aval.explicit)
+    return b
 
 
 def _row(b: Builder, x: Value, i: int) -> Value:

@@ -16,20 +16,15 @@ from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import check_fits, get_aval
-from minijax.core.effects import is_io
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr, numbered
-from minijax.core.refs import (
-    CallPrimitive,
-    apart,
-    check_settled,
-    is_cell,
-    keep,
-    values,
-    without_refs,
-)
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
+from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
+from minijax.features.effects.inputs import numbered
+from minijax.features.effects.kinds import is_io
+from minijax.features.references.cells import discharge, is_cell
+from minijax.features.references.discharge import apart, check_settled, keep, values, without_refs
 from minijax.features.symbolic.dims import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
@@ -93,7 +88,7 @@ def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
         carry = run(body_jaxpr, *consts, *carry)
 
 
-@while_p.discharge
+@discharge(while_p)
 def _(args, params):
     """References, which are among the constants, become part of the carry."""
     test, body = params["cond_jaxpr"], params["body_jaxpr"]

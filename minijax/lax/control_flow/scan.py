@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 from minijax import errors, tree_util
 from minijax.config import local
-from minijax.core.avals import get_aval, is_ref
+from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.sharding_rules import parts_of
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
+from minijax.features.references.effects import is_ref
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import (
     TracedFunction,
     arrayed,
@@ -28,7 +30,7 @@ from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.joining import concatenate, stack
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, slice_in_dim
-from minijax.transforms.arguments import check_at_most, check_different
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.vmap import vmap
 
 __all__ = ["Plan", "make_plan", "map", "run_loop", "scan", "unroll_factor"]
@@ -72,7 +74,7 @@ def scan(
     plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length)
     if plan.body.effects:
         given, in_tree = tree_util.flatten(((init, xs), {}))
-        check_different("scan", given, f, in_tree, plan.consts)
+        hooks.check_arguments("scan", given, f, in_tree, plan.consts)
     carry, ys = run_loop(plan, leaves, xs_leaves, length, bool(reverse), unroll)
     return plan.out_tree.unflatten([*carry, *ys])  # a pair as the body's, a tuple or a list
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
-from minijax.core.refs import CallPrimitive, apart, check_settled, keep, values, without_refs
+from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.unreduced import any_sums, sums_of
+from minijax.features.references.cells import discharge
+from minijax.features.references.discharge import apart, check_settled, keep, values, without_refs
+from minijax.features.sharding.unreduced import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
     carry_reached,
@@ -72,7 +74,7 @@ def _(*, jaxpr, **params):
 scan_p.lower(lower_scan)
 
 
-@scan_p.discharge
+@discharge(scan_p)
 def _(args, params):
     """References, which are among the constants, become part of the carry."""
     closed, counts = params["jaxpr"], (params["num_consts"], params["num_carry"])

@@ -16,10 +16,11 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import as_operands
 from minijax.core.tracebacks import boundary
-from minijax.core.unreduced import apart
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import as_operands
+from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
 from minijax.lax.control_flow.dependence import merge, reached, split_list
@@ -400,8 +401,7 @@ def _symbolic(primal: Any, tangent: Any) -> Any:
 # -- optimization_barrier -------------------------------------------------------------------------
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
-optimization_barrier_p.sharding(as_operands)
-optimization_barrier_p.sums(apart)
+set_layout(optimization_barrier_p, parts=as_operands, sums=apart)
 
 
 @optimization_barrier_p.shape_rule

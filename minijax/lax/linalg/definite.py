@@ -9,7 +9,8 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import abs_p, add_p, div_p, max_p, mul_p, neg_p, sqrt_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.loops import fori_loop
@@ -44,7 +45,7 @@ __all__ = [
 # -- cholesky ---------------------------------------------------------------------------------
 
 cholesky_p = Primitive("cholesky")
-cholesky_p.sharding(batched("cholesky", 2))
+set_layout(cholesky_p, parts=batched("cholesky", 2))
 
 
 @cholesky_p.shape_rule
@@ -117,7 +118,7 @@ def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
 # -- the update of a factor ---------------------------------------------------------------------
 
 cholesky_update_p = Primitive("cholesky_update")
-cholesky_update_p.sharding(batched("cholesky_update", 2))
+set_layout(cholesky_update_p, parts=batched("cholesky_update", 2))
 
 
 @cholesky_update_p.shape_rule
@@ -133,7 +134,7 @@ def _(r, w):
             "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the "
             f"same size as input. Got shapes {r.shape} and {w.shape} instead."
         )
-    return ShapedArray(r.shape, r.dtype, r.weak_type and w.weak_type, vma=r.vma | w.vma)
+    return ShapedArray(r.shape, r.dtype, r.weak_type and w.weak_type)
 
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
@@ -199,7 +200,7 @@ def cholesky_update(r_matrix: Array, w_vector: Array) -> Array:
 # -- symmetric products -------------------------------------------------------------------------
 
 symmetric_product_p = Primitive("symmetric_product")
-symmetric_product_p.sharding(batched("symmetric_product", 2))
+set_layout(symmetric_product_p, parts=batched("symmetric_product", 2))
 
 
 @symmetric_product_p.shape_rule
@@ -211,7 +212,7 @@ def _(a, c, *, alpha, beta):
             "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of "
             f"shape (m, m). Got shapes {a.shape} and {c.shape}."
         )
-    return ShapedArray(c.shape, c.dtype, a.weak_type and c.weak_type, vma=a.vma | c.vma)
+    return ShapedArray(c.shape, c.dtype, a.weak_type and c.weak_type)
 
 
 def _product(a, c, *, alpha, beta):

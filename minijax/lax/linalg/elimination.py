@@ -9,7 +9,8 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.control_flow.solves import custom_linear_solve
@@ -161,7 +162,7 @@ def lu_pivots_to_permutation(pivots: Array, permutation_size: int) -> Array:
 # -- lu -----------------------------------------------------------------------------------------
 
 lu_p = Primitive("lu", multiple_results=True)
-lu_p.sharding(batched("lu", 2))
+set_layout(lu_p, parts=batched("lu", 2))
 
 
 @lu_p.shape_rule

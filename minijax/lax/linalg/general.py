@@ -13,7 +13,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -73,7 +74,7 @@ class EigImplementation(enum.Enum):
 
 
 eig_p = Primitive("eig", multiple_results=True)
-eig_p.sharding(batched("eig", 2))
+set_layout(eig_p, parts=batched("eig", 2))
 
 
 @eig_p.shape_rule
@@ -261,7 +262,7 @@ def _eig(
 # -- hessenberg -----------------------------------------------------------------------------------
 
 hessenberg_p = Primitive("hessenberg", multiple_results=True)
-hessenberg_p.sharding(batched("hessenberg", 2))
+set_layout(hessenberg_p, parts=batched("hessenberg", 2))
 
 
 @hessenberg_p.shape_rule
@@ -312,7 +313,7 @@ def hessenberg(a: Array) -> tuple[Array, Array]:
 # -- schur ----------------------------------------------------------------------------------------
 
 schur_p = Primitive("schur", multiple_results=True)
-schur_p.sharding(batched("schur", 2))
+set_layout(schur_p, parts=batched("schur", 2))
 
 
 @schur_p.shape_rule

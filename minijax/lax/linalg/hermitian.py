@@ -11,7 +11,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -59,7 +60,7 @@ class EighImplementation(enum.Enum):
 
 
 eigh_p = Primitive("eigh", multiple_results=True)
-eigh_p.sharding(batched("eigh", 2))
+set_layout(eigh_p, parts=batched("eigh", 2))
 
 
 @eigh_p.shape_rule
@@ -176,7 +177,7 @@ def eigh(
 # -- tridiagonal --------------------------------------------------------------------------------
 
 tridiagonal_p = Primitive("tridiagonal", multiple_results=True)
-tridiagonal_p.sharding(batched("tridiagonal", 2))
+set_layout(tridiagonal_p, parts=batched("tridiagonal", 2))
 
 
 @tridiagonal_p.shape_rule

@@ -9,7 +9,8 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, mul_p, real_p, sub_p
 from minijax.lax.creation import full, iota
 from minijax.lax.joining import concatenate_p
@@ -54,9 +55,9 @@ def _no_derivatives(p: Primitive) -> None:
 # -- the reflectors of a factorization -------------------------------------------------------------
 
 geqrf_p = Primitive("geqrf", multiple_results=True)
-geqrf_p.sharding(batched("geqrf", 2))
+set_layout(geqrf_p, parts=batched("geqrf", 2))
 geqp3_p = Primitive("geqp3", multiple_results=True)
-geqp3_p.sharding(batched("geqp3", 2))
+set_layout(geqp3_p, parts=batched("geqp3", 2))
 
 
 def _taus(x: ShapedArray) -> ShapedArray:
@@ -103,7 +104,7 @@ for _p in (geqrf_p, geqp3_p):
 # -- products of reflectors -------------------------------------------------------------------------
 
 householder_product_p = Primitive("householder_product")
-householder_product_p.sharding(batched("householder_product", 2))
+set_layout(householder_product_p, parts=batched("householder_product", 2))
 
 
 @householder_product_p.shape_rule
@@ -120,7 +121,7 @@ def _(a, taus):
             "The second argument to householder_product must not have more rows than the minimum "
             f"of the first argument's rows and columns: got shapes {a.shape} and {taus.shape}."
         )
-    return ShapedArray(a.shape, a.dtype, a.weak_type and taus.weak_type, vma=a.vma | taus.vma)
+    return ShapedArray(a.shape, a.dtype, a.weak_type and taus.weak_type)
 
 
 _no_derivatives(householder_product_p)
@@ -153,7 +154,7 @@ def householder_product(a: Array, taus: Array) -> Array:
 
 
 ormqr_p = Primitive("ormqr")
-ormqr_p.sharding(batched("ormqr", 2))
+set_layout(ormqr_p, parts=batched("ormqr", 2))
 
 
 @ormqr_p.shape_rule
@@ -167,7 +168,7 @@ def _(a, taus, c, *, left, transpose):
             f"{a.shape} and c shape {c.shape}."
         )
     weak = a.weak_type and taus.weak_type and c.weak_type
-    return ShapedArray(c.shape, c.dtype, weak, vma=a.vma | taus.vma | c.vma)
+    return ShapedArray(c.shape, c.dtype, weak)
 
 
 _no_derivatives(ormqr_p)
@@ -215,7 +216,7 @@ def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool
 # -- qr -----------------------------------------------------------------------------------------
 
 qr_p = Primitive("qr", multiple_results=True)
-qr_p.sharding(batched("qr", 2))
+set_layout(qr_p, parts=batched("qr", 2))
 
 
 @qr_p.shape_rule

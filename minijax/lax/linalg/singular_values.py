@@ -11,7 +11,8 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
 from minijax.lax.linalg.common import (
@@ -58,7 +59,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 svd_p = Primitive("svd", multiple_results=True)
-svd_p.sharding(batched("svd", 2))
+set_layout(svd_p, parts=batched("svd", 2))
 
 
 @svd_p.shape_rule

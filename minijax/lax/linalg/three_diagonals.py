@@ -47,8 +47,7 @@ def _(dl, d, du, b, *, perturb_singular):
             "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the "
             f"dimensions of the diagonal arguments; got {b.shape} and {d.shape}."
         )
-    vma = dl.vma | d.vma | du.vma | b.vma
-    return ShapedArray(b.shape, b.dtype, all(x.weak_type for x in avals), vma=vma)
+    return ShapedArray(b.shape, b.dtype, all(x.weak_type for x in avals))
 
 
 def _shift(x: Any, by: int) -> Any:

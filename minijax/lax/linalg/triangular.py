@@ -9,7 +9,8 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.core.sharding_rules import batched
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import conj_p, neg_p
 from minijax.lax.linalg.common import (
     adjoint,
@@ -34,7 +35,7 @@ from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tang
 __all__ = ["triangular_solve", "triangular_solve_p"]
 
 triangular_solve_p = Primitive("triangular_solve")
-triangular_solve_p.sharding(batched("triangular_solve", 2))
+set_layout(triangular_solve_p, parts=batched("triangular_solve", 2))
 
 
 @triangular_solve_p.shape_rule
@@ -47,7 +48,7 @@ def _(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
             f"left_side={left_side}, the matrices of the second must have {a.shape[-1]} "
             f"{'rows' if left_side else 'columns'}."
         )
-    return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type, vma=a.vma | b.vma)
+    return ShapedArray(b.shape, b.dtype, a.weak_type and b.weak_type)
 
 
 def _operator(a: Any, transpose_a: bool, conjugate_a: bool) -> Any:

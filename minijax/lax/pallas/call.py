@@ -16,11 +16,12 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import ShapedArray
-from minijax.core.effects import RefEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.refs import AbstractRef, without_refs
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.cells import AbstractRef
+from minijax.features.references.discharge import without_refs
+from minijax.features.references.effects import RefEffect
 from minijax.lax import refs
 from minijax.lax.control_flow.scan import map as map_
 from minijax.lax.pallas.interpret import interpreted_jaxpr

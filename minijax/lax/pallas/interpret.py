@@ -15,8 +15,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.refs import without_refs
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.discharge import without_refs
 from minijax.lax.arithmetic import div_p, mul_p, rem_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.convert import convert_element_type

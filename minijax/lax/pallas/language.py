@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.refs import Ref
+from minijax.features.references.cells import Ref
 from minijax.lax import refs
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.control_flow.conditionals import cond

@@ -15,8 +15,8 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
-from minijax.core.refs import AbstractRef
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.references.cells import AbstractRef
 from minijax.features.references.slices import Slice
 from minijax.lax.convert import convert_element_type
 from minijax.lax.pallas.specs import (

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.refs import AbstractRef
+from minijax.features.references.cells import AbstractRef
 
 __all__ = [
     "ANY", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams",

@@ -203,8 +203,7 @@ def over_batch(fun: Callable, n_batch: int, *arrays: Any) -> Any:
 
 def typed(shape: Sequence[int], dtype: Any, *avals: ShapedArray) -> ShapedArray:
     """The type of a result that varies where any of these does."""
-    vma = frozenset().union(*[aval.vma for aval in avals])
-    return ShapedArray(tuple(shape), dtype, vma=vma)
+    return ShapedArray(tuple(shape), dtype)
 
 
 def front(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[int, list[Any]]:

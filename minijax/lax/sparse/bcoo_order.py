@@ -133,14 +133,14 @@ def _(data, indices, *, spinfo):
 
 
 def _plain(aval: ShapedArray) -> ShapedArray:
-    return ShapedArray(aval.shape, aval.dtype, vma=aval.vma)
+    return ShapedArray(aval.shape, aval.dtype)
 
 
 def _with_batch(data, indices, n_batch: int, nse: int) -> ShapedArray:
     """The type of data in an order of the indices: it has their batch dimensions too."""
     batch = np.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
     shape = (*batch, nse, *data.shape[n_batch + 1 :])
-    return ShapedArray(shape, data.dtype, vma=data.vma | indices.vma)
+    return ShapedArray(shape, data.dtype)
 
 
 def _sorted(data, indices, t=None) -> list[Any]:
@@ -194,7 +194,7 @@ def _(data, indices, *, spinfo, nse):
             "and other transformations requiring abstract evaluation."
         )
     shape = (*indices.shape[:n_batch], nse, n_sparse)
-    found = ShapedArray(shape, indices.dtype, vma=indices.vma)
+    found = ShapedArray(shape, indices.dtype)
     return [_with_batch(data, indices, n_batch, nse), found]
 
 

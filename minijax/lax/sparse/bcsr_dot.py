@@ -35,8 +35,7 @@ def _(data, indices, indptr, rhs, *, dimension_numbers, preferred_element_type, 
         )
     if any(d >= n_batch + 2 for d in contract):
         raise NotImplementedError("bcsr_dot_general: contracting over dense dimensions.")
-    vma = data.vma | indices.vma | indptr.vma | rhs.vma
-    return ShapedArray(out.shape, out.dtype, vma=vma)
+    return ShapedArray(out.shape, out.dtype)
 
 
 @bcsr_dot_general_p.lower

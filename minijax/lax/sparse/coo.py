@@ -49,8 +49,8 @@ coo_fromdense_p = Primitive("coo_fromdense", multiple_results=True)
 
 @coo_fromdense_p.shape_rule
 def _(x, *, nse, index_dtype):
-    places = ShapedArray((nse,), np.dtype(index_dtype), vma=x.vma)
-    return [ShapedArray((nse,), x.dtype, vma=x.vma), places, places]
+    places = ShapedArray((nse,), np.dtype(index_dtype))
+    return [ShapedArray((nse,), x.dtype), places, places]
 
 
 @coo_fromdense_p.lower
@@ -76,7 +76,7 @@ coo_todense_p = Primitive("coo_todense")
 
 @coo_todense_p.shape_rule
 def _(data, row, column, *, spinfo):
-    return ShapedArray(spinfo.shape, data.dtype, vma=data.vma | row.vma | column.vma)
+    return ShapedArray(spinfo.shape, data.dtype)
 
 
 @coo_todense_p.lower
@@ -124,7 +124,7 @@ def _product(name: str, ndim: int) -> Primitive:
     @p.shape_rule
     def _(data, row, column, other, *, spinfo, transpose):
         shape = check_product(name, data, other, spinfo.shape, transpose, ndim)
-        return ShapedArray(shape, data.dtype, vma=data.vma | row.vma | column.vma | other.vma)
+        return ShapedArray(shape, data.dtype)
 
     @p.lower
     @lower_by

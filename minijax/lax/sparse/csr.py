@@ -45,9 +45,9 @@ csr_fromdense_p = Primitive("csr_fromdense", multiple_results=True)
 def _(x, *, nse, index_dtype):
     index_dtype = np.dtype(index_dtype)
     return [
-        ShapedArray((nse,), x.dtype, vma=x.vma),
-        ShapedArray((nse,), index_dtype, vma=x.vma),
-        ShapedArray((x.shape[0] + 1,), index_dtype, vma=x.vma),
+        ShapedArray((nse,), x.dtype),
+        ShapedArray((nse,), index_dtype),
+        ShapedArray((x.shape[0] + 1,), index_dtype),
     ]
 
 
@@ -79,7 +79,7 @@ csr_todense_p = Primitive("csr_todense")
 
 @csr_todense_p.shape_rule
 def _(data, indices, indptr, *, shape):
-    return ShapedArray(shape, data.dtype, vma=data.vma | indices.vma | indptr.vma)
+    return ShapedArray(shape, data.dtype)
 
 
 @csr_todense_p.lower
@@ -108,7 +108,7 @@ def _product(name: str, ndim: int) -> Primitive:
     @p.shape_rule
     def _(data, indices, indptr, other, *, shape, transpose):
         out = check_product(name, data, other, shape, transpose, ndim)
-        return ShapedArray(out, data.dtype, vma=data.vma | indices.vma | indptr.vma | other.vma)
+        return ShapedArray(out, data.dtype)
 
     @p.lower
     @lower_by

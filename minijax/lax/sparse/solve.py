@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.struct import ShapeDtypeStruct
+from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.arithmetic import neg
 from minijax.lax.callbacks import pure_callback
 from minijax.lax.sorting import sort
@@ -42,8 +42,7 @@ def _(data, indices, indptr, b, *, tol, reorder):
         raise ValueError(f"data types do not match: {data.dtype=} {b.dtype=}: convert one.")
     if data.dtype.kind not in "fc":
         raise ValueError(f"spsolve takes floats, got {data.dtype=}: convert it with .astype(...).")
-    vma = data.vma | indices.vma | indptr.vma | b.vma
-    return ShapedArray(b.shape, b.dtype, vma=vma)
+    return ShapedArray(b.shape, b.dtype)
 
 
 def _on_host(data: Any, indices: Any, indptr: Any, b: Any) -> np.ndarray:

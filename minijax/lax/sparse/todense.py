@@ -28,9 +28,8 @@ def _dense(*bufs: Any, tree: Any) -> Any:
 @todense_p.shape_rule
 def _(*bufs, tree):
     made = tree.unflatten(bufs)
-    vma = frozenset().union(*[x.vma for x in bufs])
     weak = len(bufs) == 1 and bufs[0].weak_type
-    return ShapedArray(made.shape, made.dtype, weak, vma=vma)
+    return ShapedArray(made.shape, made.dtype, weak)
 
 
 todense_p.lower(lower_by(_dense))

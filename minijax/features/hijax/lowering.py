@@ -6,22 +6,12 @@ made of, and each primitive becomes what it computes of these (`HiPrimitive`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.config import local
-from minijax.core import refs, source
-from minijax.core.avals import get_aval
-from minijax.core.hitracers import HiTracer
-from minijax.core.hitypes import (
-    AvalMutableQDD,
-    AvalQDD,
-    HiPspec,
-    is_hi_value,
-    left_out,
-    state_of,
-    with_state,
-)
+from minijax.core import source
+from minijax.core.avals import get_aval, raised
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -30,44 +20,35 @@ from minijax.core.jaxpr import (
     Var,
     eval_jaxpr,
     jaxprs_in_params,
-    on_operands,
 )
 from minijax.core.primitive import Primitive, no_effects
-from minijax.core.refs import RefTrace, within
-from minijax.core.staging import JaxprTrace, StagedTracer, trace_to_jaxpr
+from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, set_trace
+from minijax.features.hijax import states
+from minijax.features.hijax.qdd import state_of, within
+from minijax.features.hijax.types import AvalMutableQDD, AvalQDD, HiPspec, is_hi_value, left_out
+from minijax.features.references.discharge import RefTrace, discharge, passes
 
 __all__ = [
-    "HiPrimitive", "cur_qdd", "expand", "is_high", "is_high_call", "lower_call", "lower_jaxpr",
-    "pure", "raised",
+    "HiPrimitive", "HighPrimitive", "is_high", "is_high_call", "lower_call", "lower_jaxpr",
 ]  # fmt: skip
 
-# -- the state of a value -------------------------------------------------------------------------
-
-
-def cur_qdd(x: Any) -> Any:
-    """The state of now of a value that changes: of an object, or of a tracer of one."""
-    x = within(x)
-    while isinstance(x, HiTracer) and not isinstance(x, StagedTracer):
-        x = x.beneath
-    if isinstance(x, StagedTracer):
-        return state_of(x._var).cur_val
-    if is_hi_value(x):
-        return with_state(x).qdd
-    raise TypeError(f"cur_qdd takes a value of a type that changes in place, got {x!r}.")
-
-
-def stated(x: Any, aval: Any) -> Any:
-    """The type of a value, with its state of now if it has one."""
-    return AvalQDD(aval, cur_qdd(x)) if aval.has_qdd else aval
-
-
-hooks.fill(current_state=cur_qdd)
+states  # noqa: B018  follows the states of values through calls
 
 # -- primitives of libraries ----------------------------------------------------------------------
 
 
-class HiPrimitive(Primitive):
+class HighPrimitive(Primitive):
+    """A primitive on values of libraries' types; its `impl` rule computes it of objects and arrays."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, **options: Any):
+        super().__init__(name, **options)
+        discharge(self)(lambda args, params: self.rule_impl(*args, **params))
+
+
+class HiPrimitive(HighPrimitive):
     """A primitive that a library defines, by overriding methods:
 
     - `abstract_eval(*avals, **params)` gives the type of the result (types, if the class says
@@ -79,11 +60,9 @@ class HiPrimitive(Primitive):
     """
 
     __slots__ = ("__dict__",)
-    high = True
 
     def __init__(self, name: str):
         super().__init__(name, multiple_results=vars_of(type(self), "multiple_results") is True)
-        Primitive.high_seen = True
         self._avals, self.brought = None, True
         self.rule_shape = self._types
         self.rule_stage, self.rule_impl = self._stage, self._run
@@ -129,11 +108,11 @@ class HiPrimitive(Primitive):
         outs, effects = self.abstract_eval(*shown, **params)
         outvars = [Var(aval) for aval in (outs if self.multiple_results else [outs])]
         context = local.context
-        effects = on_operands(frozenset(effects), atoms, params) if effects else no_effects
+        effects = hooks.on_operands(frozenset(effects), atoms, params) if effects else no_effects
         where = context.source or source.capture(3)
         trace.eqns.append(JaxprEqn(atoms, outvars, self, params, effects, where, context.scope))
         trace.effects |= effects
-        found = [StagedTracer(trace, var) for var in outvars]
+        found = [var.aval.staged_tracer(trace, var) for var in outvars]
         return found if self.multiple_results else found[0]
 
 
@@ -154,7 +133,9 @@ def _shown(aval: Any) -> Any:
 
 def _has_high(jaxpr: Jaxpr) -> bool:
     for eqn in jaxpr.eqns:
-        if eqn.primitive.high or any(v.aval.is_high for v in (*eqn.invars, *eqn.outvars)):
+        if isinstance(eqn.primitive, HighPrimitive) or any(
+            v.aval.is_high for v in (*eqn.invars, *eqn.outvars)
+        ):
             return True
         if any(map(_has_high, jaxprs_in_params(eqn.params))):
             return True
@@ -163,7 +144,7 @@ def _has_high(jaxpr: Jaxpr) -> bool:
 
 def is_high(closed: ClosedJaxpr) -> bool:
     """Whether a program has primitives or types of libraries, in it or in what it calls."""
-    return Primitive.high_seen and closed.derive("high", lambda: _has_high(closed.jaxpr))
+    return closed.derive("high", lambda: _has_high(closed.jaxpr))
 
 
 def _programs(params: dict) -> list[ClosedJaxpr]:
@@ -190,39 +171,19 @@ class LowTrace(RefTrace):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
-        if primitive.high:
-            return expand(primitive, args, params)
+        if isinstance(primitive, HighPrimitive):
+            return primitive.rule_impl(*args, **params)
         if primitive._avals is None and is_high_call(primitive, args, params):
             return lower_call(primitive, args, params, self.parent)
         return self.pass_to_parent(primitive, args, params)
-
-
-def expand(primitive: Any, args: Sequence[Any], params: dict) -> Any:
-    """What a library's primitive computes, of objects and arrays."""
-    return primitive.rule_impl(*args, **params)
 
 
 def _lower(x: Any) -> tuple[Any, list[Any]]:
     """The type of a value, and the arrays it is made of."""
     if not is_hi_value(x):
         return get_aval(x), [x]
-    aval = with_state(x)
-    return aval, aval.read_loval(x) if type(aval) is AvalQDD else list(aval.lower_val(x))
-
-
-def _raise(aval: Any, values: Sequence[Any]) -> Any:
-    if type(aval) is AvalQDD:
-        return aval.new_from_loval(*values)
-    return aval.raise_val(*values) if aval.is_high else values[0]
-
-
-def raised(avals: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Values of these types, made of the arrays."""
-    rest, made = iter(values), []
-    for aval in avals:
-        count = len(aval.lo_ty()) if aval.is_high else 1
-        made.append(_raise(aval, [next(rest) for _ in range(count)]))
-    return made
+    aval = get_aval(x).for_constant(x)
+    return aval, list(aval.lower_val(x))
 
 
 def lower_jaxpr(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -248,15 +209,20 @@ def lower_jaxpr(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     return closed.derive(("lowered", local.context.key), make)
 
 
-def pure(jaxpr: Jaxpr, makes_refs: Callable[[Primitive], bool]) -> ClosedJaxpr | None:
-    """The program without the references, and the values of libraries' types, that it makes.
+def as_arrays(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]] | None:
+    """See `core.hooks`."""
+    return lower_jaxpr(closed) if is_high(closed) else None
 
-    None if it makes none.
-    """
-    if not (Primitive.high_seen and any(eqn.primitive.high for eqn in jaxpr.eqns)):
-        return refs.pure(jaxpr, makes_refs)
+
+def _pure(jaxpr: Jaxpr) -> ClosedJaxpr | None:
+    """The program on arrays, if values of libraries' types are made within it."""
+    if not any(isinstance(eqn.primitive, HighPrimitive) for eqn in jaxpr.eqns):
+        return None
     closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
     return lower_jaxpr(closed)[0]
+
+
+passes.insert(0, _pure)
 
 
 # Params that say how many operands there are of each kind, in order.
@@ -323,3 +289,13 @@ def _low_specs(specs: Sequence[Any]) -> tuple:
     """A PartitionSpec for each of the arrays that values are made of."""
     each = [spec.to_lo() if isinstance(spec, HiPspec) else (spec,) for spec in specs]
     return tuple([spec for low in each for spec in low])
+
+
+def call_on_arrays(trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+    """See `core.hooks`."""
+    if isinstance(primitive, HighPrimitive) or not is_high_call(primitive, args, params):
+        return None
+    return lower_call(primitive, args, params, trace)
+
+
+hooks.fill(as_arrays=as_arrays, call_on_arrays=call_on_arrays)

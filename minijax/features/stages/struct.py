@@ -1,24 +1,24 @@
-"""`ShapeDtypeStruct`: the type of an array as users write it."""
+"""The types of arrays as users write them, `ShapeDtypeStruct`, and of results, `eval_shape`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax.core.avals import (
     ShapedArray,
-    abstract_token,
     aval_makers,
-    check_fits,
     get_aval,
-    hi_makers,
 )
-from minijax.core.hitypes import bare
+from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
+from minijax.transforms.arguments import check_callable
+from minijax.transforms.jit import PjitFunction
+from minijax.transforms.staging import avals_of, stage
 
-__all__ = ["ShapeDtypeStruct", "abstract", "shape_struct"]
+__all__ = ["ShapeDtypeStruct", "eval_shape", "shape_struct"]
 
 
 class ShapeDtypeStruct:
@@ -129,28 +129,35 @@ aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(
 )
 
 
-def abstract(x: Any) -> ShapedArray:
-    """The aval of an array, a number, or anything with a shape and a dtype."""
-    if type(x) in hi_makers:
-        return get_aval(x)
-    if isinstance(x, np.ndarray):
-        return get_aval(x)
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        where = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
-        return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False), sharding=where)
-    aval = get_aval(x)
-    if type(x) is int:
-        check_fits(x, aval)
-    return aval
-
-
 def shape_struct(aval: Any) -> Any:
     """The struct of a type; a token, and a type that a library defined, stand for themselves."""
-    if aval is abstract_token:
-        return aval
-    if aval.is_high:
-        return bare(aval)
+    if not isinstance(aval, ShapedArray):
+        return aval.of_values()
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=aval.explicit, weak_type=aval.weak_type
+        aval.shape, aval.dtype, sharding=hooks.stated_sharding(aval), weak_type=aval.weak_type
     )
+
+
+@boundary
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Compute the shapes and dtypes of the results of a function, without running it.
+
+    - `fun`: function of pytrees of arrays
+    - `args`, `kwargs`: arrays, or objects with `shape` and `dtype`
+
+    The result is a pytree of `ShapeDtypeStruct`. TypeError unless `fun` is callable.
+    Source: abstract interpretation (Cousot and Cousot, 1977).
+
+    >>> jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    check_callable(fun)
+    if isinstance(fun, PjitFunction):  # it knows which of its arguments are static
+        return fun.eval_shape(*args, **kwargs)
+    leaves, in_tree = tree_util.flatten((args, kwargs))
+    avals = avals_of("eval_shape", fun, leaves, in_tree)
+    closed, out_tree = stage("eval_shape", fun, in_tree, avals)
+    return out_tree.unflatten([shape_struct(aval) for aval in closed.out_avals])
+
+
+hooks.fill(shape_struct=shape_struct)

@@ -9,6 +9,7 @@ from jaxlib._jax.mlir import (
     serialize_portable_artifact,
 )
 
+from minijax.core.hooks import hooks
 from minijax.lowering.text import parse
 
 __all__ = [
@@ -21,3 +22,6 @@ def refined(text: str) -> str:
     """A module in which all sizes are written, as they follow from the arguments of `main`."""
     made = refine_polymorphic_shapes(text.encode(), True, True, "\nsdy.mesh @" in text)
     return parse(made).operation.get_asm(large_elements_limit=None)
+
+
+hooks.fill(refined=refined)

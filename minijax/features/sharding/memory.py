@@ -33,6 +33,11 @@ def _of(aval: Any) -> MemorySpace:
     return getattr(aval, "memory_space", MemorySpace.Device)
 
 
+def is_said(avals: Sequence[Any]) -> bool:
+    """Whether these are types of values in a memory, and none says something else under the name."""
+    return all(isinstance(_of(aval), MemorySpace) for aval in avals)
+
+
 def common(name: str, avals: Sequence[Any]) -> MemorySpace:
     """The memory of the operands; ValueError if it is not the same. Scalars go with the others."""
     arrays = [aval for aval in avals if getattr(aval, "ndim", 0)] or avals

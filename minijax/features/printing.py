@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import source
-from minijax.core.effects import Effect, JaxprInputEffect
+from minijax.core.effects import Effect
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -226,9 +226,7 @@ class _Printer:
         return Doc(body, group=True)
 
     def effect(self, effect: Effect) -> str:
-        if not isinstance(effect, JaxprInputEffect):
-            return str(effect)
-        return str(effect.replace(input=self.atom(effect.input)))
+        return effect.shown(self.atom) if isinstance(effect, Effect) else str(effect)
 
     def drop_unread(self, jaxpr: Jaxpr) -> None:
         """Name `_` the results of equations that nothing reads; so is done at the top only."""

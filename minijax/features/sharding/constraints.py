@@ -16,10 +16,14 @@ from minijax.arrays.array import as_array
 from minijax.arrays.dispatch import run_primitive
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
-from minijax.core.primitive import Primitive, in_shape_rule
-from minijax.core.sharding_rules import parts_of
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, eval_trace
-from minijax.core.unreduced import NO_SUMS, sums_of
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
+from minijax.features.sharding.memory import MemorySpace
+from minijax.features.sharding.sharding_rules import parts_of
+from minijax.features.sharding.transfer import device_put, put_array
+from minijax.features.sharding.types import explicit_of, space_of_type
+from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
@@ -31,7 +35,6 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of, sums_open
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.transfer import device_put, put_array
 
 __all__ = [
     "constrained", "hidden", "reduced_as", "reshard_p", "retyped", "sharding_constraint_p",
@@ -41,7 +44,7 @@ __all__ = [
 _T = TypeVar("_T")
 
 sharding_constraint_p = Primitive("sharding_constraint")
-sharding_constraint_p.sharding(in_shape_rule)
+set_layout(sharding_constraint_p, parts=in_shape_rule)
 
 
 @sharding_constraint_p.shape_rule
@@ -104,7 +107,7 @@ def constrained(x: Any, sharding: Any) -> Any:
     if sharding is None or not hasattr(get_aval(x), "shape") or get_aval(x).dtype.kind == "V":
         return x
     if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
-        if sharding.explicit_part(np.ndim(x)) != getattr(get_aval(x), "explicit", None):
+        if sharding.explicit_part(np.ndim(x)) != explicit_of(get_aval(x)):
             return reshard_p.bind(x, dst_sharding=sharding, free=False)
     return sharding_constraint_p.bind(x, sharding=sharding)
 
@@ -162,13 +165,11 @@ def _asserted(x: Any, sharding: NamedSharding) -> Any:
 
 # -- types that say it -----------------------------------------------------------------------------
 
-hooks.fill(unsplit=lambda ndim: NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim)))
-
 # The operand with the type that `dst_sharding` gives it; `free` says that its own type does not
 # tell how it is split, since that is left to XLA.
 reshard_p = Primitive("reshard")
 reshard_p.printed = lambda params: {}
-reshard_p.sharding(in_shape_rule)
+set_layout(reshard_p, parts=in_shape_rule)
 
 
 @reshard_p.shape_rule
@@ -242,11 +243,10 @@ def _(b, x, *, dst_sharding, free):
 
 def retyped(x: Any, aval: Any) -> Any:
     """A cotangent, in the memory and split as the type of its primal says; it itself if it is."""
-    space = getattr(aval, "memory_space", None)
-    if space is not None and getattr(get_aval(x), "memory_space", space) is not space:
+    space = space_of_type(aval)
+    if space_of_type(get_aval(x)) is not space:
         x = device_put(x, space)
-    found = getattr(get_aval(x), "explicit", None)
-    wanted = getattr(aval, "explicit", None)
+    found, wanted = explicit_of(get_aval(x)), explicit_of(aval)
     if wanted is not None and wanted.spec.sums:
         wanted = aval.to_cotangent_aval().explicit
     if found is wanted or found == wanted or get_aval(x).shape != aval.shape:
@@ -256,9 +256,14 @@ def retyped(x: Any, aval: Any) -> Any:
     return reshard_p.bind(x, dst_sharding=wanted, free=False)
 
 
+def adds_freely(aval: Any) -> bool:
+    """Whether a type says neither how an array is split nor that it is in the host's memory."""
+    return explicit_of(aval) is None and space_of_type(aval) is not MemorySpace.Host
+
+
 def reduced_as(x: Any, other: Any) -> Any:
     """A scalar beside a tangent or cotangent: reduced over the axes over which that is or was summed."""
-    where = getattr(get_aval(other), "explicit", None)
+    where = explicit_of(get_aval(other))
     if where is None or not where.spec.sums or np.ndim(x) or sums_of(get_aval(x)) != NO_SUMS:
         return x
     spec = PartitionSpec(reduced=where.spec.unreduced | where.spec.reduced)
@@ -267,7 +272,7 @@ def reduced_as(x: Any, other: Any) -> Any:
 
 def hidden(x: Any, axes: Sequence[Any]) -> Any:
     """`x` as it lies, with a type that does not say how it is split over some axes."""
-    explicit = getattr(get_aval(x), "explicit", None)
+    explicit = explicit_of(get_aval(x))
     if explicit is None:
         return x
     mesh, spec = with_types(explicit.mesh, axes, AxisType.Auto), explicit.spec
@@ -325,3 +330,12 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     leaves, tree = tree_util.flatten(x)
     places = flat_shardings("with_sharding_constraint shardings", shardings, tree)
     return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])
+
+
+hooks.fill(
+    as_primal_placed=retyped,
+    constrained=constrained,
+    flat_shardings=flat_shardings,
+    is_cotangent_of=lambda given, wanted: sums_of(given) == sums_of(wanted),
+    adds_freely=adds_freely,
+)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.errors import ShardingTypeError
+from minijax.features.sharding.types import explicit_of
 
 __all__ = [
     "NO_SUMS", "added", "alike", "any_sums", "apart", "first", "first_reduced", "multiplied",
@@ -27,7 +28,7 @@ NO_SUMS: Sums = (_NONE, _NONE)
 
 def sums_of(aval: Any) -> Sums:
     """The mesh axes over which a value of this type is unreduced, and reduced."""
-    explicit = getattr(aval, "explicit", None)
+    explicit = explicit_of(aval)
     return NO_SUMS if explicit is None else (explicit.spec.unreduced, explicit.spec.reduced)
 
 
@@ -35,13 +36,13 @@ def any_sums(avals: Sequence[Any]) -> bool:
     return any(sums_of(aval) != NO_SUMS for aval in avals)
 
 
-def over_axes(primitive: Any, avals: Sequence[Any], asked: Any, params: dict) -> Sums:
+def over_axes(layout: Any, avals: Sequence[Any], asked: Any, params: dict) -> Sums:
     """The sums that the results of an operation are; what primitives do not say is refused."""
-    rule = primitive.rule_sums
+    rule = layout.sums
     if rule is None:
-        rule = on_elements if primitive.rule_sharding is None else refused
+        rule = on_elements if layout.parts is None else refused
         rule = rule if avals else first
-    return rule(primitive.name, avals, asked, **params)
+    return rule(layout.primitive.name, avals, asked, **params)
 
 
 def _no_rule(name: str, kind: str) -> NotImplementedError:
@@ -98,7 +99,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
 
 def _split_over(aval: Any) -> frozenset:
     """The mesh axes that split a dimension of a value of this type."""
-    explicit = getattr(aval, "explicit", None)
+    explicit = explicit_of(aval)
     return _NONE if explicit is None else explicit.spec.split_axes
 
 

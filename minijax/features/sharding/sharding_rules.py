@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
+from minijax.core.hooks import hooks
 from minijax.errors import ShardingTypeError
+from minijax.features.sharding.types import explicit_of
+from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
 
 __all__ = [
     "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
@@ -32,9 +34,10 @@ _REMEDY = (
 
 def parts_of(aval: Any) -> Parts:
     """What splits each dimension of a value of this type."""
-    if getattr(aval, "explicit", None) is None:
+    explicit = explicit_of(aval)
+    if explicit is None:
         return [None] * getattr(aval, "ndim", 0)
-    return list(aval.explicit.spec.partitions)
+    return list(explicit.spec.partitions)
 
 
 def with_sums(where: Any, unreduced: frozenset, reduced: frozenset) -> Any:
@@ -44,7 +47,7 @@ def with_sums(where: Any, unreduced: frozenset, reduced: frozenset) -> Any:
 
 def whole(aval: Any) -> Any:
     """The type without its split."""
-    return aval if getattr(aval, "explicit", None) is None else aval.update(sharding=None)
+    return aval if explicit_of(aval) is None else aval.update(sharding=None)
 
 
 def as_asked(out: ShapedArray, asked: Any) -> ShapedArray:
@@ -53,15 +56,15 @@ def as_asked(out: ShapedArray, asked: Any) -> ShapedArray:
     return out.update(sharding=asked)
 
 
-def split_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:
-    """The types of results, from their types as wholes and the sharding rule of the primitive."""
-    rule = primitive.rule_sharding
+def split_results(layout: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:
+    """Return the types of results, from their types as wholes and the layout rule of a primitive."""
+    primitive, rule = layout.primitive, layout.parts
     if rule is None:
         several = [elementwise(primitive.name, avals, aval) for aval in _listed(out)]
         found = several if primitive.multiple_results else several[0]
     else:
         found = rule(avals, out, **params)
-    sums = over_axes(primitive, avals, None, params) if any_sums(avals) else NO_SUMS
+    sums = over_axes(layout, avals, None, params) if any_sums(avals) else NO_SUMS
     if not primitive.multiple_results:
         return _placed(primitive.name, avals, out, found, sums)
     each = sums if isinstance(sums, list) else [sums] * len(out)
@@ -77,7 +80,7 @@ def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums)
     """`out` split so; an error where two dimensions want one axis, or a size is no multiple."""
     if sums is NO_SUMS and all(part is None for part in parts):
         return out
-    mesh = next(a.explicit for a in avals if getattr(a, "explicit", None) is not None)
+    mesh = next(filter(None, map(explicit_of, avals)))
     sizes = mesh.mesh.shape
     names = [n for part in parts for n in _names(part)]
     if len(set(names)) < len(names):
@@ -128,16 +131,28 @@ def batched_sharding(where: Any, x: Any, dim: int, out_dim: int | None = None) -
 
 def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any) -> Any:
     """How to split the cotangent of a value of this type, its dimensions in the order `places`."""
-    if not ShapedArray.split_seen:
-        return None
-    found = [getattr(get_aval(x), "explicit", None) for x in operands]
-    where = aval.explicit or next((split for split in found if split is not None), None)
+    where = next(filter(None, map(explicit_of, (aval, *map(get_aval, operands)))), None)
     if where is None:
         return None
     parts = parts_of(aval)
     found = where.with_spec([parts[place] for place in places])
     unreduced, reduced = sums_of(aval)
     return with_sums(found, reduced, unreduced) if unreduced or reduced else found
+
+
+def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """What splits the mapped axis, by the types of the arguments: they must say the same."""
+    found = {
+        parts_of(get_aval(x))[dim]: None
+        for x, dim in zip(leaves, dims, strict=True)
+        if isinstance(dim, int)  # and no spec of a type that a library defined
+    }
+    if len(found) > 1:
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+            f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
+        )
+    return next(iter(found), None)
 
 
 # -- rules that many primitives share ----------------------------------------------------------
@@ -260,3 +275,6 @@ def batched(name: str, core: int) -> Callable:
         return fitted if isinstance(out, (list, tuple)) else fitted[0]
 
     return rule
+
+
+hooks.fill(mapped_axis=mapped_axis, unplaced=whole)

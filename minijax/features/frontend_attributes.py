@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from minijax.core.hooks import hooks
 from minijax.lowering.escape import key, quoted
 
 __all__ = ["attributes_text", "mark_lines", "with_attributes"]
@@ -69,3 +70,6 @@ def mark_lines(
         line = lines[index]
         helper = not makes_broadcasts and ' = "stablehlo.broadcast_in_dim"(' in line[:60]
         lines[index] = with_attributes(line, placing if helper else given)
+
+
+hooks.fill(mark_lines=mark_lines)

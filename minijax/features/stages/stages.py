@@ -21,21 +21,24 @@ from minijax.arrays.dispatch import (
     lower_program,
 )
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval, is_ref
-from minijax.core.hitypes import is_hi_value
+from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, raised
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.lowered import is_high, lower_jaxpr, raised
-from minijax.core.refs import Ref, keep, on_values
-from minijax.core.struct import ShapeDtypeStruct, shape_struct
 from minijax.core.trace import Tracer
+from minijax.core.tracebacks import boundary
+from minijax.features.references.cells import Ref
+from minijax.features.references.discharge import apart, keep, on_values
+from minijax.features.references.effects import is_ref
+from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.lowering.text import as_hlo, with_result_names
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
 from minijax.runtime.released import released
+from minijax.transforms.arguments import debug_info
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
 from minijax.transforms.codegen_calls import reader
+from minijax.transforms.jit import PjitFunction
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
 
@@ -115,9 +118,10 @@ class _Spec:
         "keep_unused", "name", "options", "out_shardings", "out_tree", "out_types", "signatures",
     )  # fmt: skip
 
-    def lowered(self) -> _Spec:
-        """The same for the program on the arrays that values of libraries' types are made of."""
-        if any(map(is_hi_value, self.consts)) or any(a.has_qdd for a in self.in_avals):
+    def on_arrays(self, closed: ClosedJaxpr, out_types: Sequence[Any]) -> _Spec:
+        """Return the specification of a program on the arrays that the values are made of."""
+        changing = any(a.of_values() is not a for a in self.in_avals)
+        if changing or not opaque_types.difference([Ref]).isdisjoint(map(type, self.consts)):
             raise NotImplementedError(
                 f"{self.name} takes or closes over values that change in place, of types that a "
                 "library defined: it cannot be compiled ahead of time. Call the jitted function."
@@ -125,7 +129,7 @@ class _Spec:
         made = _Spec()
         for name in _Spec.__slots__:
             setattr(made, name, getattr(self, name))
-        made.closed, made.out_types = lower_jaxpr(self.closed)
+        made.closed, made.out_types = closed, out_types
         sizes = [len(aval.lo_ty()) for aval in self.in_avals]
         made.donated, made.arg_names = (
             [x for x, size in zip(each, sizes, strict=True) for _ in range(size)]
@@ -153,8 +157,9 @@ class Traced(_Stage):
         That of several takes the number of the platform as its first argument.
         """
         spec = self._spec
-        if is_high(spec.closed):
-            spec = spec.lowered()
+        low = hooks.as_arrays(spec.closed)
+        if low is not None:
+            spec = spec.on_arrays(*low)
             self._spec.out_types = spec.out_types
         if not all(type(c) is Ref for c in spec.consts):
             raise ValueError(
@@ -318,14 +323,14 @@ class Compiled(_Stage):
                 "Argument types differ from the types for which this computation was compiled. "
                 "Perhaps enable_x64 is not as it was then? The mismatches are:\n" + "\n".join(wrong)
             )
-        if any(map(is_hi_value, leaves)):
+        if not opaque_types.isdisjoint(map(type, leaves)):
             leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
         leaves = [*spec.consts, *leaves]
         arrays = [_array(x._value if type(x) is Ref else x) for x in leaves]
         outs = self._program(arrays)
         count = spec.out_tree.num_leaves
         if len(outs) > count and spec.out_types is None:
-            outs = keep([x for x in leaves if type(x) is Ref], outs, count)
+            outs = keep(apart(leaves)[1], outs, count)
         if spec.out_types is not None:
             outs = raised(spec.out_types, outs)
         elif not spec.consts and len(outs) == count:
@@ -431,7 +436,7 @@ def _agree(given: Any, aval: Any) -> bool:
 
 def _signatures(x: Any, aval: Any) -> list[Signature]:
     """The signatures of the arrays that an argument is made of."""
-    lows = aval.lower_val(x) if is_hi_value(x) and not aval.has_qdd else [x]
+    lows = aval.lower_val(x) if aval.of_values() is aval and type(x) in opaque_types else [x]
     types = aval.lo_ty() if aval.is_high else [aval]
     return list(map(signature_for, lows if len(lows) == len(types) else types, types))
 
@@ -448,26 +453,56 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
     return Signature(aval, shardings.single_device(platforms.default_device()), False)
 
 
-def make_traced(
-    closed: ClosedJaxpr,
-    consts: Sequence[Any],
-    leaves: Sequence[Any],
-    avals: Sequence[Any],
-    donated: Sequence[bool],
-    in_tree: Any,
-    out_tree: Any,
-    name: str,
-    arg_names: Any,
-    params: dict,
-) -> Traced:
-    """The first stage of a jitted function; see `PjitFunction.trace`."""
+def _typed(x: Any) -> Any:
+    """An argument of `trace`: a value, or anything with a shape and a dtype."""
+    if type(x) in opaque_types:
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return shape_struct(abstract(x))
+    if type(x) is int:
+        abstract(x)  # says so if it is too large
+    return x
+
+
+@boundary
+def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
+    """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
+    call = jitted._take_apart(args, kwargs)
+    values = call.leaves
+    call.leaves = [_typed(x) for x in values]
+    traced = jitted._traced(call)
+    avals = [get_aval(x).for_constant(x) for x in call.leaves]
     spec = _Spec()
-    spec.closed, spec.consts, spec.name, spec.arg_names = closed, consts, name, arg_names
-    spec.in_tree, spec.out_tree, spec.in_avals = in_tree, out_tree, list(avals)
-    spec.donated = list(donated) or [False] * len(avals)
+    spec.closed, spec.consts, spec.name = traced.closed, traced.consts, traced.name
+    spec.arg_names = debug_info("jit", jitted._fun, call.in_tree).arg_names
+    spec.in_tree, spec.out_tree, spec.in_avals = call.in_tree, traced.out_tree, avals
+    spec.donated = list(call.donated) or [False] * len(avals)
     spec.out_types = None
-    spec.signatures = [s for x, a in zip(leaves, avals, strict=True) for s in _signatures(x, a)]
+    spec.signatures = [s for x, a in zip(values, avals, strict=True) for s in _signatures(x, a)]
+    params = {**jitted._params, **jitted._shardings(call, traced.out_tree)}
     spec.options, spec.keep_unused = params["compiler_options_kvs"], params["keep_unused"]
     spec.device = params["device"]
     spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]
     return Traced(spec)
+
+
+@boundary
+def lower(
+    jitted: PjitFunction,
+    /,
+    *args: Any,
+    lowering_platforms: Sequence[str] | None = None,
+    _private_parameters: Any = None,
+    **kwargs: Any,
+) -> Lowered:
+    """Lower for arguments of these types; see `trace`."""
+    return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+
+@boundary
+def eval_shape(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the results, without running anything."""
+    return trace(jitted, *args, **kwargs).out_info
+
+
+hooks.fill(trace=trace, lower=lower, eval_shape=eval_shape)

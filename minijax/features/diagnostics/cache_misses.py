@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.config import traced_differences
 from minijax.core import source
+from minijax.core.hooks import hooks
 from minijax.transforms.arguments import argument_names, fun_name
 
 __all__ = ["explain"]
@@ -85,3 +86,6 @@ def _change(new: Any, old: Any) -> str:
     if new.weak_type != old.weak_type:
         text += f" (weak_type={new.weak_type} now, weak_type={old.weak_type} before)"
     return text
+
+
+hooks.fill(explain_cache_miss=explain)

@@ -6,20 +6,24 @@ be different.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arrays.dispatch import Lowered
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import Source
 from minijax.lowering.escape import label, mangled, quoted
 from minijax.lowering.module import Builder, Module, write_function
 
-__all__ = ["LocatedBuilder", "located_text", "named_arguments", "place_of_failure", "without_line"]
+__all__ = ["compile_error", "located", "located_text", "named_arguments", "place_of_failure"]
 
 
-class LocatedBuilder(Builder):
-    """Writes the place of an equation behind each of its operations."""
+class LocatedBuilder:
+    """Writes the place of an equation behind each of its operations; a base beside a builder's."""
 
     __slots__ = ()
     tells_places = True
@@ -32,6 +36,12 @@ class LocatedBuilder(Builder):
         return f" loc({label(name)}({label(code.co_filename)}:{line or 1}:{column or 0}))"
 
 
+@functools.cache
+def located(builder: type[Builder]) -> type[Builder]:
+    """Return a class of builders as one that writes places."""
+    return type(f"Located{builder.__name__}", (LocatedBuilder, builder), {"__slots__": ()})
+
+
 def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> list[str]:
     """What is written behind the arguments of a function, with the names of these."""
     given = attributes or [""] * len(names)
@@ -40,8 +50,8 @@ def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> l
 
 def located_text(closed: ClosedJaxpr, name: str, device: Any) -> str:
     """The text of the module of a program for one device."""
-    module = Module(mangled(f"jit_{name}"), device.platform, devices=(device,))
-    module.builder = LocatedBuilder
+    module = Module.make(mangled(f"jit_{name}"), device.platform, devices=(device,))
+    module.builder = located(module.builder)
     module.functions.append(write_function(module, "main", closed, public=True))
     return module.text()
 
@@ -105,3 +115,24 @@ def without_line(message: str) -> str:
     """An error of a compiler without what it says of lines of the module's text."""
     message = message.partition("\n\t\n\nSuspected Python Code Location:")[0]
     return _METADATA.sub("", message)
+
+
+def compile_error(message: str, lowered: Lowered, located: Callable[[], Lowered]) -> str:
+    """The message of a compiler, with the operation that it would not compile and the user's line."""
+    found = None
+    with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
+        found = place_of_failure(message, lowered.text, located().text)
+    at = f"the operation {found[0]!r} at {found[1]}" if found else f"jit({lowered.name})"
+    return (
+        f"{without_line(message).rstrip('.')}. XLA cannot compile {at} for "
+        f"{lowered.devices[0].device_kind!r}."
+    )
+
+
+def tell_places(module: Module, attributes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Have a module say where its operations were made; return the attributes of its arguments."""
+    module.builder = located(module.builder)
+    return named_arguments(attributes, names)
+
+
+hooks.fill(compile_error=compile_error, tell_places=tell_places)

@@ -11,11 +11,12 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
 from minijax.arrays.dispatch import moved
 from minijax.core.avals import get_aval
-from minijax.core.memory import HOST_KIND, MemorySpace, space_of
-from minijax.core.primitive import Primitive, in_shape_rule
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.core.unreduced import sums_of
 from minijax.dtypes import is_extended
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
+from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
+from minijax.features.sharding.unreduced import sums_of
 from minijax.lowering.escape import quoted
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
@@ -34,7 +35,7 @@ device_put_p = Primitive("device_put", multiple_results=True)
 _REUSE = buffers.CopySemantics.REUSE_INPUT
 
 
-device_put_p.sharding(in_shape_rule)
+set_layout(device_put_p, parts=in_shape_rule)
 
 
 @device_put_p.shape_rule

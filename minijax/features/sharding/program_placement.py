@@ -6,21 +6,27 @@ from its arguments, from the shardings asked for, or from the constraints within
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.arrays.array import Signature
+from minijax.arrays.array import ArrayImpl, Signature
+from minijax.arrays.dispatch import ArgumentError, _made, _programs
 from minijax.config import local
-from minijax.core.jaxpr import Jaxpr, jaxprs_in_params
-from minijax.core.memory import HOST_KIND, MemorySpace
-from minijax.runtime import executables, platforms, sharding
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
+from minijax.features.sharding.lowering import ShardedModule
+from minijax.features.sharding.memory import HOST_KIND, MemorySpace
+from minijax.features.sharding.types import explicit_of, space_of_type
+from minijax.lowering.escape import quoted
+from minijax.lowering.types import physical
+from minijax.runtime import buffers, executables, platforms, sharding
 from minijax.runtime import mesh as meshes
-from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated
+from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated, sums_open
 
-__all__ = ["Placement", "meshes_in", "place"]
+__all__ = ["ProgramPlacement", "meshes_in", "moved", "place"]
 
 
-class Placement:
+class ProgramPlacement:
     """The devices of a program, and the shardings of its arguments and results.
 
     `mesh` is None for one device; `outs` has None where XLA is to choose.
@@ -41,12 +47,40 @@ class Placement:
     def spmd(self) -> bool:
         return len(self.devices) > 1
 
+    def home(self, value: ArrayImpl) -> Any:
+        """Where a constant lies that is an argument: as its type says, or whole on every device."""
+        own = value.signature.sharding
+        if explicit_of(value.aval) is not None and own._device_assignment == self.devices:
+            return own
+        return self.default
+
+    def attributes(
+        self, module: ShardedModule, jaxpr: Jaxpr, args: Sequence[Any], donations: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return what is said of arguments and results: donation, memory and sharding."""
+        kinds = self.kinds([v.aval for v in jaxpr.outvars])
+        of_args = [
+            _also(text, f"mhlo.memory_kind = {quoted(HOST_KIND)}")
+            if arg.memory_kind == HOST_KIND
+            else text
+            for text, arg in zip(donations, args, strict=True)
+        ]
+        of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
+        if self.spmd:
+            of_args = module.with_shardings(of_args, args, jaxpr.invars)
+            of_outs = module.with_shardings(of_outs, self.outs, jaxpr.outvars)
+        return of_args, of_outs
+
+    def checked(self, execute: Callable, lent: Sequence[int]) -> Callable:
+        """Return what executes a program and refuses operands that it cannot lend."""
+        return _apart(execute, lent) if self.spmd else execute
+
     def memories(self, avals: Sequence[Any]) -> list[str]:
         """The kinds of memory that results are to be in."""
         own = sharding.default_memory_kind(self.devices[0])
         found = []
         for where, aval in zip(self.outs, avals, strict=True):
-            on_host = getattr(aval, "memory_space", None) is MemorySpace.Host
+            on_host = space_of_type(aval) is MemorySpace.Host
             found.append(where.memory_kind if where is not None else HOST_KIND if on_host else own)
         return found
 
@@ -104,7 +138,7 @@ def place(
     in_shardings: Sequence[Any] | None = None,
     out_shardings: Sequence[Any] | None = None,
     names: Sequence[str],
-) -> Placement:
+) -> ProgramPlacement:
     """Where to run a program for arguments of these signatures, which are those that it reads.
 
     ValueError if committed arguments, or a sharding asked for, want different devices.
@@ -120,7 +154,7 @@ def place(
     wants += [("out_shardings", where) for where in asked_out if where is not None]
     if device is not None:
         default: Any = sharding.single_device(device)
-        found = Placement(default, True, None)
+        found = ProgramPlacement(default, True, None)
     else:
         wants += [(f"{what} within it", replicated(mesh)) for what, mesh in _inner(jaxpr)]
         found = _agreed(wants)
@@ -148,12 +182,13 @@ def _typed(mesh: Any, aval: Any) -> Any:
     """How a result lies whose type says so; None where axes of the mesh are left to XLA."""
     if not mesh.are_all_axes_explicit or not hasattr(aval, "shape"):
         return None
-    if aval.explicit is None:
+    explicit = explicit_of(aval)
+    if explicit is None:
         return NamedSharding(mesh, meshes.PartitionSpec(*[None] * aval.ndim))
-    own = aval.explicit.mesh
+    own = explicit.mesh
     if own.shape_tuple != mesh.shape_tuple:  # the same devices under other names
         mesh = meshes.Mesh(mesh.devices.reshape(own.axis_sizes), own.axis_names, own.axis_types)
-    return NamedSharding(mesh, aval.explicit.spec)
+    return NamedSharding(mesh, explicit.spec)
 
 
 def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
@@ -182,10 +217,10 @@ def meshes_in(jaxpr: Jaxpr) -> Iterator[Any]:
             yield from meshes_in(inner)
 
 
-def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
+def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
     """One place for all; a mesh if anyone has one."""
     if not wants:
-        return Placement(sharding.single_device(platforms.default_device()), False, None)
+        return ProgramPlacement(sharding.single_device(platforms.default_device()), False, None)
     for what, where in wants:
         if isinstance(where, NamedSharding) and not isinstance(where.mesh, meshes.Mesh):
             raise ValueError(
@@ -207,12 +242,12 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> Placement:
     for _, another in wants:
         named = getattr(another, "named", another)
         if isinstance(named, NamedSharding) and isinstance(named.mesh, meshes.Mesh):
-            return Placement(replicated(named.mesh), True, named.mesh)
-    return Placement(where, True, None)
+            return ProgramPlacement(replicated(named.mesh), True, named.mesh)
+    return ProgramPlacement(where, True, None)
 
 
 def _argument(
-    found: Placement, index: int, signature: Signature, asked: Any, names: Sequence[str]
+    found: ProgramPlacement, index: int, signature: Signature, asked: Any, names: Sequence[str]
 ) -> Any:
     """How an argument lies when the program starts."""
     own = signature.sharding
@@ -250,3 +285,71 @@ def _argument(
 def device_ids(where: Any) -> str:
     devices = where._device_assignment
     return f"device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
+
+
+def _also(attributes: str, another: str) -> str:
+    """The attributes of an argument with another one."""
+    inner = attributes.strip()[1:-1]
+    return f" {{{inner}, {another}}}" if inner else f" {{{another}}}"
+
+
+def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
+    """Refuse a donated buffer that is another operand too: over devices, jaxlib would crash."""
+
+    def run(operands, **options):
+        names = list(map(id, operands))
+        for index in lent:
+            if names.count(names[index]) > 1:
+                raise ArgumentError(
+                    "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute(), or to "
+                    "use a buffer that is donated in the same call: an array that is donated must "
+                    "not be another argument too. Pass x.copy() for one of them."
+                )
+        return execute(operands, **options)
+
+    return run
+
+
+# -- arrays that lie elsewhere -------------------------------------------------------------------------
+
+
+def moved(value: ArrayImpl, target: Any, copy: bool) -> ArrayImpl:
+    """Return an array, laid out as another sharding says."""
+    own = value.signature.sharding
+    aval = value.aval
+    signature = Signature(aval, target, value.committed)
+    devices, wanted = own._device_assignment, target._device_assignment
+    if sums_open(own) or sums_open(target):  # no device has a part of the value
+        return ArrayImpl(_resharded(value, target)._buffer, signature)
+    if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
+        return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
+    same_devices = devices == wanted or own.device_set == target.device_set
+    if same_devices and own.memory_kind == target.memory_kind:
+        if devices == wanted and target.is_equivalent_to(own, physical(aval).ndim):
+            return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
+        if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
+            return ArrayImpl(_resharded(value, target)._buffer, signature)
+    stored = buffers.to_numpy(value._buffer, physical(aval), own)
+    return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
+
+
+def _is_large(value: ArrayImpl) -> bool:
+    """Whether devices that share the host's memory exchange parts faster than the host copies them."""
+    return value.aval.size * value.aval.dtype.itemsize > 1 << 18
+
+
+def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
+    """By a program that does nothing but change how its argument lies."""
+    var = Var(value.aval)
+    key = ("reshard", value.signature, target)
+    program = _programs.get(key)
+    if program is None:
+        closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
+        where = Signature(value.aval, value.signature.sharding, True)
+        program = _programs[key] = _made(
+            closed, "reshard", [where], keep_unused=True, out_shardings=[target]
+        )
+    return program([value])[0]
+
+
+hooks.fill(moved=moved, place=place)

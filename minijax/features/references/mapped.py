@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core.refs import Ref, values
+from minijax.core.hooks import hooks
+from minijax.features.references.cells import Ref
 
-__all__ = ["MappedRefs", "mapped_refs"]
+__all__ = ["MappedRefs"]
 
 
 class MappedRefs:
@@ -32,7 +33,7 @@ class MappedRefs:
         return [made.get(n, x) for n, x in enumerate(leaves)]
 
     def last(self) -> list[Any]:
-        return values(self.cells)
+        return [cell._value for cell in self.cells]
 
     def keep(
         self, outs: Sequence[Any], found: Sequence[Any], dims: Sequence[Any], place: Callable
@@ -44,7 +45,7 @@ class MappedRefs:
         return outs[:count], found[:count]
 
 
-def mapped_refs(leaves: Sequence[Any], dims: Sequence[int | None]) -> MappedRefs | None:
+def _mapped(leaves: Sequence[Any], dims: Sequence[int | None]) -> MappedRefs | None:
     """The references that are mapped; None if there are none."""
     refs = {
         n: x
@@ -52,3 +53,6 @@ def mapped_refs(leaves: Sequence[Any], dims: Sequence[int | None]) -> MappedRefs
         if dim is not None and isinstance(x, Ref)
     }
     return MappedRefs(refs) if refs else None
+
+
+hooks.fill(mapped_cells=_mapped)

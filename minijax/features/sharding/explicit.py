@@ -1,7 +1,7 @@
 """Shardings in types: changing them, and leaving them to XLA for a while.
 
 Over the Explicit axes of a mesh the type of an array says how it is split, and operations derive
-the types of their results (`core.sharding_rules`). `reshard` goes from one such type to another;
+the types of their results (`features.sharding.sharding_rules`). `reshard` goes from one such type to another;
 `auto_axes` hides them from a function, within which XLA splits values as it likes; `explicit_axes`
 shows them again.
 """
@@ -15,15 +15,16 @@ from typing import Any
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
-from minijax.core.avals import get_aval
-from minijax.core.hitypes import is_hi_value
+from minijax.core.avals import get_aval, opaque_types
+from minijax.core.hooks import hooks
 from minijax.core.trace import eval_trace
+from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
+from minijax.features.sharding.transfer import put_array
+from minijax.features.sharding.types import explicit_of
 from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
 from minijax.transforms.arguments import fun_name
-from minijax.transforms.constraints import constrained, hidden, reshard_p, with_types
 from minijax.transforms.jit import jit
-from minijax.transforms.transfer import put_array
 
 __all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]
 
@@ -91,7 +92,7 @@ def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
     """The mesh in force, or that of the arguments; and the axes that are meant, all by default."""
     mesh = local.context.mesh
     if mesh is None:
-        found = [getattr(get_aval(x), "explicit", None) for x in arrays]
+        found = [explicit_of(get_aval(x)) for x in arrays]
         mesh = next((where.mesh for where in found if where is not None), None)
     if mesh is None or mesh.empty:
         raise ValueError(
@@ -186,7 +187,7 @@ def _on(mesh: Any, leaves: Sequence[Any]) -> Sequence[Any]:
 
 
 def _array_on(mesh: Any, x: Any) -> Any:
-    if is_hi_value(x) or getattr(get_aval(x), "explicit", None) is not None:
+    if type(x) in opaque_types or explicit_of(get_aval(x)) is not None:
         return x
     x = as_array(x)
     own, spec = x.sharding, PartitionSpec(*[None] * x.ndim)
@@ -223,3 +224,6 @@ def _typed(outs: Any, shardings: Any, mesh: Any, *, free: bool) -> Any:
         for x, w in zip(leaves, given, strict=True)
     ]
     return tree.unflatten(typed)
+
+
+hooks.fill(placed_as=split_as)

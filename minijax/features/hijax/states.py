@@ -5,22 +5,26 @@ call, what they are in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.hitypes import AvalQDD, check_same_state, state_of
-from minijax.core.jaxpr import jaxprs_in_params
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import JaxprEqn, jaxprs_in_params
+from minijax.features.hijax.qdd import state_of
+from minijax.features.hijax.types import AvalQDD, check_same_state
 
 __all__ = ["follow_states"]
 
 _LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}  # and which of their programs is repeated
 
 
-def follow_states(name: str, atoms: Sequence[Any], outvars: Sequence[Any], params: dict) -> None:
+def follow_states(eqn: JaxprEqn) -> None:
     """After a call was recorded: the states of its operands, and of its results.
 
     TypeError if the body of a loop changes a state, or the branches of a choice differ in one.
     """
+    if eqn.primitive._avals is not None:  # it holds no programs
+        return
+    name, atoms, outvars, params = eqn.primitive.name, eqn.invars, eqn.outvars, eqn.params
     if not any(type(var.aval) is AvalQDD for var in (*atoms, *outvars)):
         return
     looped = _LOOPS.get(name)
@@ -45,3 +49,6 @@ def _follow(name: str, outer: Any, inner: Any, first: bool) -> None:
             f"states, {inner.cur_val} and {outer.cur_val}: make them the same."
         )
     outer.update(inner.cur_val)
+
+
+hooks.fill(recorded=follow_states)

@@ -2,29 +2,34 @@
 
 A value of such a type is an object of a registered class. Where a program is recorded it is one
 variable; when the program is compiled it becomes the arrays that the type says it is made of
-(`core.lowered`). Of a value that changes in place, the state (what is known of it now) is part of
+(`features.hijax.lowering`). Of a value that changes in place, the state (what is known of it now) is part of
 the variable's type, and is followed while programs are recorded.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import weakref
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from minijax.core.avals import AbstractValue, get_aval, hi_makers
-from minijax.core.hooks import hooks
+from minijax.core.avals import AbstractValue, aval_makers, get_aval, opaque_types
+from minijax.core.trace import Trace
+from minijax.features.hijax.qdd import MutableState, cur_qdd, hi_types, state_now, state_of
+from minijax.features.hijax.tracers import (
+    HiBatchTracer,
+    HiJVPTracer,
+    HiStagedTracer,
+    aval_method,
+    aval_property,
+)
+from minijax.features.references.cells import cell_makers
+from minijax.transforms.batching import MappingSpec
 
 __all__ = [
     "AvalMutableQDD", "AvalQDD", "HiPspec", "HiType", "MappingSpec", "MutableHiType",
-    "MutableState", "aval_method", "aval_property", "bare", "check_same_state", "is_hi_value", "is_mutable", "left_out",
-    "register_hitype", "state_of", "with_state",
+    "MutableState", "aval_method", "aval_property", "check_same_state", "is_hi_value", "left_out",
+    "register_hitype", "state_of",
 ]  # fmt: skip
-
-
-class MappingSpec:
-    """The base class of what stands in `in_axes` and `out_axes` for a value of a library's type."""
 
 
 class HiPspec:
@@ -50,7 +55,9 @@ class _Declared(AbstractValue):
     """What the core asks of any type, answered for those of libraries."""
 
     is_high = True
+    has_qdd = False
     weak_type = False
+    staged_tracer, jvp_tracer, batch_tracer = HiStagedTracer, HiJVPTracer, HiBatchTracer
     inner_aval = explicit = None
     vma: frozenset = frozenset()
 
@@ -121,18 +128,6 @@ class HiType(_Declared):
         return self.inc_rank(size, self.leading_axis_spec() if axis == 0 else axis)
 
 
-class aval_method(NamedTuple):
-    """A method of a type that tracers of it have too."""
-
-    fun: Callable
-
-
-class aval_property(NamedTuple):
-    """A property of a type that tracers of it have too."""
-
-    fget: Callable
-
-
 class MutableHiType(_Declared):
     """The base class of a library's types of values that change. A subclass defines, for a state,
 
@@ -145,7 +140,13 @@ class MutableHiType(_Declared):
 
     has_qdd = True
     is_writer = False
-    type_state = aval_method(lambda x: hooks.current_state(x))
+    type_state = aval_method(cur_qdd)
+
+    def for_constant(self, value: Any) -> AvalQDD:
+        return AvalQDD(self, state_now(value))
+
+    def for_argument(self, value: Any) -> AvalQDD:
+        return AvalQDD(self, cur_qdd(value))
 
     def lo_ty_qdd(self, state: Any, /) -> list[AbstractValue]:
         raise left_out(self, "lo_ty_qdd")
@@ -168,22 +169,6 @@ class MutableHiType(_Declared):
 # -- the state of values that change --------------------------------------------------------------
 
 
-class MutableState:
-    """What is known of a value that changes, where the program is recorded."""
-
-    __slots__ = ("__weakref__", "cur_val", "init_val")
-
-    def __init__(self, init_val: Any, cur_val: Any = None):
-        self.init_val = init_val
-        self.cur_val = init_val if cur_val is None else cur_val
-
-    def update(self, val: Any) -> None:
-        self.cur_val = val
-
-    def __repr__(self) -> str:
-        return f"MutableState({self.init_val} -> {self.cur_val})"
-
-
 @dataclasses.dataclass(frozen=True)
 class AvalQDD(_Declared):
     """A type, and a state: that of a variable at the place where it is bound."""
@@ -202,6 +187,15 @@ class AvalQDD(_Declared):
     def new_from_loval(self, *lovals: Any) -> Any:
         return self.aval.new_from_loval(self.qdd, *lovals)
 
+    lower_val, raise_val = read_loval, new_from_loval
+
+    def new_cell(self, values: Iterator[Any], trace: Trace) -> Any:
+        """Return an object in this state, made of the next of the values."""
+        return self.new_from_loval(*[next(values) for _ in self.lo_ty()])
+
+    def of_values(self) -> AbstractValue:
+        return self.aval
+
     def to_tangent_aval(self) -> AvalQDD:
         return AvalQDD(self.aval.to_tangent_aval(), self.qdd.to_tangent_qdd())
 
@@ -217,17 +211,6 @@ class AvalMutableQDD:
     mutable_qdd: MutableState
 
 
-_states: weakref.WeakKeyDictionary[Any, MutableState] = weakref.WeakKeyDictionary()
-
-
-def state_of(var: Any) -> MutableState:
-    """The state of a variable of a type that changes, which the rules of primitives update."""
-    state = _states.get(var)
-    if state is None:
-        state = _states[var] = MutableState(var.aval.qdd)
-    return state
-
-
 def check_same_state(name: str, aval: AvalQDD, last: AvalQDD) -> None:
     """TypeError if the body of a loop changes of what arrays a value is made, or their structure."""
     made = [[low.strip_weak_type() for low in each.lo_ty()] for each in (aval, last)]
@@ -240,36 +223,46 @@ def check_same_state(name: str, aval: AvalQDD, last: AvalQDD) -> None:
         )
 
 
-def bare(aval: Any) -> AbstractValue:
-    """A type without a state."""
-    return aval.aval if type(aval) is AvalQDD else aval
+class CellObject:
+    """An object that changes in place, as a cell (`features.references`)."""
+
+    __slots__ = ("aval", "object")
+    written = True
+
+    def __init__(self, x: Any, aval: AvalQDD):
+        self.object, self.aval = x, aval
+
+    def values(self) -> list[Any]:
+        """Return the arrays that the object is made of."""
+        return self.aval.read_loval(self.object)
+
+    def keep(self, last: AvalQDD, values: Iterator[Any], written: bool) -> None:
+        """Put the next of the values into the object, which is in this state now."""
+        self.aval.aval.update_from_loval(
+            last.qdd, self.object, *[next(values) for _ in last.lo_ty()]
+        )
+
+    def check_settled(self, name: str, last: AvalQDD) -> None:
+        """Raise TypeError if the body of a loop leaves the object in another state."""
+        check_same_state(name, self.aval, last)
+
+
+def _cell_of(x: Any) -> CellObject | None:
+    aval = get_aval(x).for_constant(x)
+    return CellObject(x, aval) if type(aval) is AvalQDD else None
 
 
 # -- the values -----------------------------------------------------------------------------------
 
-# The types of what may change in place: of references, and of objects of registered classes.
-cell_types: set[type] = set()
-
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
     """Declare which type the values of a class have: objects of it go wherever arrays go."""
-    hi_makers[val_cls] = typeof_fn
-    cell_types.add(val_cls)
+    hi_types.add(val_cls)
+    aval_makers[val_cls] = typeof_fn
+    opaque_types.add(val_cls)
+    cell_makers[val_cls] = _cell_of
 
 
 def is_hi_value(x: Any) -> bool:
     """Whether it is an object of a registered class, and no tracer."""
-    return type(x) in hi_makers
-
-
-def is_mutable(x: Any) -> bool:
-    """Whether it is an object of a registered class that changes in place."""
-    return type(x) in hi_makers and get_aval(x).has_qdd
-
-
-def with_state(x: Any) -> AbstractValue:
-    """The type of an object of a registered class, with its state of now if it has one."""
-    aval = get_aval(x)
-    if not aval.has_qdd:
-        return aval
-    return AvalQDD(aval, x.cur_qdd() if hasattr(type(x), "cur_qdd") else x.type_state())
+    return type(x) in hi_types

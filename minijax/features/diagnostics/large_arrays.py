@@ -10,10 +10,11 @@ import re
 from typing import Any
 
 from minijax import errors
+from minijax.core.hooks import hooks
 from minijax.lowering import text as modules
 from minijax.runtime.platforms import memory_said
 
-__all__ = ["check_sizes"]
+__all__ = ["check_module", "check_sizes"]
 
 # 2**63 bytes are at least 2**59 elements, the product of whose sizes is written in 19 characters.
 _large_types = re.compile(r"tensor<([0-9x]{19,})([^>]+)>")
@@ -96,3 +97,19 @@ def _error(written: str, device: Any) -> Exception:
         f"RESOURCE_EXHAUSTED: Out of memory allocating {_bytes_of(written)} bytes, for an array of "
         f"shape {sizes}: {memory_said(device)}"
     )
+
+
+_not_on_cpus = re.compile(r"tensor<[0-9x?]*f6E(2M3|3M2)FN>").search  # in text
+
+
+def check_module(lowered: Any) -> None:
+    """Raise an error for a module over which XLA would end the process."""
+    if lowered.devices[0].platform == "cpu" and _not_on_cpus(lowered.text):
+        raise NotImplementedError(  # XLA would end the process
+            f"{lowered.name} has arrays of a float6 dtype, for which XLA compiles nothing on CPUs: "
+            "convert them to float8_e4m3fn or a wider dtype."
+        )
+    check_sizes(lowered.text, lowered.devices[0])
+
+
+hooks.fill(check_module=check_module)

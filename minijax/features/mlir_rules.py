@@ -119,7 +119,7 @@ class ModuleContext:
         if self.module is None:
             self.module = ir.Module.create(loc=ir.Location.unknown(self.context))
         if self.text is None:
-            self.text = Module("part", self.platforms[0])
+            self.text = Module.make("part", self.platforms[0])
         self.symbol_table = ir.SymbolTable(self.module.operation)
         self.ip = ir.InsertionPoint(self.module.body)
 
@@ -328,7 +328,7 @@ def insert_written(
 ) -> list[ir.Value]:  # fmt: skip
     """Call, at the insertion point, a function whose body `body(builder, *values)` writes as text."""
     text = _part_of(ctx, name)
-    builder = Builder(text)
+    builder = text.builder(text)
     args = [Value(f"%arg{i}", aval) for i, aval in enumerate(avals)]
     results = body(builder, *args)
     signature = ", ".join(f"{x.name}: {x.type}" for x in args)
@@ -344,7 +344,7 @@ def insert_written(
 
 def _part_of(ctx: ModuleContext, name: str) -> Module:
     """A module in the making that counts on with what is numbered."""
-    text = Module(name, ctx.platforms[0], devices=ctx.text.devices)
+    text = Module.make(name, ctx.platforms[0], devices=ctx.text.devices)
     text.manual, text.channels = ctx.text.manual, ctx.text.channels
     text.keepalives, text.host_callbacks = ctx.keepalives, ctx.host_callbacks
     return text

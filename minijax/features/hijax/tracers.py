@@ -8,12 +8,32 @@ A member of the type is one of its tracers: an `aval_property` is read of the tr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
-from minijax.core.hitypes import aval_method, aval_property
+from minijax.core.avals import get_aval
+from minijax.core.jaxpr import Var
+from minijax.core.staging import JaxprTrace, StagedTracer
+from minijax.transforms.batching import BatchTrace, BatchTracer
+from minijax.transforms.jvp import JVPTracer
 
-__all__ = ["HiTracer"]
+__all__ = [
+    "HiBatchTracer", "HiJVPTracer", "HiStagedTracer", "HiTracer", "aval_method", "aval_property",
+]  # fmt: skip
+
+
+class aval_method(NamedTuple):
+    """A method of a type that tracers of it have too."""
+
+    fun: Callable
+
+
+class aval_property(NamedTuple):
+    """A property of a type that tracers of it have too."""
+
+    fget: Callable
+
 
 # What the interpreters ask of their tracers, whatever the type has under these names.
 _OWN = frozenset(("_trace", "_var", "aval", "concrete", "described", "origin"))
@@ -88,3 +108,33 @@ _OTHERS = (
 )
 for _name in [*_ARITHMETIC.split(), *[f"r{n}" for n in _ARITHMETIC.split()], *_OTHERS.split()]:
     setattr(HiTracer, f"__{_name}__", _operator(f"_{_name}"))
+
+
+class HiStagedTracer(HiTracer, StagedTracer):
+    """Stands for a variable of a type that a library defined."""
+
+    __slots__ = ()
+
+    def __init__(self, trace: JaxprTrace, var: Var):
+        super().__init__(trace, var)
+        self.aval = var.aval.of_values()
+
+
+class HiJVPTracer(HiTracer, JVPTracer):
+    """A primal value of a type that a library defined, with a tangent."""
+
+    __slots__ = ()
+    own = HiTracer.own | {"primal", "tangent", "beneath"}
+    beneath = property(lambda self: self.primal)
+
+
+class HiBatchTracer(HiTracer, BatchTracer):
+    """A value of a type that a library defined, mapped as `dim` says."""
+
+    __slots__ = ()
+    own = HiTracer.own | {"dim", "value", "beneath"}
+    beneath = property(lambda self: self.value)
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: Any):
+        self._trace, self.value, self.dim = trace, value, dim
+        self.aval = get_aval(value).dec_rank(trace.axis.size, dim)

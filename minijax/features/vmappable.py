@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.hitypes import MappingSpec
+from minijax.core.hooks import hooks
+from minijax.transforms.batching import MappingSpec
 
 __all__ = [
     "elements",
@@ -141,3 +142,6 @@ def wholes(leaves: Sequence[Any], axes: Callable[[], Sequence[Any]], size: int) 
     if not registered or not any(type(x) in registered for x in leaves):
         return None
     return Wholes(leaves, axes(), size)
+
+
+hooks.fill(flatten_mapped=flatten, is_axis_spec=is_spec, elements=elements, wholes=wholes)

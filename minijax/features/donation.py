@@ -1,0 +1,79 @@
+"""Donated arguments: which results take their memory over."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.arrays.dispatch import Lowered
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import Jaxpr
+
+__all__ = ["donations"]
+
+
+def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
+    """The attributes of the arguments: a donated one lends its memory to a result like it.
+
+    A result is like it if it has the type, the memory kind and the shape of the parts. Where XLA is
+    to choose how results lie, and where only the number of elements is equal, it finds the result.
+    """
+    attributes = [""] * len(jaxpr.invars)
+    if not any(lowered.donated):
+        return attributes
+    where, hidden = lowered.place, len(lowered.hidden)
+    kinds = where.memories([var.aval for var in jaxpr.outvars])
+    outs = [
+        _Buffer(aval, place, kind, where.spmd and place is None)
+        for aval, place, kind in zip(lowered.out_avals, where.outs, kinds, strict=True)
+    ]
+    free = dict(enumerate(outs))
+    donors = {
+        index: _Buffer(jaxpr.invars[index].aval, args[index], args[index].memory_kind, False)
+        for index, donated in enumerate(lowered.donated, hidden)
+        if donated
+    }
+    for index, donor in list(donors.items()):
+        found = next((number for number, out in free.items() if out.key == donor.key), None)
+        if found is not None:
+            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}"
+            del free[found], donors[index]
+    for index, donor in list(donors.items()):
+        found = next((number for number, out in free.items() if donor.may_become(out)), None)
+        if found is not None:
+            attributes[index] = " {jax.buffer_donor = true}"
+            del free[found], donors[index]
+    lowered.lent = [index for index, text in enumerate(attributes) if text]
+    if donors:
+        shown = ", ".join(donor.aval.str_short() for donor in donors.values())
+        warnings.warn(
+            f"Some donated buffers were not usable: {shown}. No result has the same shape, dtype, "
+            "memory kind and sharding, so their memory cannot be used again; leave them out of "
+            "donate_argnums.",
+            stacklevel=2,
+        )
+    return attributes
+
+
+class _Buffer:
+    """An argument or a result as donation sees it: `key` is None if XLA chooses how it lies."""
+
+    __slots__ = ("aval", "key", "kind", "size")
+
+    def __init__(self, aval: Any, where: Any, kind: str, chosen: bool):
+        shape = getattr(aval, "shape", ())
+        part = shape if where is None else where.shard_shape(shape)
+        self.aval, self.kind = aval, kind
+        self.key = None if chosen else (part, aval.dtype, kind)
+        self.size = kind, math.prod(shape)
+
+    def may_become(self, out: _Buffer) -> bool:
+        """Whether XLA might find that the memory serves for this result."""
+        known = self.key is not None and out.key is not None
+        parts = math.prod(self.key[0]) == math.prod(out.key[0]) if known else True
+        return parts and self.size == out.size
+
+
+hooks.fill(donations=donations)

@@ -1,0 +1,8 @@
+"""Effects: what equations do besides computing their results. `core.effects` has the base class.
+
+`kinds` are those of callbacks and of what is shown; `inputs` are those on inputs of a program.
+"""
+
+from minijax.features.effects import inputs, kinds
+
+__all__ = ["inputs", "kinds"]

@@ -1,0 +1,61 @@
+"""Effects on references, by which equations keep their order."""
+
+from __future__ import annotations
+
+from minijax.core.effects import control_flow_allowed, lowerable, remat_allowed
+from minijax.core.jaxpr import Jaxpr
+from minijax.features.effects.inputs import JaxprInputEffect
+
+__all__ = ["AccumEffect", "FreezeEffect", "ReadEffect", "RefEffect", "WriteEffect", "is_ref"]
+
+
+def is_ref(aval: object) -> bool:
+    """Whether it is the type of a reference, and not of a value."""
+    return getattr(aval, "inner_aval", None) is not None
+
+
+class RefEffect(JaxprInputEffect):
+    """The equation reads a reference or changes it, so that it is kept, in its place."""
+
+    __slots__ = ()
+    of_inputs = False
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.input}>"
+
+    def ends_within(self, jaxpr: Jaxpr) -> bool:
+        if not any(is_ref(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)):
+            return True
+        return any(self.input in eqn.outvars for eqn in jaxpr.eqns)
+
+
+class ReadEffect(RefEffect):
+    """The equation reads the reference."""
+
+    __slots__ = ()
+    name = "Read"
+
+
+class WriteEffect(RefEffect):
+    """The equation writes to the reference."""
+
+    __slots__ = ()
+    name = "Write"
+
+
+class AccumEffect(RefEffect):
+    """The equation adds to the reference."""
+
+    __slots__ = ()
+    name = "Accum"
+
+
+class FreezeEffect(RefEffect):
+    """The equation takes the value of the reference, which ends there."""
+
+    __slots__ = ()
+    name = "Freeze"
+
+
+for _types in (lowerable, control_flow_allowed, remat_allowed):
+    _types.add_type(RefEffect)

@@ -1,0 +1,234 @@
+"""What `vjp` gives: a linear map whose residuals can be looked at and changed, and whose gradients
+can be added to references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.hooks import hooks
+from minijax.transforms.primitives import instantiate
+from minijax.transforms.pullback import Pullback, as_result
+from minijax.transforms.tangents import is_float0
+from minijax.transforms.transpose import UNWANTED
+
+__all__ = ["VJP", "DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded"]
+
+# -- marks in place of values ---------------------------------------------------------------------
+
+
+class _Mark:
+    """A value without content: all of one class are equal."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class GradValue(_Mark):
+    """To `with_refs`: give the gradient of this argument as a value."""
+
+    __slots__ = ()
+
+
+class DontWant(_Mark):
+    """To `with_refs`: the gradient of this argument is not to be computed."""
+
+    __slots__ = ()
+
+
+class GradRef(_Mark):
+    """In place of a gradient: it has been added to the reference that was given."""
+
+    __slots__ = ()
+
+
+class DidntWant(_Mark):
+    """In place of a gradient that was not wanted."""
+
+    __slots__ = ()
+
+
+class NotNeeded(_Mark):
+    """In place of an argument whose value the backward pass does not need."""
+
+    __slots__ = ()
+
+
+for _kind in (GradRef, DidntWant, NotNeeded):  # what is not there has no leaves
+    tree_util.register_pytree_node(_kind, lambda x: ((), type(x)), lambda kind, children: kind())
+
+
+def _adder(ref: Any):
+    return lambda ct: ref.addupdate(instantiate(ct), Ellipsis)
+
+
+def _left(ct: Any, place: Any) -> Any:
+    """What stands in the place of a gradient."""
+    if type(place) is GradValue:
+        return instantiate(ct)
+    return DidntWant() if type(place) is DontWant else GradRef()
+
+
+# -- the linear map -------------------------------------------------------------------------------
+
+
+class VJP(Pullback):
+    """The linear map that `vjp` gives: cotangents of the outputs in, of the inputs out.
+
+    A pytree of what the forward pass saved: `args_res` holds those values that are arguments, in
+    their order and structure (as tuples), `NotNeeded()` standing for the others;
+    `opaque_residuals` holds the rest. Both may be changed before the map is applied.
+    """
+
+    def __init__(self, *program, primals=None):
+        super().__init__(*program)
+        self._primals = primals  # until the residuals are sorted
+        self._places: tuple[tuple[bool, int], ...] | None = None
+
+    def __repr__(self) -> str:
+        """The linear program that is transposed, its trees, and what was saved for it."""
+        return (
+            f"VJP(jaxpr={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
+            f"args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
+        )
+
+    def _sort(self) -> None:
+        """Which of the residuals are arguments, and the number of each among its kind."""
+        numbers: dict[int, int] = {}
+        for n, x in enumerate(self._primals):
+            numbers.setdefault(id(x), n)
+        opaque: list[Any] = []
+        places = []
+        kept = [NotNeeded()] * len(self._primals)
+        for x in self.consts:
+            n = numbers.get(id(x))
+            places.append((n is not None, len(opaque) if n is None else n))
+            if n is None:
+                opaque.append(x)
+            else:
+                kept[n] = x
+        leaves = iter(kept)
+        arguments = [_as_tuples(tree, leaves) for tree in self.in_tree.children()]
+        self._restore(tuple(places), arguments, opaque)
+
+    def _restore(self, places: tuple, args_res: Any, opaque: Any) -> None:
+        self._places, self._args_res, self._opaque = places, args_res, opaque
+        self._primals = self.consts = None
+
+    def _sorted(self) -> VJP:
+        if self._places is None:
+            self._sort()
+        return self
+
+    args_res = property(
+        lambda self: self._sorted()._args_res,
+        lambda self, value: setattr(self._sorted(), "_args_res", value),
+    )
+    opaque_residuals = property(
+        lambda self: self._sorted()._opaque,
+        lambda self, value: setattr(self._sorted(), "_opaque", value),
+    )
+
+    def residuals(self) -> Sequence[Any]:
+        """The values of the constants of the program, as they stand in the two attributes now."""
+        if self._places is None:
+            return self.consts
+        count = self.in_tree.num_leaves
+        arguments = tree_util.tree_leaves(self._args_res, is_leaf=_is_not_needed)
+        if len(arguments) != count:  # what has been taken out by writing None
+            arguments = tree_util.tree_leaves(self._args_res, is_leaf=_is_missing)
+        if len(arguments) != count:
+            raise ValueError(
+                f"args_res of a VJP function must have the structure of the arguments, {count} "
+                f"leaves; it has {len(arguments)}: {self._args_res}."
+            )
+        missing = [n for own, n in self._places if own and _is_missing(arguments[n])]
+        if missing:
+            raise ValueError(
+                "This VJP function needs argument values that are not in its args_res: of the "
+                f"leaves of the arguments, number {', '.join(map(str, missing))}. Assign them to "
+                "args_res before it is called."
+            )
+        return [arguments[n] if own else self._opaque[n] for own, n in self._places]
+
+    def with_refs(self, *places: Any) -> tree_util.Partial:
+        """This map with a place for each gradient: what is returned takes cotangents.
+
+        For each leaf of the arguments `places` has a reference, to which the gradient is added,
+        `GradValue()` for the value, or `DontWant()`. ValueError where the structure differs.
+        """
+        leaves, tree = tree_util.flatten(places)
+        if tree != self.in_tree:
+            raise ValueError(
+                "with_refs takes an entry (a reference, GradValue() or DontWant()) for each leaf of "
+                f"the arguments: expected the structure {self.in_tree}, got {tree}."
+            )
+        leaves = [
+            x if hasattr(x, "addupdate") or type(x) is DontWant else GradValue() for x in leaves
+        ]
+        return tree_util.Partial(_pull_into, self, leaves)
+
+
+def _pull_into(vjp: VJP, places: list[Any], *cotangents: Any) -> Any:
+    """Pull cotangents back to the places of gradients that `with_refs` was given."""
+    none = [is_float0(aval.to_tangent_aval()) for aval in vjp.in_avals]
+    inputs = [place for place, dead in zip(places, none, strict=True) if not dead]
+    sinks = {
+        var: UNWANTED if type(place) is DontWant else _adder(place)
+        for var, place in zip(vjp.jaxpr.invars, inputs, strict=True)
+        if type(place) is not GradValue
+    }
+    results = vjp.cotangents(vjp.given(cotangents), sinks)
+    found = [_left(ct, place) for ct, place in zip(results, places, strict=True)]
+    return vjp.in_tree.unflatten([x if isinstance(x, _Mark) else as_result(x) for x in found])
+
+
+def _is_not_needed(x: Any) -> bool:
+    return type(x) is NotNeeded
+
+
+def _is_missing(x: Any) -> bool:
+    return x is None or type(x) is NotNeeded
+
+
+def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
+    if tree.num_nodes == tree.num_leaves == 1:
+        return next(leaves)
+    return tuple([_as_tuples(child, leaves) for child in tree.children()])
+
+
+def _flatten(f: VJP):
+    children = (f.args_res, f.opaque_residuals)
+    return children, (
+        f.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree, f._places,
+    )  # fmt: skip
+
+
+def _unflatten(aux, children):
+    jaxpr, *rest, places = aux
+    made = VJP(jaxpr, None, *rest)
+    made._restore(places, *children)
+    return made
+
+
+tree_util.register_pytree_node(VJP, _flatten, _unflatten)
+
+
+def _vjp_function(pullback: Pullback, primals: Sequence[Any]) -> VJP:
+    """See `core.hooks`."""
+    p = pullback
+    program = p.jaxpr, p.consts, p.live, p.in_avals, p.out_avals, p.in_tree, p.out_tree
+    return VJP(*program, primals=primals)
+
+
+hooks.fill(vjp_function=_vjp_function)

@@ -248,8 +248,6 @@ class ShapedArray(AbstractValue):
 hooks.method("member_of_type", ShapedArray, "__getattr__")
 for _name in ("staged_tracer", "jvp_tracer", "batch_tracer"):
     hooks.method(_name, AbstractValue, _name)
-hooks.method("shard_aval", ShapedArray, "shard")
-hooks.method("unshard_aval", ShapedArray, "unshard")
 
 
 def _unpickle(shape, dtype, weak_type):

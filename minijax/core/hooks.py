@@ -238,14 +238,6 @@ class Hooks:
         """Return the operands of an equation as its layout rule, which raised `error`, wants them."""
         raise error
 
-    def shard_aval(self, aval: Any, mesh: Any, manual: Any, check: bool, spec: Any) -> Any:
-        """Return the type of the part of an array that a device of a mesh holds."""
-        raise NotImplementedError("Nothing splits types: import minijax.lax.shard_map.")
-
-    def unshard_aval(self, aval: Any, mesh: Any, check: bool, spec: Any) -> Any:
-        """Return the type of the array whose part on a device of a mesh is of a type."""
-        raise NotImplementedError("Nothing joins types: import minijax.lax.shard_map.")
-
     # -- tracers: core.staging, transforms.jvp, transforms.batching. A type may have classes of its own --
 
     def staged_tracer(self, trace: Any, var: Any) -> Any:

@@ -20,14 +20,13 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
 from minijax.core.effects import NamedAxisEffect, ordered
-from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
 from minijax.core.tracebacks import boundary
 from minijax.features.sharding.constraints import with_types
-from minijax.features.sharding.sharding_rules import parts_of, with_sums
+from minijax.features.sharding.parts import part_aval, pieces, whole_aval
 from minijax.features.sharding.shardy import sdy_sharding
 from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
@@ -48,7 +47,6 @@ from minijax.runtime.mesh import (
     AxisType,
     Mesh,
     PartitionSpec,
-    axes_of,
     get_abstract_mesh,
     get_mesh,
 )
@@ -75,53 +73,6 @@ shard_map_p = Primitive("shard_map", multiple_results=True, memoize=False)
 # -- specs -----------------------------------------------------------------------------------------
 
 
-def _pieces(mesh: Any, spec: PartitionSpec, ndim: int) -> list[int]:
-    sizes = mesh.shape
-    parts = [*spec.partitions, *[None] * (ndim - len(spec))]
-    return [int(np.prod([sizes[name] for name in axes_of(part)])) for part in parts]
-
-
-def _part_aval(aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool) -> Any:
-    """The type of the part of an array that a device holds."""
-    if aval.is_high:
-        return aval.shard(mesh, manual, check, spec)
-    shape = tuple(s // n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    vma = aval.vma | spec.split_axes if check else aval.vma
-    rest = None
-    if aval.explicit is not None:  # over the axes that are not manual
-        own = aval.explicit.spec.partitions
-        parts = [tuple(n for n in axes_of(p) if n not in manual) for p in own]
-        rest = aval.explicit.with_spec(parts)
-    if spec.sums and check:
-        within = NamedSharding(with_types(mesh, manual, AxisType.Manual).abstract_mesh, P())
-        rest = with_sums(rest or within, spec.unreduced, spec.reduced)
-    return aval.update(shape=shape, vma=vma, sharding=rest)
-
-
-def _whole_aval(
-    aval: Any, mesh: Any, spec: PartitionSpec, manual: frozenset, check: bool = True
-) -> Any:
-    if aval.is_high:
-        return aval.unshard(mesh, check, spec)
-    shape = tuple(s * n for s, n in zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True))
-    own = [axes_of(part) for part in [*spec.partitions, *[None] * (aval.ndim - len(spec))]]
-    rest = [axes_of(part) for part in parts_of(aval)]
-    parts = [(*one, *other) for one, other in zip(own, rest, strict=True)]
-    whole = P(*parts, unreduced=spec.unreduced, reduced=spec.reduced)
-    return aval.update(shape=shape, vma=aval.vma - manual, sharding=NamedSharding(mesh, whole))
-
-
-# What types that libraries define ask of those they are made of.
-hooks.fill(
-    shard_aval=lambda aval, mesh, manual, check, spec: _part_aval(
-        aval, mesh, spec, frozenset(manual), check
-    ),
-    unshard_aval=lambda aval, mesh, check, spec: _whole_aval(
-        aval, mesh, spec, frozenset(mesh.axis_names), check
-    ),
-)
-
-
 @contextmanager
 def within_axes(mesh: Any, manual: frozenset, check: bool):
     """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
@@ -144,7 +95,7 @@ def within_axes(mesh: Any, manual: frozenset, check: bool):
 @shard_map_p.shape_rule
 def _(*avals, jaxpr, mesh, out_specs, newly_manual_axes, check_vma, **params):
     return [
-        _whole_aval(aval, mesh, spec, newly_manual_axes, check_vma)
+        whole_aval(aval, mesh, spec, newly_manual_axes, check_vma)
         for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
 
@@ -642,7 +593,7 @@ def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
                 f"{index} has shape {aval.shape}, which has rank {aval.ndim}."
             )
         for axis, (size, count) in enumerate(
-            zip(aval.shape, _pieces(mesh, spec, aval.ndim), strict=True)
+            zip(aval.shape, pieces(mesh, spec, aval.ndim), strict=True)
         ):
             if size % count:
                 names = debug_info("shard_map", f, in_tree).arg_names
@@ -685,7 +636,7 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
         return summands(outs, specs)
 
     parts = [
-        _part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
+        part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
     ]
     with within_axes(mesh, manual, check):
         info = debug_info("shard_map", f, in_tree)

@@ -17,7 +17,7 @@ from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = [
-    "ManualAxisType", "Placement", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
+    "MEMBERS", "ManualAxisType", "Placement", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
     "without_varying",
 ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def _sharding(aval: ShapedArray) -> Any:
     return explicit
 
 
-_MEMBERS: dict[str, Callable[[ShapedArray], Any]] = {
+MEMBERS: dict[str, Callable[[ShapedArray], Any]] = {
     "explicit": explicit_of,
     "manual_axis_type": _manual_axis_type,
     "mat": _manual_axis_type,
@@ -181,7 +181,7 @@ _MEMBERS: dict[str, Callable[[ShapedArray], Any]] = {
 
 def _member(aval: ShapedArray, name: str) -> Any:
     """Return an attribute that follows from the placement of a type."""
-    found = _MEMBERS.get(name)
+    found = MEMBERS.get(name)
     if found is None:
         raise AttributeError(f"{type(aval).__name__!r} object has no attribute {name!r}")
     return found(aval)

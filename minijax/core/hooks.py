@@ -153,12 +153,10 @@ class Hooks:
 
     # -- placements: features.sharding, lax.casts ------------------------------------------------------
 
-    def constrained(self, x: Any, where: Any) -> Any:
-        """Return a value that lies as a sharding says, which `jit` was given; None says nothing."""
-        return x
-
-    def flat_shardings(self, what: str, given: Any, tree: Any) -> list[Any]:
-        """Return the sharding of each leaf, from a tree of them that is a prefix of `tree`."""
+    def asked_shardings(self, ins: Any, outs: Any) -> Any:
+        """Return the shardings that `jit` is asked for, hashable; None if it is not asked for any."""
+        if ins is outs is None:
+            return None
         raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
 
     def placed_as(self, x: Any, where: Any, name: str) -> Any:

@@ -222,7 +222,7 @@ def clear_jit_caches() -> None:
 class Call:
     """The arguments of one call, taken apart."""
 
-    __slots__ = ("donated", "in_tree", "leaves", "named", "static_kwargs", "statics")
+    __slots__ = ("donated", "in_tree", "leaves", "name", "named", "static_kwargs", "statics")
 
 
 _P = ParamSpec("_P")
@@ -264,7 +264,7 @@ class PjitFunction(Generic[_P, _R]):
             fun, options["donate_argnums"], options["donate_argnames"], "donate"
         )
         _check_apart(self._static_argnames, self._donate_argnames)
-        self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
+        self._asked = hooks.asked_shardings(options["in_shardings"], options["out_shardings"])
         self._static_places: dict[int, Sequence[int]] = {}
         self._has_static = bool(self._static_argnums or self._static_argnames)
         asked = options["compiler_options"] or {}
@@ -278,8 +278,7 @@ class PjitFunction(Generic[_P, _R]):
         }
         key = (
             self._static_argnums, self._static_argnames, self._donate_argnums,
-            self._donate_argnames, *self._params.values(), _hashable(self._in_shardings),
-            _hashable(self._out_shardings),
+            self._donate_argnames, *self._params.values(), self._asked,
         )  # fmt: skip
         self._cache = cache_for(fun, key)
         self._fast, self._programs = self._cache.fast, self._cache.programs
@@ -434,8 +433,9 @@ class PjitFunction(Generic[_P, _R]):
         for c in traced.consts:
             if isinstance(c, Tracer):  # of a trace that has ended, or of another thread's
                 check_alive(c)
-        places = self._shardings(call, traced.out_tree)
-        params = dict(self._params, donated_invars=call.donated, **places)
+        params = dict(self._params, donated_invars=call.donated)
+        if self._asked is not None:
+            params |= self._asked.params(call, traced.out_tree)
         program = program_of(traced.closed, traced.name, params, arrays)
         entry = (program, traced.out_tree)
         if traced.consts:
@@ -443,32 +443,12 @@ class PjitFunction(Generic[_P, _R]):
         self._programs[key] = entry
         return entry
 
-    def _shardings(self, call: Call, out_tree: Any) -> dict[str, Any]:
-        """The shardings asked for, one for each leaf of the arguments and of the results."""
-        return {"in_shardings": self._in_places(call), "out_shardings": self._out_places(out_tree)}
-
-    def _in_places(self, call: Call) -> tuple | None:
-        if self._in_shardings is None:
-            return None
-        if call.named:
-            raise ValueError(
-                "pjit does not support kwargs when in_shardings is specified: they would have no "
-                f"sharding. {fun_name(self._fun)} was given {call.named}; pass them by position."
-            )
-        given = (self._in_shardings, None)
-        return tuple(hooks.flat_shardings("jit in_shardings", given, call.in_tree))
-
-    def _out_places(self, out_tree: Any) -> tuple | None:
-        if self._out_shardings is None:
-            return None
-        return tuple(hooks.flat_shardings("jit out_shardings", self._out_shardings, out_tree))
-
     def _take_apart(self, args: tuple, kwargs: dict) -> Call:
         """Split off the static arguments and flatten the others."""
         call = Call()
         call.statics, dynamic = (), args
         call.static_kwargs = {}
-        function = fun_name(self._fun)
+        call.name = function = fun_name(self._fun)
         if self._has_static:
             numbers = self._static_among(len(args))
             positional = [(n, Static(args[n], f"number {n}", function)) for n in numbers]
@@ -531,8 +511,8 @@ class PjitFunction(Generic[_P, _R]):
         found = []
 
         def flat(*leaves):
-            if self._in_shardings is not None:
-                leaves = map(hooks.constrained, leaves, self._in_places(call))
+            if self._asked is not None:
+                leaves = self._asked.constrain_arguments(leaves, call)
             args, kwargs = in_tree.unflatten(leaves)
             if call.statics:
                 args = list(args)
@@ -543,8 +523,8 @@ class PjitFunction(Generic[_P, _R]):
             outs, out_tree = tree_util.flatten(fun(*args, **kwargs))
             found.append(out_tree)
             check_results(outs, fun, out_tree, "jit")
-            if self._out_shardings is not None:
-                outs = list(map(hooks.constrained, outs, self._out_places(out_tree)))
+            if self._asked is not None:
+                outs = self._asked.constrain_results(outs, out_tree)
             return outs
 
         began = time.time()
@@ -617,16 +597,6 @@ for _stage in ("trace", "lower", "eval_shape"):
     hooks.method(_stage, PjitFunction, _stage)
 
 
-def _hashable(shardings: Any) -> Any:
-    """A tree of shardings as part of a key."""
-    if isinstance(shardings, (list, tuple)):
-        return (type(shardings), *map(_hashable, shardings))
-    if isinstance(shardings, dict):
-        return (dict, *[(key, _hashable(shardings[key])) for key in sorted(shardings, key=str)])
-    leaves, tree = tree_util.flatten(shardings)
-    return shardings if tree == _LEAF else (tree, *leaves)
-
-
 def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
     """ValueError if an argument is both static and donated."""
     both = set(static) & set(donated)
@@ -635,9 +605,6 @@ def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
             f"static_argnames and donate_argnames cannot intersect: {sorted(both)} are in both. A "
             "static argument has no memory that a result could take over; leave it out of one."
         )
-
-
-_LEAF = tree_util.tree_structure(0)
 
 
 def _with_constants(program: Program, traced: _Traced) -> Callable:

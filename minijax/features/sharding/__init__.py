@@ -2,8 +2,10 @@
 
 from minijax.features.sharding import (
     array_members,
+    asked,
     explicit,
     lowering,
+    parts,
     program_placement,
     transform_rules,
 )

@@ -334,8 +334,6 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
 
 hooks.fill(
     as_primal_placed=retyped,
-    constrained=constrained,
-    flat_shardings=flat_shardings,
     is_cotangent_of=lambda given, wanted: sums_of(given) == sums_of(wanted),
     adds_freely=adds_freely,
 )

@@ -479,7 +479,9 @@ def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
     spec.donated = list(call.donated) or [False] * len(avals)
     spec.out_types = None
     spec.signatures = [s for x, a in zip(values, avals, strict=True) for s in _signatures(x, a)]
-    params = {**jitted._params, **jitted._shardings(call, traced.out_tree)}
+    params = dict(jitted._params, in_shardings=None, out_shardings=None)
+    if jitted._asked is not None:
+        params |= jitted._asked.params(call, traced.out_tree)
     spec.options, spec.keep_unused = params["compiler_options_kvs"], params["keep_unused"]
     spec.device = params["device"]
     spec.in_shardings, spec.out_shardings = params["in_shardings"], params["out_shardings"]

@@ -1,0 +1,79 @@
+"""The shardings that `jit` is asked for, of its arguments and of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import tree_util
+from minijax.core.hooks import hooks
+from minijax.features.sharding.constraints import constrained, flat_shardings
+
+__all__ = ["AskedShardings"]
+
+_LEAF = tree_util.tree_structure(0)
+
+
+class AskedShardings:
+    """Trees of shardings, prefixes of those of the arguments and of the results; part of a cache key."""
+
+    __slots__ = ("ins", "key", "outs")
+
+    def __init__(self, ins: Any, outs: Any):
+        self.ins, self.outs = ins, outs
+        self.key = _hashable(ins), _hashable(outs)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, AskedShardings) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def params(self, call: Any, out_tree: Any) -> dict[str, tuple | None]:
+        """Return the shardings asked for, one for each leaf of the arguments and of the results."""
+        return {
+            "in_shardings": self.arguments(call),
+            "out_shardings": self.results(out_tree),
+        }
+
+    def arguments(self, call: Any) -> tuple | None:
+        """Return the sharding of each leaf of the arguments of a call; ValueError for named ones."""
+        if self.ins is None:
+            return None
+        if call.named:
+            raise ValueError(
+                "pjit does not support kwargs when in_shardings is specified: they would have no "
+                f"sharding. {call.name} was given {call.named}; pass them by position."
+            )
+        return tuple(flat_shardings("jit in_shardings", (self.ins, None), call.in_tree))
+
+    def results(self, out_tree: Any) -> tuple | None:
+        """Return the sharding of each leaf of the results."""
+        if self.outs is None:
+            return None
+        return tuple(flat_shardings("jit out_shardings", self.outs, out_tree))
+
+    def constrain_arguments(self, leaves: Sequence[Any], call: Any) -> Sequence[Any]:
+        """Return the leaves of the arguments of a call, constrained as asked."""
+        asked = self.arguments(call)
+        return leaves if asked is None else list(map(constrained, leaves, asked))
+
+    def constrain_results(self, outs: Sequence[Any], out_tree: Any) -> Sequence[Any]:
+        """Return the leaves of the results, constrained as asked."""
+        asked = self.results(out_tree)
+        return outs if asked is None else list(map(constrained, outs, asked))
+
+
+def _hashable(shardings: Any) -> Any:
+    """A tree of shardings as part of a key."""
+    if isinstance(shardings, (list, tuple)):
+        return (type(shardings), *map(_hashable, shardings))
+    if isinstance(shardings, dict):
+        return (dict, *[(key, _hashable(shardings[key])) for key in sorted(shardings, key=str)])
+    leaves, tree = tree_util.flatten(shardings)
+    return shardings if tree == _LEAF else (tree, *leaves)
+
+
+hooks.fill(
+    asked_shardings=lambda ins, outs: None if ins is outs is None else AskedShardings(ins, outs)
+)

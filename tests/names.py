@@ -29,7 +29,7 @@ from minijax.experimental.xla_metadata import set_xla_metadata
 from minijax.extend import source_info_util
 from minijax.extend.core import Primitive
 from minijax.interpreters import mlir
-from minijax.lowering.text import parse
+from minijax.runtime.mlir_modules import parse
 from minijax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 __all__ = ["HALF", "HOSTILE", "PLACES"]

@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 import minijax
 from minijax.lowering import escape
-from minijax.lowering.text import shared_context
+from minijax.runtime.mlir_modules import shared_context
 from tests.names import HALF, HOSTILE, PLACES
 
 pytestmark = pytest.mark.both_ends

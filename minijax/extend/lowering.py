@@ -5,7 +5,7 @@ A library that brings a dialect adds it to `upstream_dialects` before anything i
 
 from minijax.features.mlir_rules import LoweringRuleContext
 from minijax.features.mlir_rules import ir as _ir
-from minijax.lowering.text import dialects as _dialects
+from minijax.runtime.mlir_modules import dialects as _dialects
 
 __all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
 

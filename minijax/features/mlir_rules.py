@@ -22,8 +22,8 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.source import NameStack
 from minijax.lowering.module import Builder, Module, Value, write_function
-from minijax.lowering.text import shared_context
 from minijax.lowering.types import dense, element_type, physical
+from minijax.runtime.mlir_modules import shared_context
 
 __all__ = [
     "BoundRule", "LoweringParameters", "LoweringRuleContext", "ModuleContext", "ShapePolyLoweringState",

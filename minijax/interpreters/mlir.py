@@ -2,7 +2,7 @@
 
 A rule is `rule(ctx, *values, **params)`: it builds operations with the MLIR bindings of jaxlib
 (`jaxlib.mlir`) and gives a list of values. Its function joins the program's text; see
-`lowering.bindings`. minijax's own rules write text: they are set with `@p.lower`.
+`features.mlir_rules`. minijax's own rules write text: they are set with `@p.lower`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from minijax.features.mlir_rules import (
 from minijax.features.mlir_rules import flatten_values as flatten_ir_values
 from minijax.lax.callbacks import lower_callback
 from minijax.lowering.module import Builder
-from minijax.lowering.text import new_context as make_ir_context
 from minijax.namespace import own_names, shown
 from minijax.runtime.mesh import Mesh
+from minijax.runtime.mlir_modules import new_context as make_ir_context
 from minijax.tree_util import registry as ir_tree_registry
 
 __all__ = [

@@ -25,11 +25,11 @@ from minijax.lax.shard_map import within_axes
 from minijax.lax.sharding_rules import SdyShardingRule, parse_rule
 from minijax.lowering.escape import quoted
 from minijax.lowering.module import Module, write_function
-from minijax.lowering.text import types
 from minijax.lowering.types import tensor_type
 from minijax.runtime import partitioners
 from minijax.runtime.gspmd import GSPMDSharding
 from minijax.runtime.mesh import AxisType, Mesh, get_mesh
+from minijax.runtime.mlir_modules import types
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.arguments import fun_name

@@ -16,9 +16,9 @@ from minijax.experimental.source_mapper.jaxpr import compile_jaxpr
 from minijax.experimental.source_mapper.mlir import create_mlir_sourcemap
 from minijax.experimental.source_mapper.sourcemap import SourceMap, sourcemap_of
 from minijax.features.diagnostics.places import located_text
-from minijax.lowering.text import as_hlo, pretty
 from minijax.namespace import shown
 from minijax.runtime import executables, platforms
+from minijax.runtime.mlir_modules import as_hlo, pretty
 
 __all__ = [
     "HloPass", "optimized_generate_dump", "original_hlo_generate_dump", "parse_hlo_dump",

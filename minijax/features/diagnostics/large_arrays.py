@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax import errors
 from minijax.core.hooks import hooks
-from minijax.lowering import text as modules
+from minijax.runtime import mlir_modules as modules
 from minijax.runtime.platforms import memory_said
 
 __all__ = ["check_module", "check_sizes"]

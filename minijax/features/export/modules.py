@@ -15,7 +15,7 @@ from jaxlib.mlir.dialects import func, sdy, stablehlo
 from minijax.features.mlir_rules import make_private, rename
 from minijax.lowering.escape import symbol
 from minijax.lowering.module import Module
-from minijax.lowering.text import parse, shared_context
+from minijax.runtime.mlir_modules import parse, shared_context
 
 __all__ = [
     "STABLE_TARGETS",

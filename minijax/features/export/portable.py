@@ -10,7 +10,7 @@ from jaxlib._jax.mlir import (
 )
 
 from minijax.core.hooks import hooks
-from minijax.lowering.text import parse
+from minijax.runtime.mlir_modules import parse
 
 __all__ = [
     "deserialize_portable_artifact", "hlo_to_stablehlo", "refine_polymorphic_shapes", "refined",

@@ -30,10 +30,10 @@ from minijax.features.references.cells import Ref
 from minijax.features.references.discharge import apart, keep, on_values
 from minijax.features.references.effects import is_ref
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
-from minijax.lowering.text import as_hlo, with_result_names
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
+from minijax.runtime.mlir_modules import as_hlo, with_result_names
 from minijax.runtime.released import released
 from minijax.transforms.arguments import debug_info
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather

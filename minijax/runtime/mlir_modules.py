@@ -1,7 +1,6 @@
-"""Modules as text and as MLIR objects. Imports jaxlib's MLIR bindings, when first asked; may
-import `runtime`.
+"""Modules as text and as MLIR objects. jaxlib's MLIR bindings are imported when first asked for.
 
-The bindings are only for looking, and for rules that users write with them (`lowering.bindings`):
+The bindings are only for looking, and for rules that users write with them (`features.mlir_rules`):
 programs go to the compiler as text.
 """
 

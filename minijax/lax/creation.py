@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.transfer import device_put
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.rules import check_dtype
@@ -48,6 +49,7 @@ def _check_sizes(name: str, shape: tuple[int, ...]) -> None:
 # -- iota ---------------------------------------------------------------------------------------
 
 iota_p = _without_operands("iota")
+set_layout(iota_p)
 
 
 @iota_p.shape_rule
@@ -236,6 +238,7 @@ def full_like(
 
 
 empty_p = _without_operands("empty")
+set_layout(empty_p)
 
 
 @empty_p.shape_rule

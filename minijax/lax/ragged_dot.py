@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import set_layout
 from minijax.lax.arithmetic import mul_p, sub_p
 from minijax.lax.compare import and_p, le_p, lt_p, select_n_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
@@ -78,6 +79,7 @@ class RaggedDotDimensionNumbers:
 
 
 ragged_dot_general_p = Primitive("ragged_dot_general")
+set_layout(ragged_dot_general_p)
 
 # -- what the ragged dimension is -----------------------------------------------------------------
 

@@ -195,7 +195,11 @@ class SummingBuilder(ShardedBuilder):
     """Writes operations on sums over mesh axes that are still to be taken: their results are sums."""
 
     __slots__ = ()
-    summed: tuple[set[str], Any] | None = None  # names of values that are sums, over what
+    summed: tuple[set[str], Any] | None  # names of values that are sums, over what
+
+    def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
+        super().__init__(module, outer, isolated=isolated)
+        self.summed = None
 
     def op(self, name: str, operands: Sequence[Value], out: Any, attributes: str = "") -> Value:
         value = super().op(name, operands, out, attributes)

@@ -1,5 +1,6 @@
 """The table of rules is total: each cell of each primitive is a rule, or a stated reason."""
 
+import inspect
 import sys
 
 import pytest
@@ -52,3 +53,13 @@ def test_reasons_say_something():
                     assert len(cell.reason) > 8, (name, slot)
                     with pytest.raises(cell.error):
                         cell()
+
+
+def test_primitives_that_take_a_sharding_have_a_layout():
+    missing = [
+        name
+        for name, primitive in ours().items()
+        if {"sharding", "out_sharding"} & set(inspect.signature(primitive.rule_shape).parameters)
+        and primitive.rule_layout is None
+    ]
+    assert not missing

@@ -161,7 +161,7 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
         elif type(ct) is Zero and is_undefined(arg):
             pending.setdefault(var, ct)
         elif is_undefined(arg) and ct is not None:
-            if get_aval(ct).placement is not var.aval.placement:
+            if var.aval.placement is not None or get_aval(ct).placement is not None:
                 ct = hooks.as_primal_placed(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)
 

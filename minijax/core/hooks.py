@@ -1,9 +1,10 @@
 """Slots through which features extend the machine.
 
 The machine calls a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
-it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below says, which is what a
-package without that feature needs. Where a call of its own would cost too much, or where a slot is
-a method of a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
+it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below
+says, which is what a package without that feature needs. Where a call of its own would cost too
+much, or where a slot is a method of a class, `hooks.method` has the class hold the function itself.
+Read `core.trace` next.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Hooks:
     def method(self, name: str, owner: type, attribute: str) -> None:
         """Have the function of a slot be a method of a class of the core once it is filled."""
         self._methods.setdefault(name, []).append((owner, attribute))
+        if name in self._filled:
+            setattr(owner, attribute, getattr(self, name))
 
     # -- eager execution: arrays -------------------------------------------------------------------
 
@@ -68,6 +71,10 @@ class Hooks:
     def refined(self, text: str) -> str:
         """Return a module in which all sizes are written that follow from its arguments."""
         raise NotImplementedError("Nothing refines modules: import minijax.features.export.")
+
+    def array_of(self, number: Any, x64: bool) -> Any:
+        """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
+        raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
 
     # -- diagnostics: features.diagnostics ---------------------------------------------------------------
 
@@ -100,10 +107,6 @@ class Hooks:
         It returns a function that is called with the results. Used while keys are checked.
         """
         return None
-
-    def array_of(self, number: Any, x64: bool) -> Any:
-        """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
-        raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
 
     # -- printing: features.printing -----------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from minijax.features.checkpoint.policies import checkpoint_policies
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
-from minijax.features.pending_effects import effects_barrier
+from minijax.features.effects.pending import effects_barrier
 from minijax.features.references.cells import Ref
 from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (

@@ -9,7 +9,6 @@ from minijax.features import (
     effects,
     export,
     frontend_attributes,
-    pending_effects,
     printing,
     references,
     sharding,

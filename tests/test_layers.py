@@ -160,16 +160,40 @@ def test_slots_are_filled_once_and_by_their_names():
             hooks.fill(**{name: double})
 
 
+def test_a_feature_adds_a_column_of_rules():
+    from minijax.core.primitive import RuleColumn
+    from minijax.lax import cos_p, sin_p
+
+    cost = RuleColumn("cost")
+
+    @cost(sin_p)
+    def of_sine(size):
+        return 4 * size
+
+    assert cost.rule(sin_p) is of_sine
+    assert cost.rule(cos_p) is RuleColumn("cost").rule(sin_p) is None
+
+
 def test_import_starts_nothing():
-    """Importing minijax starts no XLA client, runs no computation, and imports no upstream."""
+    """Importing minijax starts no XLA client, runs no computation, and imports no upstream.
+
+    Nothing that is used here needs the folder of high-level types.
+    """
     program = (
-        "import sys, minijax, minijax.numpy\n"
+        "import sys\n"
+        "sys.modules['minijax.features.hijax'] = None  # as if it were not there\n"
+        "import minijax, minijax.numpy\n"
         "from minijax.runtime import platforms, executables\n"
         "assert not platforms._clients, platforms._clients\n"
         "assert not executables._in_memory\n"
         "assert 'jax' not in sys.modules\n"
         "x = minijax.numpy.arange(3.) + 1\n"
         "repr(x); x.tolist(); minijax.grad(lambda x: (x * x).sum())(x)\n"
+        "f = lambda x: minijax.lax.fori_loop(0, 3, lambda i, y: minijax.numpy.sin(y), x)\n"
+        "minijax.vmap(minijax.linearize(minijax.jit(f), x)[1])(x[None])\n"
+        "ref = minijax.new_ref(x)\n"
+        "ref[0] = minijax.jit(lambda x: ref[0] + x)(x[0])\n"
+        "assert ref[0] == 2\n"
         "assert 'jax' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

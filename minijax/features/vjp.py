@@ -9,8 +9,8 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.hooks import hooks
+from minijax.transforms.linear_maps import Pullback, as_result
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.pullback import Pullback, as_result
 from minijax.transforms.tangents import is_float0
 from minijax.transforms.transpose import UNWANTED
 
@@ -161,6 +161,21 @@ class VJP(Pullback):
             )
         return [arguments[n] if own else self._opaque[n] for own, n in self._places]
 
+    def _flatten(self) -> tuple[Any, tuple]:
+        children = self.args_res, self.opaque_residuals
+        avals = tuple(self.in_avals), tuple(self.out_avals)
+        live = tuple(self.live)
+        return children, (
+            self.jaxpr, live, *avals, self.in_tree, self.out_tree, self._places,
+        )  # fmt: skip
+
+    @classmethod
+    def _unflatten(cls, aux: tuple, children: Any) -> VJP:
+        jaxpr, *rest, places = aux
+        made = cls(jaxpr, None, *rest)
+        made._restore(places, *children)
+        return made
+
     def with_refs(self, *places: Any) -> tree_util.Partial:
         """This map with a place for each gradient: what is returned takes cotangents.
 
@@ -205,23 +220,6 @@ def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
     if tree.num_nodes == tree.num_leaves == 1:
         return next(leaves)
     return tuple([_as_tuples(child, leaves) for child in tree.children()])
-
-
-def _flatten(f: VJP):
-    children = (f.args_res, f.opaque_residuals)
-    return children, (
-        f.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree, f._places,
-    )  # fmt: skip
-
-
-def _unflatten(aux, children):
-    jaxpr, *rest, places = aux
-    made = VJP(jaxpr, None, *rest)
-    made._restore(places, *children)
-    return made
-
-
-tree_util.register_pytree_node(VJP, _flatten, _unflatten)
 
 
 def _vjp_function(pullback: Pullback, primals: Sequence[Any]) -> VJP:

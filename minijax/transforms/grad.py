@@ -15,18 +15,16 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
 from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.linear_maps import LinearFunction, Pullback, Transposed, as_result
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
-from minijax.transforms.pullback import Pullback, as_result, short_type, tangent_dtype
-from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
-from minijax.transforms.transpose import backward_pass
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 
@@ -201,70 +199,6 @@ def _dtype_name(dtype: Any) -> str:
     return "float0" if dtype == dtypes.float0 else dtype.name
 
 
-class LinearFunction:
-    """The linear map that `linearize` gives: tangents in, tangents out.
-
-    A pytree whose leaves are the residuals, so that it can be returned from a jitted function.
-    """
-
-    def __init__(self, closed: ClosedJaxpr, live, in_avals, out_avals, in_tree, out_tree):
-        self.closed, self.live = closed, live
-        self.in_avals, self.out_avals = in_avals, out_avals
-        self.in_tree, self.out_tree = in_tree, out_tree
-
-    def __repr__(self) -> str:
-        """The program, and the residuals, which are its constants."""
-        return f"LinearFunction({self.closed.jaxpr}, residuals={list(self.closed.consts)})"
-
-    def __call__(self, *tangents):
-        leaves, tree = tree_util.flatten(tangents)
-        if tree != self.in_tree:
-            raise TypeError(
-                f"expected {self.in_tree}, got {tree}: the function that linearize returned takes "
-                "tangents with the tree structure of the primals."
-            )
-        given = []
-        for aval, t in zip(self.in_avals, leaves, strict=True):
-            wanted = aval.to_tangent_aval()
-            if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
-                raise ValueError(
-                    "linearized function called on tangent values inconsistent with the original "
-                    f"primal values: Got tangent aval {short_type(t)} for primal aval "
-                    f"{aval.str_short()} but expected {wanted.str_short()}. Give tangents of the "
-                    "types of the primals."
-                )
-            if wanted.dtype != dtypes.float0:
-                given.append(t)
-        outs = iter(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *given))
-        return self.out_tree.unflatten(
-            [
-                as_result(next(outs) if live else instantiate(Zero(aval.to_tangent_aval())))
-                for live, aval in zip(self.live, self.out_avals, strict=True)
-            ]
-        )
-
-    @property
-    def jaxpr(self):
-        return self.closed.jaxpr
-
-
-tree_util.register_pytree_node(
-    LinearFunction,
-    lambda f: (
-        f.closed.consts,
-        (
-            f.closed.jaxpr,
-            tuple(f.live),
-            tuple(f.in_avals),
-            tuple(f.out_avals),
-            f.in_tree,
-            f.out_tree,
-        ),
-    ),
-    lambda aux, consts: LinearFunction(ClosedJaxpr(aux[0], consts), *aux[1:]),
-)
-
-
 @overload
 def linearize(
     fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False
@@ -296,7 +230,8 @@ def linearize(
     outs, live, closed = linearize_flat(flat, _known("linearize", leaves), count=lambda: flat.count)
     out, aux = flat.results(outs)
     function = LinearFunction(
-        closed,
+        closed.jaxpr,
+        closed.consts,
         live,
         [get_aval(x) for x in leaves],
         [get_aval(x) for x in outs[: flat.count]],
@@ -686,7 +621,7 @@ def linear_transpose(
             f"{[a.str_short() for a in out_avals]}."
         )
     program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
-    return _Transposed(*program)
+    return Transposed(*program)
 
 
 def _as_shaped(x: Any) -> Any:
@@ -700,41 +635,3 @@ def _differentiable_kind(dtype: Any) -> str:
     if dtypes.issubdtype(dtype, np.inexact):
         return "f"
     return "i" if dtypes.issubdtype(dtype, np.integer) else "b"
-
-
-class _Transposed(Pullback):
-    def _refuse_tree(self, tree) -> None:
-        raise TypeError(
-            f"cotangent tree does not match function output, expected {self.out_tree} but got "
-            f"{tree}."
-        )
-
-    def _check(self, aval, ct) -> None:
-        if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
-            raise TypeError(
-                "cotangent type does not match function output, expected "
-                f"{aval.str_short()} but got {short_type(ct)}."
-            )
-
-    def pull(self, given, places=None):
-        jaxpr = self.jaxpr
-        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        given = [  # numbers have the type of what they are cotangents of
-            np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
-            for ct, var in zip(given, jaxpr.outvars, strict=True)
-        ]
-        found = backward_pass(jaxpr, self.consts, args, given, outermost=True)
-        return [
-            instantiate(Zero(aval) if type(ct) is Zero else ct)
-            for ct, aval in zip(found, self.in_avals, strict=True)
-        ]
-
-
-tree_util.register_pytree_node(
-    _Transposed,
-    lambda f: (
-        f.consts,
-        (f.jaxpr, tuple(f.live), tuple(f.in_avals), tuple(f.out_avals), f.in_tree, f.out_tree),
-    ),
-    lambda aux, consts: _Transposed(aux[0], consts, *aux[1:]),
-)

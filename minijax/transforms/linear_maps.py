@@ -1,4 +1,4 @@
-"""The linear map of cotangents behind `vjp`, `grad` and `linear_transpose`."""
+"""The linear maps that `linearize`, `vjp` and `linear_transpose` give."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import Jaxpr, Var
+from minijax.core.jaxpr import Jaxpr, Var, eval_jaxpr
 from minijax.core.trace import Tracer, eval_trace
 from minijax.core.tracebacks import boundary
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.tangents import UndefinedPrimal, float0_zeros, is_float0
+from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, is_float0
 from minijax.transforms.transpose import backward_pass
 
-__all__ = ["Pullback", "as_result", "short_type", "tangent_dtype"]
+__all__ = [
+    "LinearFunction", "LinearMap", "Pullback", "Transposed", "as_result", "short_type",
+    "tangent_dtype",
+]  # fmt: skip
 
 
 def as_result(x: Any) -> Any:
@@ -43,11 +46,11 @@ def short_type(x: Any) -> str:
     return f"float0{np.shape(x)}" if tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
 
 
-# -- the linear map -------------------------------------------------------------------------------
+# -- linear maps ----------------------------------------------------------------------------------
 
 
-class Pullback:
-    """A linear map that is transposed: cotangents of the outputs in, of the inputs out.
+class LinearMap:
+    """The linear program of tangents, with its residuals: `live` marks the outputs that it gives.
 
     Its kinds are pytrees whose leaves are the residuals: a jitted function may return them.
     """
@@ -56,6 +59,57 @@ class Pullback:
         self.jaxpr, self.consts, self.live = jaxpr, consts, live
         self.in_avals, self.out_avals = in_avals, out_avals
         self.in_tree, self.out_tree = in_tree, out_tree
+
+    def __init_subclass__(cls) -> None:
+        tree_util.register_pytree_node(cls, cls._flatten, cls._unflatten)
+
+    def _flatten(self) -> tuple[Any, tuple]:
+        avals = tuple(self.in_avals), tuple(self.out_avals)
+        return self.consts, (self.jaxpr, tuple(self.live), *avals, self.in_tree, self.out_tree)
+
+    @classmethod
+    def _unflatten(cls, aux: tuple, consts: Any) -> LinearMap:
+        jaxpr, *rest = aux
+        return cls(jaxpr, consts, *rest)
+
+
+class LinearFunction(LinearMap):
+    """The linear map that `linearize` gives: tangents in, tangents out."""
+
+    def __repr__(self) -> str:
+        """The program, and the residuals, which are its constants."""
+        return f"LinearFunction({self.jaxpr}, residuals={list(self.consts)})"
+
+    def __call__(self, *tangents):
+        leaves, tree = tree_util.flatten(tangents)
+        if tree != self.in_tree:
+            raise TypeError(
+                f"expected {self.in_tree}, got {tree}: the function that linearize returned takes "
+                "tangents with the tree structure of the primals."
+            )
+        given = []
+        for aval, t in zip(self.in_avals, leaves, strict=True):
+            wanted = aval.to_tangent_aval()
+            if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with the original "
+                    f"primal values: Got tangent aval {short_type(t)} for primal aval "
+                    f"{aval.str_short()} but expected {wanted.str_short()}. Give tangents of the "
+                    "types of the primals."
+                )
+            if wanted.dtype != dtypes.float0:
+                given.append(t)
+        outs = iter(eval_jaxpr(self.jaxpr, self.consts, *given))
+        return self.out_tree.unflatten(
+            [
+                as_result(next(outs) if live else instantiate(Zero(aval.to_tangent_aval())))
+                for live, aval in zip(self.live, self.out_avals, strict=True)
+            ]
+        )
+
+
+class Pullback(LinearMap):
+    """A linear map that is transposed: cotangents of the outputs in, of the inputs out."""
 
     @boundary
     def __call__(self, *cotangents):
@@ -120,4 +174,34 @@ class Pullback:
         return [
             float0_zeros(aval.shape) if is_float0(aval.to_tangent_aval()) else next(found)
             for aval in self.in_avals
+        ]
+
+
+class Transposed(Pullback):
+    """The linear map that `linear_transpose` gives: cotangents of the results in, of the primals out."""
+
+    def _refuse_tree(self, tree) -> None:
+        raise TypeError(
+            f"cotangent tree does not match function output, expected {self.out_tree} but got "
+            f"{tree}."
+        )
+
+    def _check(self, aval, ct) -> None:
+        if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
+            raise TypeError(
+                "cotangent type does not match function output, expected "
+                f"{aval.str_short()} but got {short_type(ct)}."
+            )
+
+    def pull(self, given: Sequence[Any]) -> list[Any]:
+        jaxpr = self.jaxpr
+        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
+        given = [  # numbers have the type of what they are cotangents of
+            np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
+            for ct, var in zip(given, jaxpr.outvars, strict=True)
+        ]
+        found = backward_pass(jaxpr, self.consts, args, given, outermost=True)
+        return [
+            instantiate(Zero(aval) if type(ct) is Zero else ct)
+            for ct, aval in zip(found, self.in_avals, strict=True)
         ]

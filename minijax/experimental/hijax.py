@@ -23,10 +23,10 @@ from minijax.features.hijax.types import (
     register_hitype,
 )
 from minijax.features.references.cells import AbstractRef
+from minijax.features.vmappable import MappingSpec  # noqa: F401  not shown, as upstream's is not
 from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 from minijax.lax.ref_views import RefView as TransformedRef
 from minijax.namespace import shown
-from minijax.transforms.batching import MappingSpec  # noqa: F401  not shown, as upstream's is not
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType",

@@ -15,9 +15,9 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.core.hooks import hooks
-from minijax.transforms.batching import MappingSpec
 
 __all__ = [
+    "MappingSpec",
     "elements",
     "flatten",
     "is_spec",
@@ -26,6 +26,10 @@ __all__ = [
     "unregister_vmappable",
     "wholes",
 ]
+
+
+class MappingSpec:
+    """The base class of what stands in place of an axis for values of types that are no arrays'."""
 
 
 class Vmappable(NamedTuple):

@@ -21,13 +21,9 @@ from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "MappingSpec", "batch_flat", "batch_jaxpr",
-    "bind_axis", "to_front",
+    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "is_axis",
+    "to_front",
 ]  # fmt: skip
-
-
-class MappingSpec:
-    """The base class of what stands in place of an axis for values of types that are no arrays'."""
 
 
 class AxisData:
@@ -218,11 +214,16 @@ def _batchable(x: Any) -> Any:
     return x if type(x) in opaque_types else as_array(x)
 
 
+def is_axis(dim: Any) -> bool:
+    """Whether it is the number of an axis: None is none, and values of no arrays have specs."""
+    return hasattr(dim, "__index__")
+
+
 def to_front(x: Any, dim: int | None, size: int) -> Any:
     """`x` with its batch axis in front; repeated along a new one if it has none."""
-    if isinstance(dim, MappingSpec):
-        return x
-    return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
+    if dim is None:
+        return broadcast_batch(x, size)
+    return moveaxis(x, dim, 0) if is_axis(dim) else x
 
 
 def batch_jaxpr(

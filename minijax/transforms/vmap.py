@@ -16,7 +16,7 @@ from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
-from minijax.transforms.batching import AxisData, MappingSpec, batch_flat, to_front
+from minijax.transforms.batching import AxisData, batch_flat, is_axis, to_front
 from minijax.transforms.grad import as_result
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero
@@ -97,7 +97,7 @@ class _Call:
             shown = tree_util.tree_structure((tuple(leaves), {}))
         self.size = mapped_size("vmap", fun, shown, leaves, dims, axis_size)
         dims = [
-            d if d is None or isinstance(d, MappingSpec) or d >= 0 else d + get_aval(x).ndim
+            d + get_aval(x).ndim if is_axis(d) and d < 0 else d
             for x, d in zip(leaves, dims, strict=True)
         ]
         if self.elements is not None:
@@ -190,9 +190,9 @@ def _refuse_unmapped(
 
 def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     """A result with its mapped axis where `out_axes` wants it."""
-    if wanted is None or (isinstance(wanted, MappingSpec) and dim == wanted):
+    if wanted is None or (not is_axis(wanted) and dim == wanted):
         return x
-    if isinstance(dim, MappingSpec) or isinstance(wanted, MappingSpec):
+    if not (is_axis(wanted) and (dim is None or is_axis(dim))):
         raise ValueError(
             f"vmap out_axes asks for a result mapped as {wanted}, but it is mapped as {dim}: give "
             "what the rules of its type say."
@@ -220,7 +220,7 @@ def mapped_size(
     """The size of the mapped axis. ValueError if it is unknown or not the same everywhere."""
     sizes = []
     for x, dim in zip(leaves, dims, strict=True):
-        if dim is None or isinstance(dim, MappingSpec):
+        if not is_axis(dim):  # not mapped, or in its own way
             continue
         shape = get_aval(x).shape
         try:

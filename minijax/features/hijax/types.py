@@ -23,7 +23,7 @@ from minijax.features.hijax.tracers import (
     aval_property,
 )
 from minijax.features.references.cells import cell_makers
-from minijax.transforms.batching import MappingSpec
+from minijax.features.vmappable import MappingSpec
 
 __all__ = [
     "AvalMutableQDD", "AvalQDD", "HiPspec", "HiType", "MappingSpec", "MutableHiType",

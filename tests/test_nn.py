@@ -1,5 +1,7 @@
 """`minijax.nn` against upstream: every public name has a row."""
 
+import functools
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -165,6 +167,24 @@ def test_scaled():
         assert error < bound, (mode, error)
         grads = minijax.grad(lambda x, y, f=f: f(x, y).sum(), (0, 1))(a, b)
         assert grads[0].shape == a.shape and np.isfinite(np.asarray(grads[0])).all()
+    x, y = sample((2, 32, 4, 16), np.float32), sample((96, 16, 4), np.float32, 1)
+    numbers, ct = (((3, 2), (1, 2)), ((), ())), sample((2, 32, 96), np.float32, 2)
+    grads = {}
+    for mode in ("mxfp8", "nvfp4"):
+        config = minijax.nn.get_scaled_dot_general_config(mode, np.float32([1e-3]))
+        product = functools.partial(minijax.nn.scaled_dot_general, configs=[config] * 3)
+        f = lambda x, y, f=product: (f(x, y, numbers) * ct).sum()
+        grads[mode] = minijax.grad(f, (0, 1))(x, y)
+        if mode == "mxfp8":  # along what is contracted, each
+            along = product(ct, y, (((2,), (0,)), ((), ())))
+            np.testing.assert_array_equal(grads[mode][0], np.swapaxes(along, 2, 3))
+            along = product(ct, x, (((0, 1), (0, 1)), ((), ())))
+            np.testing.assert_array_equal(grads[mode][1], np.swapaxes(along, 1, 2))
+    wanted = np.einsum("abn,nkl->ablk", ct, y), np.einsum("abn,ablk->nkl", ct, x)
+    for found, exact, z in zip(grads["nvfp4"], wanted, (x, y), strict=True):
+        inside = np.abs(z) <= 1e-3 * 6 * 448
+        assert not inside.all()
+        np.testing.assert_allclose(found, np.where(inside, exact, 0), rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="3-dimensional"):
         minijax.nn.scaled_matmul(a[0], b, *scales)
     assert np.dtype(ml_dtypes.float8_e4m3fn) == np.dtype(

@@ -274,18 +274,24 @@ def algorithm_attribute(precision: Any, platform: str, lhs: str, rhs: str, out: 
     if isinstance(precision, DotAlgorithm):
         fields = list(precision)
         fields[:3] = [_element_type(t) for t in precision[:3]]
-        supported = platform != "cpu"
+        supported, of_tiny = platform != "cpu", False
     else:
         preset = _PRESETS[precision]
         total = _element_type(preset.accumulation) if preset.accumulation else out
         left, right = (lhs, rhs) if preset.operands == "any" else (preset.operands,) * 2
         fields = [left, right, total, 1, 1, preset.operations, preset.imprecise]
-        supported = preset.on_cpu or platform != "cpu"
+        supported, of_tiny = preset.on_cpu or platform != "cpu", preset.operands == "any"
     if not supported:
         usable = ", ".join(p.name for p, preset in _PRESETS.items() if preset.on_cpu)
         raise ValueError(
             f"The precision {str(precision)!r} is not supported by dot_general on "
             f"{platform.upper()}: give a lax.Precision, or one of {usable}."
+        )
+    if of_tiny and not lhs[:2] == rhs[:2] == "f8":
+        given = " and ".join(_names.get(kind, kind) for kind in (lhs, rhs))
+        raise ValueError(
+            f"The dot algorithm {str(precision)!r} requires both inputs to have float8 dtypes. Got "
+            f"{given} instead: convert them with .astype(...)."
         )
     fields[6] = "true" if fields[6] else "false"
     text = ", ".join(
@@ -294,7 +300,10 @@ def algorithm_attribute(precision: Any, platform: str, lhs: str, rhs: str, out: 
     return f", algorithm = #stablehlo.dot_algorithm<{text}>"
 
 
+_element_types = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
+_names = {text: name for name, text in _element_types.items()}
+
+
 def _element_type(dtype: Any) -> str:
-    names = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
     name = np.dtype(dtype).name
-    return names.get(name, name.replace("float8_e", "f8E").upper().replace("F8E", "f8E"))
+    return _element_types.get(name, name.replace("float8_e", "f8E").upper().replace("F8E", "f8E"))

@@ -105,12 +105,6 @@ def scaled_matmul(
     return scaled_matmul_p.bind(*operands, preferred_element_type=np.dtype(preferred_element_type))
 
 
-def _scaled(x: Any, scales: Any) -> Any:
-    blocks = (*x.shape[:2], scales.shape[2], x.shape[2] // scales.shape[2])
-    x = jnp.reshape(x.astype(np.float32), blocks) * scales.astype(np.float32)[..., None]
-    return jnp.reshape(x, (*blocks[:2], -1))
-
-
 def scaled_dot_general(
     lhs: Any,
     rhs: Any,
@@ -127,7 +121,8 @@ def scaled_dot_general(
       `lax.dot_general`
     - `implementation`: ignored
 
-    The derivative is the derivative of the product without quantization. TypeError for misfits.
+    Derivatives are products that are quantized likewise, each along what it contracts; for "nvfp4"
+    they are not, and zero where numbers were cut off. TypeError for misfits.
     Source: Open Compute Project, Microscaling Formats (2023).
 
     >>> dims = (((1,), (1,)), ((), ()))
@@ -164,14 +159,55 @@ def scaled_dot_general(
         return product(x, y), (x, y)
 
     def backward(saved, ct):
-        exact = lambda x, y: lax.dot_general(x, y, numbers, preferred_element_type=dtype)
-        x, y = saved
-        quantize = lambda z, config: _round_trip(z, config)
-        _, pullback = vjp(exact, quantize(x, configs[0]), quantize(y, configs[1]))
-        return pullback(quantize(ct, configs[2]) if len(configs) > 2 else ct)
+        return _cotangents(saved, ct, numbers, dtype, configs)
 
     product.defvjp(forward, backward)
     return product(lhs, rhs)
+
+
+def _cotangents(operands: tuple, ct: Any, numbers: Any, dtype: Any, configs: list) -> tuple:
+    """Cotangents of both operands, by products that are quantized as the forward one.
+
+    They are not if the cotangent has no configuration, or that of nvfp4, whose range is too small,
+    nor if what is contracted is not made of whole blocks.
+    """
+
+    def exact():
+        product = lambda x, y: lax.dot_general(x, y, numbers, preferred_element_type=dtype)
+        return vjp(product, *operands)[1](ct)
+
+    if len(configs) < 3 or configs[2].mode == "nvfp4":
+        return tuple(map(_within_range, exact(), operands, configs))
+    free = [_free_axes(z, *axes) for z, *axes in zip(operands, *numbers, strict=True)]
+    out = []
+    for this, that in ((0, 1), (1, 0)):
+        sizes = [operands[that].shape[axis] for axis in free[that]]
+        blocks = (configs[2].block_size, configs[that].block_size)
+        if any(int(np.prod(sizes, dtype=int)) % block for block in blocks):
+            out.append(exact()[this])
+            continue
+        contract, batch, lead = numbers[0][this], numbers[1][this], len(numbers[1][0])
+        start = lead + (len(free[0]) if that else 0)
+        summed = (tuple(range(start, start + len(free[that]))), free[that])
+        both = (tuple(range(lead)), numbers[1][that])
+        found = _quantized_dot(ct, operands[that], (summed, both), dtype, configs[2], configs[that])
+        pairs = sorted(zip(numbers[0][that], contract, strict=True))
+        axes = (*batch, *free[this], *(axis for _, axis in pairs))
+        out.append(jnp.transpose(found, np.argsort(axes)).astype(operands[this].dtype))
+    return tuple(out)
+
+
+def _within_range(ct: Any, x: Any, config: BlockScaleConfig) -> Any:
+    """A cotangent, zero where an operand is beyond the largest number that nvfp4 has."""
+    if config.mode != "nvfp4":
+        return ct
+    largest = [float(ml_dtypes.finfo(kind).max) for kind in (config.data_type, config.scale_type)]
+    bound = jnp.asarray(config.global_scale, np.float32).reshape(()) * np.float32(np.prod(largest))
+    return jnp.where(jnp.abs(x).astype(np.float32) <= bound, ct, jnp.zeros((), ct.dtype))
+
+
+def _free_axes(x: Any, contract: tuple, batch: tuple) -> tuple[int, ...]:
+    return tuple(axis for axis in range(x.ndim) if axis not in contract and axis not in batch)
 
 
 def _quantized_dot(x, y, numbers, dtype, x_config, y_config) -> Any:
@@ -190,7 +226,7 @@ def _quantized_dot(x, y, numbers, dtype, x_config, y_config) -> Any:
 
 def _as_rows(x: Any, contract: tuple, batch: tuple) -> tuple[Any, tuple[int, ...]]:
     """(B, M, K) of an operand, and the sizes of its free axes."""
-    free = tuple(axis for axis in range(x.ndim) if axis not in contract and axis not in batch)
+    free = _free_axes(x, contract, batch)
     moved = jnp.transpose(x, (*batch, *free, *contract))
     sizes = [
         int(np.prod([x.shape[a] for a in axes], dtype=int)) for axes in (batch, free, contract)
@@ -230,15 +266,3 @@ def _power_of_two_above(x: Any) -> Any:
     exponent = jnp.where(up, exponent + 1, exponent)
     power = lax.bitcast_convert_type(exponent << 23, np.dtype(np.float32))
     return jnp.where(exponent == 0, np.float32(2.0**-127), power)
-
-
-def _round_trip(x: Any, config: BlockScaleConfig) -> Any:
-    """What quantizing leaves of an array; as it is if its last axis is not made of whole blocks."""
-    if not x.ndim or x.shape[-1] % config.block_size:
-        return x
-    rows = jnp.reshape(x, (1, -1, x.shape[-1]))
-    numbers, scales = _quantize(rows, config)
-    out = _scaled(numbers, scales)
-    if config.mode == "nvfp4":
-        out = out * jnp.asarray(config.global_scale, np.float32).reshape(())
-    return jnp.reshape(out, x.shape).astype(x.dtype)

@@ -351,11 +351,11 @@ def _lower_direction(b, x):
     """A complex number over its length, which derivatives of `abs` have computed before."""
     part = x.aval.update(dtype=dtypes.to_real_dtype(x.dtype), weak_type=False)
     length = b.op("stablehlo.abs", (x,), part)
-    zero, one = b.full(0, part), b.full(1, part)
-    is_zero = b.compare(length, zero, "EQ")
-    length = b.op("stablehlo.select", (is_zero, one, length), part)
-    length = b.op("stablehlo.complex", (length, zero), b.out)
-    return b.op("stablehlo.divide", (x, length), b.out)
+    is_zero = b.compare(length, b.full(0, part), "EQ")
+    length = b.op("stablehlo.select", (is_zero, b.full(1, part), length), part)
+    parts = [b.op(f"stablehlo.{name}", (x,), part) for name in ("real", "imag")]
+    parts = [b.op("stablehlo.divide", (each, length), part) for each in parts]
+    return b.op("stablehlo.complex", parts, b.out)
 
 
 def _along(direction, t, part):

@@ -21,9 +21,11 @@ from minijax.lax.transcendental import exp, log1p
 
 __all__ = ["LARGE", "Uniform"]
 
-LARGE = 1e4  # from here on three powers of 1 / a are exact in float64
+LARGE = 1e4  # from here on the powers below are exact
+_FARTHEST = 0.6  # the |mu| beyond which E is 0
 _POWERS, _TERMS = 4, 24
-_FARTHEST = 0.6  # the |mu| beyond which E is 0 in float64
+# By the size of the dtype: the powers of 1 / a and of eta, and the terms of the logarithm.
+_SIZES = {4: (2, 12, 10), 8: (_POWERS, _TERMS, 24)}
 
 
 @functools.cache
@@ -51,10 +53,10 @@ def _polynomial(coefficients: list[Any], x: Any) -> Any:
     return out
 
 
-def _log1p_apart(mu: Any) -> Any:
+def _log1p_apart(mu: Any, count: int) -> Any:
     """mu - log(1 + mu), which for small mu is the small difference of two like numbers."""
     half = div(mu, add(mu, scalar_like(2, mu)))
-    terms = [scalar_like(1 / (2 * i + 3), mu) for i in range(24)]
+    terms = [scalar_like(1 / (2 * i + 3), mu) for i in range(count)]
     cubed = mul(half, square(half))
     return sub(mul(mu, half), mul(scalar_like(2, mu), mul(cubed, _polynomial(terms, square(half)))))
 
@@ -67,14 +69,14 @@ class Uniform:
             return scalar_like(value, x)
 
         self.a = a
+        powers, terms, logarithm = _SIZES[x.dtype.itemsize]
+        self.coefficients = [row[:terms] for row in _coefficients()[:powers]]
         mu = div(sub(x, a), a)
         self.mu = mu = max(min(mu, number(_FARTHEST)), number(-_FARTHEST))
-        self.phi = _log1p_apart(mu)
+        self.phi = _log1p_apart(mu, logarithm)
         self.eta = eta = mul(sign(mu), sqrt(mul(number(2), self.phi)))
         self.inverse = inverse = div(number(1), a)
-        self.powers = [
-            _polynomial([number(d) for d in row], eta) for row in _coefficients()[:_POWERS]
-        ]
+        self.powers = [_polynomial([number(d) for d in row], eta) for row in self.coefficients]
         self.total = _polynomial(self.powers, inverse)
         ratio = mul(inverse, number(1 / (2 * math.pi)))
         self.factor = mul(exp(neg(mul(a, self.phi))), sqrt(ratio))
@@ -100,7 +102,7 @@ class Uniform:
 
         slopes = [
             _polynomial([number(n * d) for n, d in enumerate(row)][1:], self.eta)
-            for row in _coefficients()[:_POWERS]
+            for row in self.coefficients
         ]
         by_eta = _polynomial(slopes, self.inverse)
         by_inverse = _polynomial(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 
+import jax
 import numpy as np
 import pytest
 
@@ -31,7 +32,6 @@ PARTS = 8
 _NO_GPU = "upstream asks cuDNN for sizes of workspaces, with no GPU to ask"
 DIFFERENCES = [
     (".*", "cholesky_update vmap", "upstream fails: NotImplementedError", "ours has a batching rule"),
-    (".*", "dot ANY_F8", "upstream fails: ValueError", "ours converts operands to what is asked for"),
     (".*", "(pure_|io_|debug.)(callback|print)", "the platform for the specified backend cpu",
      "upstream writes no callbacks for a platform that is not the process's own"),
     (".*", "lstm", "upstream fails: AttributeError", _NO_GPU),
@@ -42,8 +42,6 @@ DIFFERENCES = [
      "the columns that complete a basis are not made where no vectors are asked for"),
     ("rocm|tpu", "scaled_(matmul|dot_general)", "upstream fails: NotImplementedError",
      "ours computes it from the scaled values"),
-    ("cuda", "scaled_dot_general grad", "only upstream's: . x .'__op.block_scaled_dot'",
-     "the backward products are of values rounded to blocks, in float32"),
 ]  # fmt: skip
 
 
@@ -263,6 +261,72 @@ def test_ragged_products_of_complex_numbers():
     assert "ragged_dot" not in text.partition("\n")[2] and "dot_general" in text
 
 
+# -- programs over meshes without devices ------------------------------------------------------------
+
+
+def _without_devices(m, size=64):
+    """Programs, their arguments and options, over a mesh of so many devices of no machine."""
+    mesh = m.sharding.AbstractMesh((size,), ("x",))
+    where = m.sharding.NamedSharding(mesh, m.P("x"))
+    free, split = (m.ShapeDtypeStruct((size, 4), np.float32, sharding=s) for s in (None, where))
+    total = m.shard_map(lambda x: m.lax.psum(x, "x"), mesh=mesh, in_specs=m.P("x"), out_specs=m.P())
+    return {
+        "argument": (lambda x: m.numpy.sin(x @ x.T).sum(0), split, {}),
+        "asked for": (m.numpy.sin, free, {"in_shardings": where}),
+        "asked for of the result": (m.numpy.sin, free, {"out_shardings": where}),
+        "collective": (total, split, {}),
+    }
+
+
+@pytest.mark.parametrize("name", _without_devices(minijax))
+def test_lowering_over_a_mesh_without_devices(name):
+    texts = []
+    for m in (minijax, jax):
+        function, x, options = _without_devices(m)[name]
+        traced = m.jit(function, **options).trace(x)
+        with pytest.raises(
+            ValueError, match=r"AbstractMesh exists in a|only AbstractMesh exists in th"
+        ):
+            traced.lower()
+        lowered = traced.lower(lowering_platforms=("tpu",))
+        with pytest.raises(RuntimeError, match="device_assignment cannot be `None` during compil"):
+            lowered.compile()
+        text = lowered.as_text()
+        shown = (
+            r"num_partitions = \d+|sdy.mesh @\w+ = <\[.*?\]|sharding<@mesh, \[\{.x.*?>|all_reduce"
+        )
+        texts.append(re.findall(shown, text))
+        exported = m.export.export(m.jit(function, **options), platforms=("tpu",))(x)
+        assert exported.nr_devices == 64
+    assert texts[0] == texts[1] and "num_partitions = 64" in texts[0]
+
+
+def test_compiling_what_was_lowered_over_a_mesh_without_devices():
+    for m in (minijax, jax):
+        function, x, _ = _without_devices(m, 1)["collective"]
+        lowered = m.jit(function).trace(x).lower(lowering_platforms=("cpu",))
+        device = m.devices()[0]
+        compiled = lowered.compile(device_assignment=(device,))
+        (where,), _ = compiled.input_shardings
+        assert where.device_set == {device}
+        np.testing.assert_array_equal(compiled(np.ones((1, 4), np.float32)), np.ones((1, 4)))
+        with pytest.raises(
+            ValueError, match=r"size of abstract mesh 1 in .* length of device assi"
+        ):
+            lowered.compile(device_assignment=(device, device))
+        lowered = m.jit(m.numpy.sin).lower(1.0)
+        lowered.compile(device_assignment=(device,))
+        with pytest.raises(ValueError, match=r"device_assignment passed to `.compile` must match"):
+            lowered.compile(device_assignment=(device, device))
+    pair = [minijax.sharding.AbstractMesh((size,), ("x",)) for size in (2, 4)]
+    pair = [minijax.sharding.NamedSharding(mesh, minijax.P("x")) for mesh in pair]
+    args = [minijax.ShapeDtypeStruct((8,), np.float32, sharding=where) for where in pair]
+    with pytest.raises(
+        ValueError, match="AbstractMesh should be of the same size across all shard"
+    ):
+        minijax.jit(minijax.lax.add).trace(*args).lower(lowering_platforms=("tpu",))
+
+
 # -- what is said of chips that are not here, and of programs that cannot be compiled for them -------
 
 
@@ -399,6 +463,11 @@ def lowered(f, *shapes, dtype="float32"):
     return m.jit(f).lower(*[m.ShapeDtypeStruct(s, dtype, sharding=where) for s in shapes])
 product = lambda x, y: m.lax.dot(x, y, preferred_element_type="float32")
 print(lowered(product, (3, 4), (4, 5), dtype="complex64").compile().out_info)
+for put in (lambda: m.device_put(np.ones(4), where), lambda: m.numpy.zeros(4, device=devices[0])):
+    try:
+        put()
+    except m.errors.JaxRuntimeError as error:
+        print(error)
 call = m.ffi.ffi_call("no_such_kernel", m.ShapeDtypeStruct((4,), "float32"))
 try:
     lowered(lambda x: call(x), (4,)).compile()
@@ -420,9 +489,10 @@ def test_with_the_compiler_of_tpus(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     for part in (
         "Invalid TPU external name: TPU v9z", "it knows v2:2x2", "(3, 5)",
-        f"XLA cannot compile the operation 'ffi_call' at {script}:16:22 for 'TPU v5 lite'",
+        f"XLA cannot compile the operation 'ffi_call' at {script}:21:22 for 'TPU v5 lite'",
     ):  # fmt: skip
         assert part in done.stdout
+    assert done.stdout.count("no array can be put on 'TPU v5 lite'") == 2
 
 
 def _three(x):

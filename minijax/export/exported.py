@@ -28,6 +28,7 @@ from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name
 from minijax.runtime.mesh import AbstractMesh, Mesh
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.topologies import placeholders
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import PjitFunction, jit
 from minijax.transforms.library import as_jitted
@@ -305,16 +306,12 @@ def _check_calls(artifact: bytes, checks: Sequence[DisabledSafetyCheck]) -> None
 
 
 def _on_devices(where: Any) -> Any:
-    """A sharding over a mesh without devices, over some of this process's: any will do."""
+    """A sharding over a mesh without devices, over some: of this process if it has as many."""
     if not isinstance(where, NamedSharding) or not isinstance(where.mesh, AbstractMesh):
         return where
     mesh, devices = where.mesh, backends.devices()
-    if mesh.size > len(devices):
-        raise ValueError(
-            f"a program over the {mesh.size} devices of {mesh} cannot be exported where there are "
-            f"{len(devices)}: set jax_num_cpu_devices before devices are first used."
-        )
-    chosen = np.array(devices[: mesh.size]).reshape(mesh.axis_sizes)
+    devices = devices[: mesh.size] if mesh.size <= len(devices) else placeholders(mesh.size)
+    chosen = np.array(devices, dtype=object).reshape(mesh.axis_sizes)
     made = Mesh(chosen, mesh.axis_names, mesh.axis_types)
     return NamedSharding(made, where.spec, where.memory_kind)
 

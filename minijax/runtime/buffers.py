@@ -41,6 +41,7 @@ def put(value: np.ndarray, aval: Any, sharding: Any, committed: bool, *, copy: b
             aval, sharding, parts, list(devices), committed, False, how, enable_x64=True
         )
     except _jax.JaxRuntimeError as error:
+        _check_attached(devices[0])
         if "Unknown NumPy dtype" not in str(error):
             raise
         raise _jax.JaxRuntimeError(
@@ -90,10 +91,21 @@ def joined(parts: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> A
 
 def move(buffer: Any, sharding: Any, *, copy: bool = False) -> Any:
     """The same value on the devices of another sharding."""
+    _check_attached(sharding._device_assignment[0])
     semantics = CopySemantics.ALWAYS_COPY if copy else CopySemantics.REUSE_INPUT
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buffer], [sharding._internal_device_list], [sharding], [semantics]
     )[0]
+
+
+def _check_attached(device: Any) -> None:
+    """JaxRuntimeError for a device that is only described: jaxlib would end the process."""
+    if executables.is_compile_only((device,)):
+        raise _jax.JaxRuntimeError(
+            f"UNIMPLEMENTED: no array can be put on {device.device_kind!r}, which is described and "
+            "not attached: lower and compile for it with "
+            "ShapeDtypeStruct(shape, dtype, sharding=...) as arguments."
+        )
 
 
 def block_until_ready(buffers: Sequence[Any]) -> None:

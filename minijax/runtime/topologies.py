@@ -1,13 +1,16 @@
-"""Machines that are described by name, to compile for them from elsewhere."""
+"""Machines that are described by name, to compile for them from elsewhere, and devices that stand
+for those of any machine, over which programs are lowered.
+"""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from minijax.runtime import plugins
 from minijax.runtime.versions import _jax
 
-__all__ = ["described"]
+__all__ = ["Placeholder", "described", "placeholders"]
 
 _INSTALL = {
     "tpu": "run pip install 'minijax-xla[tpu]', which brings libtpu",
@@ -90,3 +93,33 @@ def _library(platform: str) -> str:
             ]
         )
     )
+
+
+class Placeholder:
+    """A device of a mesh without devices: a program is lowered over it, and compiled for others."""
+
+    platform, device_kind, process_index = "cpu", "placeholder", 0
+    client = SimpleNamespace(process_index=lambda: 0)
+
+    def __init__(self, number: int):
+        self.id = number
+
+    def __repr__(self) -> str:
+        return f"Placeholder(id={self.id})"
+
+    def default_memory(self) -> Any:
+        return _MEMORIES[0]
+
+    def addressable_memories(self) -> list[Any]:
+        return _MEMORIES
+
+
+_MEMORIES = [SimpleNamespace(kind=kind) for kind in ("device", "pinned_host", "unpinned_host")]
+_placeholders: list[Placeholder] = []
+
+
+def placeholders(count: int) -> tuple[Placeholder, ...]:
+    """So many devices of no machine, the same ones each time."""
+    while len(_placeholders) < count:
+        _placeholders.append(Placeholder(len(_placeholders)))
+    return tuple(_placeholders[:count])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.arrays.dispatch import ArgumentError, _made, _programs
 from minijax.config import local
@@ -22,8 +24,9 @@ from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
 from minijax.runtime import mesh as meshes
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated, sums_open
+from minijax.runtime.topologies import placeholders
 
-__all__ = ["ProgramPlacement", "meshes_in", "moved", "place"]
+__all__ = ["ProgramPlacement", "meshes_in", "moved", "over_devices", "place"]
 
 
 class ProgramPlacement:
@@ -191,6 +194,59 @@ def _typed(mesh: Any, aval: Any) -> Any:
     return NamedSharding(mesh, explicit.spec)
 
 
+def over_devices(
+    jaxpr: Jaxpr,
+    signatures: Sequence[Signature],
+    in_shardings: Sequence[Any] | None,
+    out_shardings: Sequence[Any] | None,
+    devices: Sequence[Any] = (),
+) -> tuple[list[Signature], Sequence[Any] | None, Sequence[Any] | None]:
+    """The same with devices in place of meshes without: these, or placeholders.
+
+    ValueError for meshes of different sizes, and for another number of devices.
+    """
+    asked = [*(in_shardings or ()), *(out_shardings or ())]
+    lying = [*(s.sharding for s in signatures if s.committed), *asked]
+    unnamed = [where.mesh for where in lying if _without_devices(where)]
+    for mesh in unnamed:
+        if mesh.size != unnamed[0].size:
+            raise ValueError(
+                "AbstractMesh should be of the same size across all shardings. Got "
+                f"{unnamed[0]} and {mesh}: a program runs on one set of devices."
+            )
+    if not any(where is not None for where in lying):  # the program may name one
+        mesh = next(meshes_in(jaxpr, meshes.AbstractMesh), None)
+        if mesh is not None:
+            whole = NamedSharding(mesh, meshes.PartitionSpec())
+            signatures = [Signature(s.aval, whole, True) for s in signatures]
+
+    def over(where: Any) -> Any:
+        return _over(where, devices) if _without_devices(where) else where
+
+    return (
+        [Signature(s.aval, over(s.sharding), s.committed) for s in signatures],
+        in_shardings and list(map(over, in_shardings)),
+        out_shardings and list(map(over, out_shardings)),
+    )
+
+
+def _over(where: NamedSharding, devices: Sequence[Any]) -> NamedSharding:
+    mesh = where.mesh
+    chosen = tuple(devices) or placeholders(mesh.size)
+    if len(chosen) != mesh.size:
+        raise ValueError(
+            f"The size of abstract mesh {mesh.size} in {where} must match the length of device "
+            f"assignment: {len(chosen)}. Give as many devices to compile(device_assignment=)."
+        )
+    array = np.array(chosen, dtype=object).reshape(mesh.axis_sizes)
+    made = meshes.Mesh(array, mesh.axis_names, mesh.axis_types)
+    return NamedSharding(made, where.spec, where.memory_kind)
+
+
+def _without_devices(where: Any) -> bool:
+    return isinstance(where, NamedSharding) and not isinstance(where.mesh, meshes.Mesh)
+
+
 def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
     return f"argument {names[index]} of type {signature.aval.str_short()}"
 
@@ -205,16 +261,16 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
             yield "the mesh of set_mesh", context
 
 
-def meshes_in(jaxpr: Jaxpr) -> Iterator[Any]:
-    """The meshes of devices that the parameters of its equations refer to."""
+def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:
+    """The meshes, of devices by default, that the parameters of its equations refer to."""
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
             for one in value if type(value) is tuple else (value,):
                 mesh = getattr(one, "mesh", one)
-                if isinstance(mesh, meshes.Mesh) and mesh.size:
+                if isinstance(mesh, kind) and mesh.size:
                     yield mesh
         for inner in jaxprs_in_params(eqn.params):
-            yield from meshes_in(inner)
+            yield from meshes_in(inner, kind)
 
 
 def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
@@ -222,11 +278,12 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
     if not wants:
         return ProgramPlacement(sharding.single_device(platforms.default_device()), False, None)
     for what, where in wants:
-        if isinstance(where, NamedSharding) and not isinstance(where.mesh, meshes.Mesh):
+        if _without_devices(where):
             raise ValueError(
                 f"{what} is over an AbstractMesh, and only AbstractMesh exists in this jitted "
                 f"computation: {where} names no devices to compile for. Give a sharding over a "
-                "Mesh, or set one with minijax.set_mesh(mesh)."
+                "Mesh, or set one with minijax.set_mesh(mesh), or say for which platforms the "
+                "program is lowered: jit(f).trace(*args).lower(lowering_platforms=...)."
             )
     first, where = wants[0]
     devices, order = where.device_set, tuple(where._device_assignment)

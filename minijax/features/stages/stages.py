@@ -29,12 +29,14 @@ from minijax.core.tracebacks import boundary
 from minijax.features.references.cells import Ref
 from minijax.features.references.discharge import apart, keep, on_values
 from minijax.features.references.effects import is_ref
+from minijax.features.sharding.program_placement import over_devices
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
 from minijax.runtime.mlir_modules import as_hlo, with_result_names
 from minijax.runtime.released import released
+from minijax.runtime.topologies import Placeholder
 from minijax.transforms.arguments import debug_info
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
 from minijax.transforms.codegen_calls import reader
@@ -168,39 +170,42 @@ class Traced(_Stage):
             )
         closed = on_values(spec.closed) if any(map(is_ref, spec.closed.in_avals)) else spec.closed
         donated = [False] * len(spec.consts) + spec.donated
+        signatures = [*[c._value.signature for c in spec.consts], *spec.signatures]
         lower = functools.partial(
             lower_program,
             closed,
             spec.name,
-            [*[c._value.signature for c in spec.consts], *spec.signatures],
             donated=donated if any(donated) else None,
             keep_unused=spec.keep_unused,
             options=dict(spec.options) or None,
             device=spec.device,
-            in_shardings=spec.in_shardings,
-            out_shardings=spec.out_shardings,
             arg_names=[*["a closed-over reference"] * len(spec.consts), *spec.arg_names],
         )
         chosen = tuple(lowering_platforms or (None,))
+        lying = signatures, spec.in_shardings, spec.out_shardings
 
-        def made(**options):
-            each = [lower(platform=platform, **options) for platform in chosen]
+        def made(devices=(), **options):
+            given, ins, outs = lying
+            if lowering_platforms:
+                given, ins, outs = over_devices(closed.jaxpr, *lying, devices)
+            options |= {"in_shardings": ins, "out_shardings": outs}
+            each = [lower(given, platform=platform, **options) for platform in chosen]
             if len(chosen) > 1:
                 each[0].text = hooks.for_platforms([one.text for one in each], chosen)
             return each[0]
 
-        return Lowered(self._spec, made(), functools.partial(made, located=True), len(chosen) > 1)
+        return Lowered(self._spec, made(), made, len(chosen) > 1)
 
 
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
     def __init__(
-        self, spec: _Spec, made: Any, located: Callable[[], Any], several: bool = False
+        self, spec: _Spec, made: Any, make: Callable[..., Any], several: bool = False
     ) -> None:
         super().__init__(spec)
         self._made = made
-        self._located = located  # makes it with the places in the user's program
+        self._make = make  # makes it with other options, such as the places in the user's program
         self._several = several  # whether it is for several platforms
 
     @property
@@ -214,7 +219,7 @@ class Lowered(_Stage):
         With `debug_info` it says of each operation which line of the user's program made it.
         """
         if dialect in (None, "stablehlo"):
-            made = self._located() if debug_info else self._made
+            made = self._make(located=True) if debug_info else self._made
             module = with_result_names(made.text, self._result_names())
             return module.operation.get_asm(enable_debug_info=debug_info)
         if dialect == "hlo":
@@ -235,26 +240,57 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float] | None:
         """XLA's estimate of operations and bytes before optimization; None without the devices."""
-        return executables.unoptimized_cost(as_hlo(self._made.text), self._made.devices[0])
+        device = self._made.devices[0]
+        if isinstance(device, Placeholder):
+            device = platforms.devices("cpu")[0]
+        return executables.unoptimized_cost(as_hlo(self._made.text), device)
 
     def called_with(self, tree: Any) -> Lowered:
         """The same for calls whose arguments have this structure, and these leaves."""
         spec = copy.copy(self._spec)
         spec.in_tree = tree
-        return Lowered(spec, self._made, self._located, self._several)
+        return Lowered(spec, self._made, self._make, self._several)
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        """Compile for the devices of the arguments, or the default device."""
-        made = self._made
+    def compile(
+        self,
+        compiler_options: dict[str, Any] | None = None,
+        *,
+        device_assignment: tuple[Any, ...] | None = None,
+    ) -> Compiled:
+        """Compile for the devices of the arguments, or the default device.
+
+        A program over a mesh without devices is compiled for those of `device_assignment`.
+        """
+        made, located = self._made, functools.partial(self._make, located=True)
         if self._several:
             raise ValueError(
                 f"{self._spec.name} was lowered for several platforms, among which its first "
                 "argument chooses: lower it for one of them to compile it, or export it."
             )
+        if isinstance(made.devices[0], Placeholder):
+            if device_assignment is None:
+                raise RuntimeError(
+                    "device_assignment cannot be `None` during compilation. Please pass a tuple of "
+                    f"devices to `.compile(device_assignment=)`: {self._spec.name} is over a mesh "
+                    "without devices."
+                )
+            devices = tuple(device_assignment)
+            made, located = self._make(devices), functools.partial(located, devices)
+        elif device_assignment is not None and tuple(device_assignment) != made.devices:
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the device_assignment calculated "
+                "from array shardings and out_shardings. Got device ids passed to compile "
+                f"{_numbers(device_assignment)} and devices ids calculated from array shardings and "
+                f"out_shardings {_numbers(made.devices)}"
+            )
         if compiler_options:
             made = copy.copy(made)
             made.options = {**(made.options or {}), **compiler_options}
-        return Compiled(self._spec, compile_lowered(made, self._located))
+        return Compiled(self._spec, compile_lowered(made, located))
+
+
+def _numbers(devices: Sequence[Any]) -> str:
+    return f"{[d.id for d in devices]} on platform {devices[0].platform.upper()}"
 
 
 class Compiled(_Stage):

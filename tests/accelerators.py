@@ -56,7 +56,8 @@ REASONS = [
     ("tpu-v5p", "(numpy.linalg.)?qr.* f32.5,4", "fewer FLOPs, and three small buffers of 32 KiB each"),
     ("tpu-v5p", "eigh grad|numpy.linalg.inv", "fewer FLOPs and bytes, and one or two buffers of 32 KiB"),
     ("tpu-v5p", "eigh vmap f32.2,300,300", "0.84 of upstream's FLOPs and of its bytes"),
-    ("tpu-v5p", "igammac", "0.89 of upstream's FLOPs, and 9.6 KiB more to move"),
+    ("tpu.*", "igamma|random_gamma_grad", "the expansion from 1e4 on, beside loops of which one step is counted"),
+    ("tpu.*", "sign c64", "two divisions by the length, which gradients of abs share: 0.49 of those FLOPs"),
     ("cuda", "max pool jvp bf16|tridiagonal_solve.*f32.2,3", "528 and 2,817 bytes"),
 ]  # fmt: skip
 

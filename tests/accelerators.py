@@ -54,6 +54,7 @@ REASONS = [
     ("tpu-v5p", r"4x layer grad (f32|bf16) \('-x', '(x-|--)'\)",
      "fewer bytes and less estimated time; a product and the result do not share memory"),
     ("tpu-v5p", "(numpy.linalg.)?qr.* f32.5,4", "fewer FLOPs, and three small buffers of 32 KiB each"),
+    ("tpu-v5p", "cholesky grad c64", "0.97 of upstream's bytes, 0.92 of its temporaries"),
     ("tpu-v5p", "eigh grad|numpy.linalg.inv", "fewer FLOPs and bytes, and one or two buffers of 32 KiB"),
     ("tpu-v5p", "eigh vmap f32.2,300,300", "0.84 of upstream's FLOPs and of its bytes"),
     ("tpu.*", "igamma|random_gamma_grad", "the expansion from 1e4 on, beside loops of which one step is counted"),

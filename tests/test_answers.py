@@ -496,3 +496,138 @@ def test_errors_made_of_tracers(name):
     kind = getattr(importlib.import_module("minijax.errors"), name)
     again = pickle.loads(pickle.dumps(kind("what was wrong")))
     assert str(again) == str(kind("what was wrong")) and str(again).count("See https") == 1
+
+
+# Of values that are written into a traced function: what needs to know them is refused.
+_CONSTANTS = """
+    jnp.nonzero(c) | jnp.flatnonzero(c) | jnp.argwhere(c) | jnp.unique(c) | jnp.where(c)
+    jnp.union1d(c, c) | jnp.intersect1d(c, c) | jnp.setdiff1d(c, c) | jnp.setxor1d(c, c)
+    jnp.extract(c > 0, c) | jnp.compress(c > 0, c) | jnp.repeat(c, c) | jnp.bincount(c) | c[c > 0]
+    jnp.trim_zeros(c) | jnp.unique_values(c) | jnp.unique_all(c) | jnp.roots(c) | jnp.delete(c, c)
+    jnp.insert(c, c, 1) | jnp.arange(c[0]) | jnp.eye(c[0]) | jnp.split(c, c[:1]) | jnp.full(c[0], 1.)
+    jnp.reshape(c, (c[0], -1)) | c.at[c > 0].set(5) | jnp.roll(c, c[0]) | jnp.tile(c, c[0])
+    m.ops.segment_sum(c, c) | m.nn.one_hot(c, c[0]) | 1 if c[0] else 2 | float(c[0]) | np.asarray(c)
+    c.tolist() | c[0].item() | jnp.histogram(c, 3) | jnp.choose(c * 0, [c, c]) | range(c[0])
+    jnp.piecewise(c, [c > 0], [1]) | bool(jnp.array_equal(c, c)) | m.lax.top_k(c, c[0])
+    jnp.sum(c, axis=c[1]) | jnp.interp(c, c, c) | jnp.searchsorted(c, c)
+    jnp.linspace(0, 1, c[0]) | jnp.take(c, c) | jnp.zeros(3).at[c].add(1.) | jnp.packbits(c)
+""".replace("\n", "|").split("|")
+
+
+@pytest.mark.parametrize("text", [text.strip() for text in _CONSTANTS if text.strip()])
+def test_constants_of_a_traced_function_are_not_known(text):
+    outcomes = []
+    for m in BOTH:
+        for make in (m.numpy.array, m.numpy.asarray):
+            call = lambda x, m=m, c=make: eval(
+                text, {"jnp": m.numpy, "m": m, "np": np, "c": c([1, 0, 2])}
+            )
+            try:
+                out = m.tree_util.tree_leaves(m.eval_shape(call, 1.0))
+                outcomes.append([(x.shape, str(x.dtype), x.weak_type) for x in out])
+            except (TypeError, IndexError) as error:
+                outcomes.append(isinstance(error, TypeError))
+    assert outcomes[:2] == outcomes[2:]
+
+
+def test_constants_outside_of_programs_are_known():
+    def sizes(x):
+        return x * len(minijax.numpy.nonzero(minijax.numpy.array([1, 0, 2]))[0])
+
+    assert minijax.grad(sizes)(1.0) == 2.0
+    assert minijax.vmap(sizes)(np.ones(2, np.float32)).tolist() == [2.0, 2.0]
+    with minijax.ensure_compile_time_eval():
+        assert minijax.jit(lambda: 1)() == 1
+
+
+_MASKED = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    "nansum",
+    "nanmax",
+    "nanmin",
+    "nanprod",
+    "nanvar",
+    "nanstd",
+]
+
+
+@pytest.mark.parametrize("name", _MASKED)
+def test_reductions_with_a_mask_of_more_dimensions(name):
+    """The axes are those of the operand; the axes that only the mask has are left."""
+    for shape, mask in (((), (3,)), ((1,), (3,)), ((1,), (2, 3)), ((3,), (2, 3))):
+        if name in ("nanvar", "nanstd") and len(mask) > 1:
+            continue  # upstream broadcasts in two ways at once
+        for more in ({}, {"axis": -1}, {"axis": ()}, {"keepdims": True}):
+            if shape == () and more.get("axis") == -1:
+                continue
+            initial = {"initial": 0.0} if "max" in name or "min" in name else {}
+            results = [
+                getattr(m.numpy, name)(
+                    m.numpy.full(shape, 2.0), where=m.numpy.ones(mask, bool), **more, **initial
+                )
+                for m in BOTH
+            ]
+            assert_same(*results)
+
+
+def test_objects_that_become_arrays():
+    for m in BOTH:
+        given = type("Given", (), {"__jax_array__": lambda self, m=m: m.numpy.arange(3.0)})()
+        assert m.random.choice(m.random.key(0), given).shape == ()
+        assert not m.numpy.isscalar(given)
+        assert not m.numpy.iscomplexobj(given)
+
+
+def test_dtype_of_categories_without_replacement():
+    for m in BOTH:
+        with m.enable_x64(True):
+            logits = m.numpy.arange(5.0)
+            drawn = m.random.categorical(m.random.key(0), logits, shape=(3,), replace=False)
+            assert drawn.dtype == np.int32
+
+
+@pytest.mark.parametrize("way", ["put", "put within", "in", "out", "constraint"])
+def test_shardings_of_more_dimensions_than_the_value(way):
+    said = []
+    for m in BOTH:
+        kinds = (m.sharding.AxisType.Auto,)
+        mesh = m.make_mesh((1,), ("a",), axis_types=kinds)
+        where = m.sharding.NamedSharding(mesh, m.sharding.PartitionSpec("a", None))
+        call = {
+            "put": lambda tree, m=m, s=where: m.device_put(tree, s),
+            "put within": m.jit(lambda tree, m=m, s=where: m.device_put(tree, s)),
+            "in": m.jit(lambda tree: tree, in_shardings=where),
+            "out": m.jit(lambda tree: tree, out_shardings=where),
+            "constraint": lambda tree, m=m, s=where: m.lax.with_sharding_constraint(tree, s),
+        }[way]
+        with pytest.raises(ValueError, match="incompatible with its sharding annotation") as caught:
+            call({"k": m.numpy.ones(8)})
+        said.append(str(caught.value).split(" is incompatible")[0])
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("place", range(14))
+def test_weak_types_of_logical_functions(place):
+    """The result is weak where the common type of the operands is."""
+    types = []
+    for m in BOTH:
+        jnp = m.numpy
+        given = [
+            1, 1.0, True, 1j, np.float32(1), np.int32(1), np.bool_(1), np.uint8(1),
+            jnp.ones(2, jnp.int8), jnp.ones(2, jnp.float16), jnp.ones(2, bool), jnp.array(1.0),
+            jnp.asarray(1), jnp.asarray(1.0),
+        ]  # fmt: skip
+        call = lambda jnp=jnp, given=given: [jnp.logical_xor(given[place], y) for y in given]
+        types.append([(x.shape, x.weak_type) for x in m.eval_shape(call)])
+    assert types[0] == types[1]
+
+
+def test_random_gamma_grad_broadcasts_scalars():
+    for shapes in (((0,), ()), ((), (3,)), ((), ()), ((0, 3), ())):
+        outs = [m.eval_shape(m.lax.random_gamma_grad, *map(m.numpy.ones, shapes)) for m in BOTH]
+        assert outs[0].shape == outs[1].shape

@@ -74,7 +74,7 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> N
     kinds = {start.dtype for start in starts}
     if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got "
+            f"index arguments to {name} must be integers of the same type, got: "
             f"{', '.join(start.dtype.name for start in starts)}."
         )
 
@@ -352,7 +352,7 @@ def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
         return kinds.pop()
     if kinds:
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got "
+            f"index arguments to {name} must be integers of the same type, got: "
             f"{', '.join(sorted(kind.name for kind in kinds))}: convert them to one dtype."
         )
     return dtypes.canonicalize_dtype(np.int64)

@@ -45,6 +45,7 @@ from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.large_gammas import LARGE, Uniform
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
+from minijax.lax.shapes import broadcast
 from minijax.lax.transcendental import exp, log, log1p
 from minijax.lowering.module import lower_by
 from minijax.transforms.library import library
@@ -434,6 +435,8 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
             f"random_gamma_grad does not accept dtype {dtype.name}. Accepted dtypes are subtypes of "
             "floating: convert it with .astype(...)."
         )
+    shape = np.shape(a) or np.shape(x)
+    a, x = (v if np.shape(v) == shape else broadcast(v, shape) for v in (a, x))
     if dtypes.bit_width(dtype) < 32:
         out = random_gamma_grad(*(convert_element_type(v, np.float32) for v in (a, x)))
         return convert_element_type(out, dtype)

@@ -17,6 +17,7 @@ from minijax.arrays.array import ArrayImpl, as_typed, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.transfer import device_put
@@ -66,6 +67,17 @@ def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
     return x if x.committed else device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
+def staged(x: Any) -> Any:
+    """Return a new array as a constant of the program that is being recorded, if one is.
+
+    Its values are not to be read there, as those of no result of an operation are.
+    """
+    if local.context.trace is eval_trace or type(x) is not ArrayImpl:
+        return x
+    trace = recording_trace()
+    return x if trace is None else trace.tracer_of(x)
+
+
 # -- from values ------------------------------------------------------------------------------
 
 
@@ -104,7 +116,9 @@ def array(
     if ndmin > out.ndim:
         check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
-    return (placed if isinstance(object, Array) else spread)(out, device, out_sharding)
+    if isinstance(object, Array) or hasattr(object, "__jax_array__"):
+        return placed(out, device, out_sharding)
+    return staged(spread(out, device, out_sharding))
 
 
 def asarray(
@@ -140,7 +154,9 @@ def asarray(
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
         )
-    return (placed if isinstance(a, Array) else spread)(out, device, out_sharding)
+    if isinstance(a, Array) or hasattr(a, "__jax_array__"):
+        return placed(out, device, out_sharding)
+    return staged(spread(out, device, out_sharding))
 
 
 def _to_array(x: Any, dtype: Any, copied: bool) -> Array:

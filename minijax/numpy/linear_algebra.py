@@ -370,7 +370,7 @@ def vecdot(
     """
     x1, x2 = to_array("vecdot", x1), to_array("vecdot", x2, 1)
     if x1.aval.ndim < 1 or x2.aval.ndim < 1:
-        raise ValueError(
+        raise np.exceptions.AxisError(
             f"vecdot takes arrays of at least one dimension: got shapes {x1.shape}, {x2.shape}."
         )
     check_dtypes(x1, x2)

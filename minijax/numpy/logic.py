@@ -129,8 +129,11 @@ def _logical(name: str, p: Any, doc: str) -> BinaryFunction:
 
     def fun(x, y, /):
         check_arraylike(name, x, y)
-        if get_aval(x).dtype == get_aval(y).dtype == dtypes.bool_:
-            x, y = promote_dtypes(x, y)  # what two comparisons give is not weak
+        left, right = get_aval(x), get_aval(y)
+        if left.weak_type != right.weak_type or left.dtype == right.dtype == dtypes.bool_:
+            x, y = promote_dtypes(
+                to_array(name, x), to_array(name, y)
+            )  # the result is weak if their common type is
         check_dtypes(x, y)
         return bind(*promote_shapes(name, truth(x), truth(y)))
 
@@ -432,6 +435,8 @@ def iscomplexobj(x: Any) -> bool:
     >>> jnp.iscomplexobj(jnp.array([1 + 0j])), jnp.iscomplexobj(1.0)
     (True, False)
     """
+    if hasattr(x, "__jax_array__") and not isinstance(x, Array):
+        x = x.__jax_array__()
     if isinstance(x, Array):
         return x.aval.dtype.kind == "c"
     if x is None:

@@ -16,6 +16,7 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import (
     as_dtype,
     axes_of,
+    broadcast_to_shape,
     check_no_out,
     converted,
     number_like,
@@ -263,6 +264,7 @@ def nanvar(
     names, axis = reductions.names_of(axis)
     axes = axes_of(axis, a.aval.ndim)
     every = (*axes, *names)
+    a = broadcast_to_shape(a, where.aval.shape)
     if mean is None:
         mean = reductions.mean(a, every, working, keepdims=True, where=where)
     centered = sub_p.bind(*promote_shapes("nanvar", a, converted(mean, working)))

@@ -33,7 +33,9 @@ def isscalar(element: Any) -> bool:
     >>> jnp.isscalar(jnp.array(1.0)), jnp.isscalar(jnp.array([1.0]))
     (True, False)
     """
-    if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
+    if hasattr(element, "__jax_array__"):
+        return np.ndim(element.__jax_array__()) == 0
+    if isinstance(element, (Array, np.ndarray)):
         return np.ndim(element) == 0
     return np.isscalar(element)
 

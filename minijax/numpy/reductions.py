@@ -131,7 +131,6 @@ def _sum_like(name: str, reduce: Callable, combine: Any, identity: int) -> Calla
         a = cast(a, working)
         if where is not None:
             a = choose_where(mask_of(name, where), a, number_like(a, identity))
-            axes = axes_of(axis, a.aval.ndim)
         truths = a.aval.dtype == dtypes.bool_  # asked for: their sum is "or", their product "and"
         total = (reduce_and_p if identity else reduce_or_p).bind(a, axes=axes) if truths else None
         total = reduce(a, axes) if total is None else total
@@ -234,11 +233,11 @@ def _extreme(
                 f"reduction operation {name} does not have an identity, so to use a where mask "
                 "one has to specify 'initial'"
             )
+        names, axis = names_of(axis)
+        axes = axes_of(axis, a.aval.ndim)
         a = converted(a, a.aval.dtype)
         if where is not None:
             a = choose_where(mask_of(name, where), a, identity(a.aval.dtype))
-        names, axis = names_of(axis)
-        axes = axes_of(axis, a.aval.ndim)
         sizes = a.aval.shape
         if initial is None and not a.aval.size and not np.prod([sizes[i] for i in axes]):
             raise ValueError(
@@ -341,10 +340,10 @@ def _truth_of(name: str, reduce_p: Any, identity: bool) -> Callable:
         check_no_out(name, out)
         _unnamed(name, axis)
         a = truth(to_array(name, a))
+        axes = axes_of(axis, a.aval.ndim)
         a = converted(a, dtypes.bool_)
         if where is not None:
             a = choose_where(mask_of(name, where), a, np.bool_(identity))
-        axes = axes_of(axis, a.aval.ndim)
         return kept(reduce_p.bind(a, axes=axes), axes, keepdims)
 
     return body

@@ -124,6 +124,7 @@ def choice(
     if not isinstance(shape, Sequence):
         raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     check_arraylike("choice", a, *(() if p is None else (p,)))
+    a = jnp.asarray(a) if hasattr(a, "__jax_array__") else a
     shape = sample_shape("choice", shape)
     if np.ndim(a):
         axis, items = axis_of(axis, np.ndim(a)), a
@@ -186,7 +187,7 @@ def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str |
         return converted(jnp.searchsorted(total, lax.mul(total[-1], level)), dtypes.int_())
     noise = gumbel_of(key, p.shape, p.dtype, gumbel_mode(mode))
     best = lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
-    return lax.reshape(converted(best, dtypes.int_()), shape)
+    return lax.reshape(best, shape)
 
 
 # -- categorical ----------------------------------------------------------------------------------------
@@ -211,7 +212,8 @@ def categorical(
     - `replace`: if False, samples along the leading dimensions that `shape` adds are distinct
     - `mode`: "low" or "high", as in `gumbel`
 
-    The result has dtype int32. ValueError for shapes that do not broadcast, or too few categories.
+    The result has the default integer dtype, int32 without replacement. ValueError for shapes that do
+    not broadcast, or too few categories.
     Source: Gumbel, Statistical Theory of Extreme Values (1954): the greatest of logits and Gumbel
     samples.
 
@@ -248,4 +250,4 @@ def categorical(
         )
     scores = lax.add(logits, gumbel_of(keys, logits.shape, dtype, mode))
     best = jnp.moveaxis(lax.top_k(scores, taken, axis=axis)[1], axis, 0)
-    return lax.reshape(converted(best, dtypes.int_()), shape)
+    return lax.reshape(best, shape)

@@ -46,6 +46,10 @@ Shape = tuple[int, ...]
 _memos: dict[tuple, tuple[dict, dict, dict]] = {}
 
 
+class IndivisibleError(ValueError):
+    """Raised where a dimension is no multiple of the number of its parts."""
+
+
 class NamedSharding(Sharding):
     """Sharding that splits the dimensions of an array over the axes of a mesh.
 
@@ -133,7 +137,7 @@ class NamedSharding(Sharding):
         pieces = self._pieces(len(global_shape))
         for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
             if size % count:
-                raise ValueError(
+                raise IndivisibleError(
                     f"Sharding {self} implies that array axis {axis} is partitioned {count} times, "
                     f"but the dimension size is {size} (full shape: {tuple(global_shape)}). Pad "
                     "it to a multiple, or split another dimension."
@@ -322,14 +326,15 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def check_rank(what: str, where: Any, ndim: int) -> None:
+def check_rank(what: str, where: Any, ndim: int, path: str = "") -> None:
     """ValueError if the spec of a sharding is longer than the rank of the value that it is for."""
     if isinstance(where, NamedSharding) and len(where.spec) > ndim:
         try:
             where._parts(ndim)
         except ValueError as error:
+            named = f" with pytree key path {path}" if path else ""
             raise ValueError(
-                f"One of {what} is incompatible with its sharding annotation {where}: {error}"
+                f"One of {what}{named} is incompatible with its sharding annotation {where}: {error}"
             ) from None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.hooks import hooks
-from minijax.features.sharding.constraints import constrained, flat_shardings
+from minijax.features.sharding.constraints import check_ranks, constrained, flat_shardings
 
 __all__ = ["AskedShardings"]
 
@@ -56,12 +56,21 @@ class AskedShardings:
     def constrain_arguments(self, leaves: Sequence[Any], call: Any) -> Sequence[Any]:
         """Return the leaves of the arguments of a call, constrained as asked."""
         asked = self.arguments(call)
-        return leaves if asked is None else list(map(constrained, leaves, asked))
+        if asked is None:
+            return leaves
+        info = getattr(getattr(leaves[0], "_trace", None), "debug_info", None) if leaves else None
+        check_ranks("pjit arguments", asked, leaves, info and info.arg_names)
+        return list(map(constrained, leaves, asked))
 
     def constrain_results(self, outs: Sequence[Any], out_tree: Any) -> Sequence[Any]:
         """Return the leaves of the results, constrained as asked."""
         asked = self.results(out_tree)
-        return outs if asked is None else list(map(constrained, outs, asked))
+        if asked is None:
+            return outs
+        paths = tree_util.generate_key_paths(out_tree.unflatten(range(len(outs))))
+        names = ["result" + tree_util.keystr(path) for path, _ in paths]
+        check_ranks("pjit outputs", asked, outs, names)
+        return list(map(constrained, outs, asked))
 
 
 def _hashable(shardings: Any) -> Any:

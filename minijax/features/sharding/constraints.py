@@ -300,6 +300,13 @@ def flat_shardings(what: str, given: Any, tree: Any) -> list[Any]:
     return [sharding_of(_of_format(where, what), what) for where in spread]
 
 
+def check_ranks(what: str, places: Sequence[Any], values: Sequence[Any], names: Any) -> None:
+    """ValueError if a sharding of several has more dimensions than the value that it is for."""
+    for index, (where, value) in enumerate(zip(places, values, strict=True)):
+        if where is not None:
+            check_rank(what, where, np.ndim(value), names[index] if names else "")
+
+
 def _of_format(where: Any, what: str) -> Any:
     """The sharding of a format; how values within a program lie in memory is left to XLA."""
     if not isinstance(where, Format):

@@ -23,7 +23,7 @@ from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Format, Layout
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
-from minijax.runtime.named_sharding import NamedSharding, sharding_of
+from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of
 from minijax.transforms.tangents import Zero, is_undefined
 from minijax.typing import Array, ArrayLike
 
@@ -184,6 +184,15 @@ def _target(place: Any, x: Any) -> Any:
     return None if place is None else as_sharding(place)
 
 
+def _check_placed(x: Any, where: NamedSharding) -> None:
+    """ValueError unless a value can be split so; whole parts are asked of tracers here."""
+    aval = get_aval(x)
+    if hasattr(aval, "shape"):
+        check_rank("device_put args", where, len(aval.shape))
+        if isinstance(x, Tracer) and all(isinstance(size, int) for size in aval.shape):
+            where.shard_shape(aval.shape)
+
+
 def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
     """A sharding over the axes of a mesh is one over the devices of the mesh in force."""
     if not isinstance(where, NamedSharding) or not isinstance(where.mesh, AbstractMesh):
@@ -262,6 +271,9 @@ def device_put(
     is_place = lambda d: d is None or not isinstance(d, (tuple, list, dict))
     places = [device] * len(leaves) if is_place(device) else _places(device, x, is_place)
     targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
+    for leaf, target in zip(leaves, targets, strict=True):
+        if isinstance(target, NamedSharding):
+            _check_placed(leaf, target)
     donations = [donate] * len(leaves) if isinstance(donate, bool) else tree_util.broadcast_prefix(
         donate, x
     )  # fmt: skip

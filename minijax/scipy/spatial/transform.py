@@ -127,6 +127,11 @@ class Rotation(NamedTuple):
         angles = angles.astype(jnp.result_type(angles, float))
         angles = _where(degrees, jnp.deg2rad, angles)
         angles = angles[..., None] if angles.ndim == 0 or angles.shape[-1] != len(axes) else angles
+        if angles.shape[-1] != len(axes):
+            raise ValueError(
+                f"Expected `angles` to have {len(axes)} numbers along its last axis, one for each axis "
+                f"of {seq!r}; got shape {angles.shape[:-1]}."
+            )
         total = None
         for i, axis in enumerate(axes):
             part = _of_rotvec(angles[..., i, None] * np.eye(3, dtype=angles.dtype)[axis])

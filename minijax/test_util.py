@@ -12,9 +12,12 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.namespace import shown
+from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+MOST_ORDERS = 64  # the work doubles with each
 
 # By the number of bits of a dtype's mantissa: the step of differences, and how near is near enough.
 _STEPS = {52: 1e-4, 23: 1e-4, 10: 1e-1, 7: 2.5e-1}
@@ -141,6 +144,7 @@ def check_grads(
 
     `modes` are "fwd" (jvp) and "rev" (vjp), nested in every order.
     """
+    check_at_most("order", order, MOST_ORDERS)
     args = tuple(args)
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     unknown = set(modes) - {"fwd", "rev"}

@@ -13,8 +13,10 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
+from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
 from minijax.namespace import shown
+from minijax.numpy.promotion import check_arraylike
 from minijax.runtime import platforms
 from minijax.runtime.distributed import state
 from minijax.runtime.mesh import Mesh, PartitionSpec
@@ -100,6 +102,9 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     """The part of arrays over a mesh that this process has, as NumPy arrays."""
 
     def part(x):
+        check_arraylike("global_array_to_host_local_array", x)
+        if not isinstance(x, Array):
+            return np.asarray(x)
         shards = {tuple([(s.start or 0) for s in p.index]): p for p in x.addressable_shards}
         starts = sorted(shards)
         low = [min(start[axis] for start in starts) for axis in range(x.ndim)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,10 @@ class StatefulPRNG:
             raise ValueError(
                 "cannot operate on split stateful generator: map a function over it with minijax.vmap."
             )
+        shape = tuple(shape) if isinstance(shape, Sequence) else (index(shape),)
         key = random.fold_in(self._base_key, self._counter[...])
         self._counter[...] += 1
-        return random.split(key, shape) if shape != () else key
+        return random.split(key, shape) if shape else key
 
     def split(self, num: int | Sequence[int]) -> StatefulPRNG:
         """Generators of their own in one, of that shape: for `vmap`."""

@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.lax.control_flow import scan
 from minijax.namespace import shown
 from minijax.nn import sigmoid
+from minijax.numpy.promotion import check_arraylike
 
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates",
@@ -62,6 +63,7 @@ def init_lstm_weight(
 
 
 def _parts(weights: Array, *sizes: Any) -> Iterator[tuple[int, Array]]:
+    check_arraylike("weights of an LSTM", weights)
     start = 0
     for kind, shape in _shapes(*sizes):
         count = math.prod(shape)

@@ -36,6 +36,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     Those are no part of the bytes: they may hold classes of the user's. ValueError for a function
     that refers to this process: that calls back to Python, or closes over references.
     """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(
+            f"serialize takes a compiled function, got {compiled!r} of type {type(compiled)}: "
+            "jit(f).lower(*args).compile() gives one."
+        )
     spec, program = compiled._spec, compiled._program
     lowered = program.lowered
     kept = [x for x in lowered.keepalives if not isinstance(x, partitioners.Entry)]
@@ -68,7 +73,7 @@ def deserialize_and_load(
     with the same numbers of a platform (its name, or a client). ValueError for another number of
     devices, and for bytes that `serialize` did not give, or that are damaged.
     """
-    ids, data = saved.load(saved.unsealed(bytes(serialized)), {})
+    ids, data = saved.load(saved.unsealed(bytes(memoryview(serialized))), {})
     if execution_devices is None:
         found = backend if hasattr(backend, "devices") else platforms.backend(backend)
         numbered = {device.id: device for device in found.devices()}

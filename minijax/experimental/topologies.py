@@ -43,6 +43,11 @@ def make_mesh(
     contiguous_submeshes: bool = False,
 ) -> Mesh:  # fmt: skip
     """A mesh of the devices of a machine, laid out as `create_device_mesh` does."""
+    if not hasattr(topo, "devices"):
+        raise TypeError(
+            f"make_mesh takes the description of a topology, got {topo!r} of type {type(topo)}: "
+            "get_topology_desc gives one."
+        )
     devices = create_device_mesh(
         mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes
     )

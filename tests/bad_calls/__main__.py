@@ -16,9 +16,11 @@ from tests.bad_calls.generate import calls, rounds
 from tests.bad_calls.judging import judge
 from tests.bad_calls.running import outcomes
 
+BLOCK = 4000  # calls between two writes of the file, which a child makes with its caches warm
+
 
 def kept(path, library, texts):
-    """Outcomes from the file, and of those calls that it lacks."""
+    """Outcomes from the file, and those of the calls that it lacks."""
     known = {}
     if path and os.path.exists(path):
         with open(path) as file:
@@ -33,8 +35,8 @@ def kept(path, library, texts):
                 file=sys.stderr,
             )
 
-    for begin in range(0, len(asked), 1000):
-        part = asked[begin : begin + 1000]
+    for begin in range(0, len(asked), BLOCK):
+        part = asked[begin : begin + BLOCK]
         found = outcomes(library, part, progress=lambda done, begin=begin: progress(begin + done))
         known |= zip(part, found, strict=True)
         if path:

@@ -95,6 +95,28 @@ MODULES = [
     "tree_util",
 ]
 
+TABLED = [  # those of which `calls.py` chooses the functions
+    "experimental.buffer_callback",
+    "experimental.compute_on",
+    "experimental.fused",
+    "experimental.multihost_utils",
+    "experimental.pallas",
+    "experimental.pjit",
+    "experimental.random",
+    "experimental.rnn",
+    "experimental.roofline",
+    "experimental.scheduling_groups",
+    "experimental.serialize_executable",
+    "experimental.shard_alike",
+    "experimental.shard_map",
+    "experimental.sparse.linalg",
+    "experimental.topologies",
+    "experimental.xla_metadata",
+    "monitoring",
+    "profiler",
+    "test_util",
+]
+
 ARRAYS = {  # those that a call may have traced: `jit(lambda M: call)(M)`
     "F": np.array([0.5, 0.25, 0.75], np.float32),
     "G": np.array([0.75, 0.5, 0.125], np.float32),
@@ -143,7 +165,7 @@ def deep(depth):
 def namespace(library):
     """Everything that the text of a call may name."""
     root = importlib.import_module(library)
-    for name in MODULES:
+    for name in (*MODULES, *TABLED):
         with contextlib.suppress(ModuleNotFoundError):  # an attribute of its parent
             importlib.import_module(f"{library}.{name}")
     jnp, lax = root.numpy, root.lax
@@ -152,6 +174,7 @@ def namespace(library):
     names |= {
         "decimal": decimal, "fractions": fractions, "deep": deep, "WithArray": WithArray,
         "Raising": Raising, "Indexed": Indexed, "Plain": Plain, "P": root.sharding.PartitionSpec,
+        "pl": root.experimental.pallas,
         "KEY": root.random.key(0), "KEYS": root.random.split(root.random.key(1), 3),
         "RAW": root.random.PRNGKey(0), "MESH": root.make_mesh((1,), ("x",)),
         "SPARSE": root.experimental.sparse.BCOO.fromdense(names["SQ"]),

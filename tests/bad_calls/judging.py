@@ -30,7 +30,10 @@ def _grave(ours, theirs):
     if "ok" in ours:
         return None
     if not ours["user"] and not ours["raised"] and ours["error"] in ACCIDENTS:
-        return "internal" if "/minijax/" in ours["where"] else None
+        if "/minijax/" in ours["where"]:
+            return "internal"
+        beneath = ours["through"] and theirs and theirs.get("error") != ours["error"]
+        return "internal" if beneath else None
     if _PARSER.search(ours["text"]) and not (theirs and _PARSER.search(theirs.get("text", ""))):
         return "parser"
     return "bare" if not ours["text"].strip() and "/minijax/" in ours["where"] else None

@@ -177,6 +177,8 @@ TAKEN = frozenset(
         "jax.experimental.layout.Format",
         "jax.experimental.sparse.empty",
         "jax.experimental.sparse.eye",
+        "jax.experimental.multihost_utils.global_array_to_host_local_array",
+        "jax.experimental.primal_tangent_dtype",
         "jax.flatten_util.ravel_pytree",
         "jax.jit",
         "jax.local_devices",
@@ -202,6 +204,7 @@ TAKEN = frozenset(
         "jax.sharding.PartitionSpec",
         "jax.sharding.use_abstract_mesh",
         "jax.smap",
+        "jax.test_util.check_grads",
         "jnp.argwhere",
         "jnp.array_equal",
         "jnp.bincount",
@@ -248,6 +251,31 @@ TAKEN = frozenset(
         "lax.linalg.svd",
         "lax.map",
         "lax.reduce",
+        "pl.ds",
+        "pl.loop",
+        "pl.strides_from_shape",
+    ]
+)
+
+# Functions that refuse at once, by name, what upstream looks at later, in another place, or never.
+EARLY = frozenset(
+    [
+        "jax.experimental.compute_on.compute_on",
+        "jax.experimental.primal_tangent_dtype",
+        "jax.experimental.random.stateful_rng",
+        "jax.experimental.rnn.swap_lstm_gates",
+        "jax.experimental.sparse.linalg.spsolve",
+        "jax.sharding.SingleDeviceSharding",
+        "jax.test_util.check_grads",
+        "jax.test_util.check_vjp",
+        "pl.BlockSpec",
+        "pl.CostEstimate",
+        "pl.align_to",
+        "pl.broadcast_to",
+        "pl.cdiv",
+        "pl.lower_as_mlir",
+        "pl.next_power_of_2",
+        "pl.strides_from_shape",
     ]
 )
 
@@ -426,5 +454,22 @@ REASONS = (
         "an argument that is not needed is not looked at, or what it means is clear",
         ("accepted",),
         functions=TAKEN,
+    ),
+    Reason(
+        "what upstream looks at later, in another place, or never, is refused at once and by name",
+        ("refused", "class"),
+        functions=EARLY,
+    ),
+    Reason(
+        "upstream runs this on accelerators alone, or has no rule for it",
+        ("accepted",),
+        call=r"fused\.fused|pl\.",
+        theirs="NotImplementedError",
+    ),
+    Reason(
+        "damaged bytes are a ValueError; upstream unpickles them",
+        ("class",),
+        call=r"deserialize_and_load",
+        theirs="UnpicklingError|EOFError",
     ),
 )

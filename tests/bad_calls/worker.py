@@ -32,11 +32,13 @@ def _summary(library, result):
 
 def _failure(error):
     """Class, message, and the innermost line; `raised` tells a `raise` from an accident."""
-    where, raised, user = "", True, False
+    where, through, raised, user = "", "", True, False
     link = error.__traceback__
     while link is not None:
         code = link.tb_frame.f_code
         where = f"{code.co_filename}:{link.tb_lineno} {code.co_name}"
+        if "/minijax/" in where:
+            through = where
         raised = code.co_code[link.tb_lasti] in _RAISING
         user = code.co_filename == "<call>"
         link = link.tb_next
@@ -45,6 +47,7 @@ def _failure(error):
         "kinds": [kind.__name__ for kind in type(error).__mro__],
         "text": str(error)[:1500],
         "where": where,
+        "through": through,  # the innermost line of this package
         "raised": raised,
         "user": user,
     }

@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.lax.sparse.solve import spsolve_p
 from minijax.namespace import shown
+from minijax.numpy.promotion import check_arraylike
 
 __all__ = ["lobpcg_standard", "spsolve", "spsolve_p"]
 
@@ -80,8 +83,9 @@ def _times(a: Array, b: Array) -> Array:
 
 
 def _check(apply: Callable, X: Array, A: Any) -> None:
-    if X.ndim != 2:
-        raise ValueError(f"X must be an (n, k) array, got one of shape {X.shape}.")
+    check_arraylike("lobpcg_standard", X, *([] if callable(A) else [A]))
+    if np.ndim(X) != 2:
+        raise ValueError(f"X must be an (n, k) array, got one of shape {np.shape(X)}.")
     n, k = X.shape
     out = eval_shape(apply, ShapeDtypeStruct((n, 1), X.dtype))
     dtype = A.dtype if not callable(A) else out.dtype

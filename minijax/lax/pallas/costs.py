@@ -15,7 +15,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import Jaxpr, JaxprEqn
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.pallas.specs import CostEstimate
-from minijax.transforms.arguments import debug_info
+from minijax.transforms.arguments import check_callable, debug_info
 
 __all__ = ["estimate_cost"]
 
@@ -55,7 +55,14 @@ def estimate_cost(fun: Callable, *args: Any, **kwargs: Any) -> CostEstimate:
 
     Arguments are arrays, or things with a shape and a dtype: AttributeError otherwise.
     """
+    check_callable(fun)
     leaves, tree = tree_util.flatten((args, kwargs))
+    for x in leaves:
+        if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            raise AttributeError(
+                f"estimate_cost takes arrays, or what has a shape and a dtype; got {x!r} of type "
+                f"{type(x)}."
+            )
     avals = [ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
 
     def flat(*values):

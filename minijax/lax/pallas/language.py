@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from operator import index
 from string import Formatter
 from typing import Any
 
@@ -239,6 +240,8 @@ enable_debug_checks = _Switch()
 def cdiv(a: Any, b: Any) -> Any:
     """`a / b` rounded up, of integers."""
     if isinstance(a, int) and isinstance(b, int):
+        if b == 0:
+            raise ZeroDivisionError(f"cdiv divides {a} by zero.")
         return (a + b - 1) // b
     for x in (a, b):
         if get_aval(x).dtype.kind not in "iu":
@@ -254,6 +257,7 @@ def align_to(a: Any, alignment: Any) -> Any:
 
 def next_power_of_2(x: int) -> int:
     """The least power of two that is not below `x`; ValueError if it is negative."""
+    x = index(x)
     if x < 0:
         raise ValueError("`next_power_of_2` requires a non-negative integer.")
     return 1 if x == 0 else 2 ** (x - 1).bit_length()
@@ -264,7 +268,7 @@ def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
     strides, size = [], 1
     for n in reversed(tuple(shape)):
         strides.append(size)
-        size *= n
+        size *= index(n)
     return tuple(reversed(strides))
 
 

@@ -265,6 +265,14 @@ class CostEstimate:
     bytes_accessed: int
     remote_bytes_transferred: int = 0
 
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            if not isinstance(value, int):
+                raise ValueError(
+                    f"All fields in CostEstimate must be ints. {name} is not an int: "
+                    f"{value!r} of type {type(value)}."
+                )
+
     def to_json(self) -> bytes:
         return json.dumps(dataclasses.asdict(self)).encode("ascii")
 

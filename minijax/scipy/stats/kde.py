@@ -146,7 +146,8 @@ class gaussian_kde:
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the density times that of a normal distribution."""
-        mean = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean)))
+        check_arraylike("integrate_gaussian", mean, cov)
+        mean = jnp.atleast_1d(jnp.squeeze(mean))
         cov = jnp.atleast_2d(cov)
         if mean.shape != (self.d,):
             raise ValueError(f"mean does not have dimension {self.d}")
@@ -169,6 +170,10 @@ class gaussian_kde:
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product with another estimate."""
+        if not isinstance(other, gaussian_kde):
+            raise TypeError(
+                f"integrate_kde takes a gaussian_kde, got {other!r} of type {type(other)}."
+            )
         if other.d != self.d:
             raise ValueError(f"KDEs are not the same dimensionality: {self.d} and {other.d}.")
         total = self.covariance + other.covariance

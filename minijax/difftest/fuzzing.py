@@ -37,7 +37,9 @@ class Plan:
 
     - `seconds`: of CPU time of all children; 0 for no limit
     - `patience`, `memory`: seconds of one program, and bytes of a child, before it is ended
+    - `budget`: bytes of a child, after which another goes on: compiled programs leave some behind
     - `shrinking`: seconds of CPU time to shrink one finding
+    - `subjects`: names of the two that are compared, as `judge` takes them
     """
 
     counts: dict[str, int]
@@ -46,7 +48,9 @@ class Plan:
     jobs: int = 1
     patience: float = 120.0
     memory: int = 6 << 30
+    budget: int = 700 << 20
     shrinking: float = 20.0
+    subjects: tuple[str, str] = ("minijax", "jax")
 
 
 @dataclasses.dataclass
@@ -162,7 +166,8 @@ class _Run:
         self.children.add(child)
         known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})
         order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
-        json.dump(order | {"shrinking": self.plan.shrinking}, child.stdin)
+        order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget", "subjects")}
+        json.dump(order, child.stdin)
         child.stdin.close()
         watch = _Watch(child, self.plan)
         done: set[int] = set()

@@ -354,7 +354,8 @@ class Generator:
         functions: list[Function] = []
         results: list[Type] = []
         for slot in row.slots:
-            function, result = self.function(slot, scope, types, axis, results)
+            outer = [] if "closed" in row.flags else list(scope.entries)
+            function, result = self.function(slot, scope, outer, types, axis, results)
             functions.append(function)
             results.append(result)
         return self.complete(row, names, types, tuple(functions), axis, scope.axes)
@@ -416,11 +417,13 @@ class Generator:
             return self.adapted(scope, (target, now), kind)
         return target, now
 
-    def function(self, slot: Slot, scope: Scope, types: list[Type], axis, results: list[Type]):
-        """Return a nested function of a slot and the type of its (first) result."""
+    def function(self, slot: Slot, scope: Scope, outer: list, types: list[Type], axis, results):
+        """Return a nested function of a slot and the type of its (first) result.
+
+        - `outer`: arrays of outer functions that it may use
+        """
         rng = self.rng
         parameters = [(self.variable(), _parameter(p, types)) for p in slot.parameters]
-        outer = list(scope.entries)
         rng.shuffle(outer)
         closed = outer[: rng.choice((0, 0, 1, 2))]
         roots = {n: t for n, t in scope.roots.items() if any(_root(e) == n for e, _ in closed)}

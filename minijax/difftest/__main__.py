@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument(
         "--subject", default="jax", help="what is compared with minijax, such as jax==0.12.0.1"
     )
-    run.add_argument("--patience", type=float, default=120.0, help="seconds of one program")
+    run.add_argument("--patience", type=float, default=60.0, help="seconds of one program")
     show = commands.add_parser("show", help="print one program, run it, and shrink what it finds")
     show.add_argument("--seed", type=int, default=0)
     show.add_argument("--number", type=int, default=0)

@@ -33,10 +33,16 @@ ENOUGH = 20  # programs that run a cell
 Cell = tuple[str, str]
 
 
+def slot_of(primitive: Primitive, rule: str) -> str:
+    """Return the attribute of a primitive that holds a rule; batching has two."""
+    told_the_axis = rule == "batch" and primitive.rule_batch_axis is not None
+    return "rule_batch_axis" if told_the_axis else f"rule_{rule}"
+
+
 def rule_of(primitive: Primitive, rule: str):
     """Return the function of a cell, or None for one that holds a reason or nothing."""
     rule, _, platform = rule.partition(" ")
-    found = getattr(primitive, f"rule_{rule}", None)
+    found = getattr(primitive, slot_of(primitive, rule), None)
     if isinstance(found, ByPlatform):
         found = found.rules.get(platform or "cpu", None if platform else found.default)
     elif platform:  # it has the rule of all platforms
@@ -66,15 +72,15 @@ def replaced_rules(changes: dict[Cell, object]) -> Iterator[None]:
     module = library("minijax")
     kept = {}
     for (name, rule), function in changes.items():
-        primitive = all_primitives[name]
-        kept[name, rule] = getattr(primitive, f"rule_{rule}")
-        setattr(primitive, f"rule_{rule}", function)
+        slot = slot_of(all_primitives[name], rule)
+        kept[name, slot] = getattr(all_primitives[name], slot)
+        setattr(all_primitives[name], slot, function)
     module.clear_caches()
     try:
         yield
     finally:
-        for (name, rule), function in kept.items():
-            setattr(all_primitives[name], f"rule_{rule}", function)
+        for (name, slot), function in kept.items():
+            setattr(all_primitives[name], slot, function)
         module.clear_caches()
 
 

@@ -24,6 +24,7 @@ class Finding:
 
     - `verdict`: "minijax" (a bug here), "upstream", "xla", "ill-conditioned", "undefined", "known" or "open"
     - `evidence`: sentences that say why
+    - `listed`: whether `known.txt` has it
     """
 
     program: Program
@@ -33,6 +34,12 @@ class Finding:
     verdict: str = "open"
     evidence: tuple[str, ...] = ()
     subjects: tuple[str, str] = ("minijax", "jax")
+    listed: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is no difference to report: listed, ill-conditioned or undefined."""
+        return self.listed or self.verdict in ("ill-conditioned", "undefined", "known")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -96,7 +103,9 @@ def _judged(finding: Finding, tolerance: Tolerance, quick: bool) -> Finding:
     program, difference = finding.program, finding.difference
     row = reason_for(program, difference.kind, str(finding.ours), str(finding.theirs))
     if row is not None:
-        return dataclasses.replace(finding, verdict=row.verdict, evidence=(row.reason,))
+        return dataclasses.replace(
+            finding, verdict=row.verdict, evidence=(row.reason,), listed=True
+        )
     if difference.kind in ("value", "special", "integer"):
         if program.mode == "composed":
             finding = triage.triaged(finding, tolerance)

@@ -16,7 +16,7 @@ from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, compare, eps_of
 from minijax.difftest.running import Outcome, library, run
 
-__all__ = ["perturbed", "triaged"]
+__all__ = ["perturbed", "spread", "triaged"]
 
 _FACTOR = 16.0  # how much larger than the spread a difference must be
 _NARROW = {
@@ -66,6 +66,11 @@ def _least_precise(program) -> float:
             return 0.0
     found = set(re.findall(r"\b(f32|c64|bf16|f16|f8)", str(made)))
     return max((eps_of(_NARROW[name]) for name in found), default=0.0)
+
+
+def spread(a: Outcome, b: Outcome) -> tuple[float, ...]:
+    """Return by leaf how far values may differ whose inputs differ by one unit; none where a call failed."""
+    return () if a.error or b.error else tuple(_FACTOR * gap for gap in _gaps(a, b))
 
 
 def _gaps(a: Outcome, b: Outcome) -> list[float]:

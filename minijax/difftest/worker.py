@@ -14,7 +14,6 @@ from minijax.difftest.judging import Finding, judge
 from minijax.difftest.running import library
 from minijax.difftest.shrinking import shrink
 
-_SETTLED = ("ill-conditioned", "undefined", "known", "upstream", "xla")
 _EVERY = 50  # programs, after which the caches of both libraries are emptied
 # Shrunk findings with the same key, after which programs that contain it are counted only.
 _CONFIRMED = 3
@@ -40,13 +39,13 @@ class Worker:
         return entry | {"cpu": round(time.process_time() - began, 3), "memory": fuzzing.resident()}
 
     def described(self, found: Finding) -> dict:
-        if found.verdict in _SETTLED:
+        if found.settled:
             return {"status": found.verdict}
         key = self.repeated(found)
         if key is not None:
             return {"status": "repeated", "key": key}
         found = shrink(found, self.order["shrinking"], self.judge)
-        if found.verdict in _SETTLED:
+        if found.settled:
             return {"status": found.verdict}
         again = self.seen.get(found.key, 0)
         self.seen[found.key] = again + 1

@@ -283,7 +283,7 @@ EXAMPLES = {
         ("loss", PARAMS, IMAGES, np.array([0, 2])), ("accuracy", PARAMS, IMAGES, np.array([0, 2])),
     ],
     "seeds/introduction.py": [("f", X)],
-    "seeds/quickstart.py": [("selu", X), ("sum_logistic", X), ("hessian(sum_logistic)", X)],
+    "seeds/quickstart.py": [("selu", X), ("sum_logistic", X), ("lambda x: hessian(sum_logistic)(x)", X)],
 }  # fmt: skip
 
 
@@ -299,7 +299,7 @@ def test_check_of_examples(path):
 
 
 def test_the_interpreter_and_what_dies():
-    lines = ["return jnp.sum(v0.astype('complex64') * v1), v2 & (v0 > 0), v3 * v0"]
+    lines = ["return jnp.sum(v0.astype('complex64') * v1), v2 & (v0 > 0), jnp.multiply(v3, v0)"]
     arguments = '(array([1.5, -2.0], "bfloat16"), array([1+2j, 3j], "complex64"), array([True, False]), 2.0)'
     program = handmade(lines, arguments)
     ours = difftest.run(program, "minijax")
@@ -412,15 +412,15 @@ def test_corpus(path):
 
 def test_fuzzing_resumes_from_its_journal(tmp_path):
     plan = difftest.Plan(
-        {"abstract": 3}, seed=3, shrinking=1.0, budget=1
+        {"abstract": 2}, seed=3, shrinking=1.0, budget=1
     )  # a child for each program
     first = difftest.fuzz(plan, tmp_path)
     journal = tmp_path / "journal.jsonl"
     lines = journal.read_text().splitlines()
-    assert sorted(json.loads(line)["number"] for line in lines) == [0, 1, 2]
-    journal.write_text("\n".join(lines[:2]) + '\n{"mode": "abs')  # killed while it wrote
+    assert sorted(json.loads(line)["number"] for line in lines) == [0, 1]
+    journal.write_text(lines[0] + '\n{"mode": "abs')  # killed while it wrote
     again = difftest.fuzz(plan, tmp_path)
-    assert sum(again.done.values()) == 3 and again.done.keys() == first.done.keys()
+    assert sum(again.done.values()) == 2 and again.done.keys() == first.done.keys()
 
 
 def test_the_report_is_one_file(tmp_path):

@@ -13,6 +13,14 @@ from minijax.difftest.comparing import Difference, Tolerance, compare
 from minijax.difftest.fuzzing import Plan, Progress, fuzz
 from minijax.difftest.generating import Profile, generate
 from minijax.difftest.judging import Finding, judge
+from minijax.difftest.plugin import (
+    pytest_configure,
+    pytest_exception_interact,
+    pytest_pyfunc_call,
+    pytest_runtest_makereport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
 from minijax.difftest.programs import Program, arguments_text, text
 from minijax.difftest.running import Outcome, run
 from minijax.difftest.scripts import replayed, script

@@ -3,7 +3,7 @@
 python -m minijax.difftest fuzz --seed 0 --composed 1000 --single 5000 --abstract 20000
 python -m minijax.difftest show --seed 0 --number 17 --mode composed
 python -m minijax.difftest replay FOLDER_OR_FILES
-python -m minijax.difftest report FOLDER
+python -m minijax.difftest report FOLDER --html report.html
 python -m minijax.difftest check module:function
 python -m minijax.difftest mutate --count 2000
 python -m minijax.difftest coverage --count 500
@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import pathlib
 import sys
 
-from minijax.difftest import checking, coverage, faults, fuzzing, programs, scripts
+from minijax.difftest import checking, coverage, faults, fuzzing, programs, report, scripts
 from minijax.difftest.generating import MODES, generate
 from minijax.difftest.judging import judge
 from minijax.difftest.shrinking import shrink
@@ -35,15 +34,20 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--seconds", type=float, default=0.0, help="limit of CPU time, 0 for none")
     run.add_argument("--jobs", type=int, default=1)
     run.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("difftest-run"))
-    run.add_argument("--patience", type=float, default=120.0, help="seconds of one program")
+    run.add_argument(
+        "--subject", default="jax", help="what is compared with minijax, such as jax==0.12.0.1"
+    )
+    run.add_argument("--patience", type=float, default=60.0, help="seconds of one program")
     show = commands.add_parser("show", help="print one program, run it, and shrink what it finds")
     show.add_argument("--seed", type=int, default=0)
     show.add_argument("--number", type=int, default=0)
     show.add_argument("--mode", choices=MODES, default="composed")
     replay = commands.add_parser("replay", help="judge the programs of scripts again")
     replay.add_argument("paths", nargs="+", type=pathlib.Path)
-    report = commands.add_parser("report", help="print what a run found")
-    report.add_argument("folder", type=pathlib.Path)
+    told = commands.add_parser("report", help="print what a run found")
+    told.add_argument("folder", type=pathlib.Path)
+    told.add_argument("--html", type=pathlib.Path, help="write all to this file, with coverage")
+    told.add_argument("--count", type=int, default=200, help="programs that coverage counts")
     check = commands.add_parser("check", help="check a function under all transforms")
     check.add_argument(
         "function", help="module:function:arguments; without the last, its ARGUMENTS"
@@ -61,8 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _fuzz(options) -> int:
     counts = {mode: getattr(options, mode) for mode in MODES}
     plan = fuzzing.Plan(
-        counts, options.seed, options.seconds, options.jobs, patience=options.patience
-    )
+        counts, options.seed, options.seconds, options.jobs, patience=options.patience,
+        subjects=("minijax", options.subject),
+    )  # fmt: skip
     progress = fuzzing.fuzz(plan, options.folder, lambda p: print(p, file=sys.stderr, flush=True))
     print(progress)
     return _report(options)
@@ -91,16 +96,14 @@ def _replay(options) -> int:
 
 def _report(options) -> int:
     """Print the findings of a folder, one paragraph each; status 1 if there are any."""
-    findings = {}
-    for line in (options.folder / "journal.jsonl").read_text().splitlines():
-        entry = json.loads(line)
-        if "file" in entry:
-            findings.setdefault(tuple(entry["key"]), entry)
-    for key, entry in sorted(findings.items()):
+    found = report.findings(options.folder)
+    for key, entry in found.items():
         print(f"{entry['verdict']}: {', '.join(key)}: {entry['detail']}\n    {entry['file']}")
         for sentence in entry.get("evidence", ()):
             print(f"    {sentence[:300]}")
-    return int(bool(findings))
+    if getattr(options, "html", None):
+        options.html.write_text(report.page(options.folder, options.count))
+    return int(bool(found))
 
 
 def _check(options) -> int:
@@ -108,11 +111,11 @@ def _check(options) -> int:
     sys.path.insert(0, "")
     module, name, *example = options.function.split(":")
     home = importlib.import_module(module)
-    report = checking.check(
+    checked = checking.check(
         getattr(home, name), *getattr(home, example[0] if example else "ARGUMENTS")
     )
-    print(report)
-    return int(not report)
+    print(checked)
+    return int(not checked)
 
 
 def _mutate(options) -> int:
@@ -137,6 +140,10 @@ def _coverage(options) -> int:
     table = coverage.Table.of(options.seed, options.count)
     print(table)
     print("never run:", ", ".join(" ".join(cell) for cell in table.never()))
+    few = table.seldom(coverage.ENOUGH)
+    print(
+        f"{len(few)} of {len(table.cells)} cells run by fewer than {coverage.ENOUGH} programs, without a reason"
+    )
     return 0
 
 

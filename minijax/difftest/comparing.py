@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from minijax.difftest.programs import kind_of
 from minijax.difftest.running import Leaf, Outcome
 
-__all__ = ["KINDS", "Difference", "Tolerance", "compare", "distance", "eps_of"]
+__all__ = ["KINDS", "Difference", "Tolerance", "bases", "compare", "distance", "eps_of"]
 
 KINDS = (
     "crash",
@@ -26,6 +27,7 @@ KINDS = (
     "shape",
     "dtype",
     "weak type",
+    "sharding",
     "integer",
     "value",
     "special",
@@ -76,7 +78,7 @@ def compare(
         second = f"raised {theirs.error[0]}" if theirs.error else "gave a result"
         return Difference("refusal", "", f"minijax {first}, upstream {second}")
     if ours.error:
-        if set(_bases(ours.error)) & set(_bases(theirs.error)):
+        if set(bases(ours.error)) & set(bases(theirs.error)):
             return None
         return Difference(
             "error", "", f"minijax raised {ours.error[0]}, upstream {theirs.error[0]}"
@@ -89,6 +91,8 @@ def compare(
                 return Difference(kind, a.path, f"{kind} {x} is not {y}")
         if a.weak != b.weak:
             return Difference("weak type", a.path, f"weak_type {a.weak} is not {b.weak}")
+        if a.sharding != b.sharding:
+            return Difference("sharding", a.path, f"sharding {a.sharding} is not {b.sharding}")
         if a.array is not None and b.array is not None:
             found = _values(a, b, tolerance, index)
             if found is not None:
@@ -96,11 +100,11 @@ def compare(
     return None
 
 
-def _bases(classes: tuple[str, ...]) -> list[str]:
+def bases(classes: Sequence[str]) -> list[str]:
     """Return the built-in error classes among the bases, but for those that all errors have."""
     too_general = ("Exception", "BaseException", "object")
     found = [name for name in classes if hasattr(builtins, name) and name not in too_general]
-    return found or [classes[0]]
+    return found or list(classes[:1])
 
 
 def _values(a: Leaf, b: Leaf, tolerance: Tolerance, index: int) -> Difference | None:

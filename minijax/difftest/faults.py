@@ -198,7 +198,7 @@ def _hunted(fault: Fault, pool: _Pool, attempts: int) -> Score:
             break
         with planted(fault):
             found = judge(program, True)
-        if found is not None and found.verdict not in ("ill-conditioned", "undefined", "known"):
+        if found is not None and not found.settled:
             if pool.same(number):
                 return Score(fault, found, number + 1, reached)
     return Score(fault, None, pool.count, reached)

@@ -36,17 +36,22 @@ class Plan:
     """What to run: how many programs of each mode, of which seed, and within which limits.
 
     - `seconds`: of CPU time of all children; 0 for no limit
-    - `patience`, `memory`: seconds of one program, and bytes of a child, before it is ended
+    - `patience`, `memory`: seconds of CPU time of one program (or ten times as many of silence), and
+      bytes of a child, before it is ended
+    - `budget`: bytes of a child, after which another goes on: compiled programs leave some behind
     - `shrinking`: seconds of CPU time to shrink one finding
+    - `subjects`: names of the two that are compared, as `judge` takes them
     """
 
     counts: dict[str, int]
     seed: int = 0
     seconds: float = 0.0
     jobs: int = 1
-    patience: float = 120.0
+    patience: float = 60.0
     memory: int = 6 << 30
+    budget: int = 700 << 20
     shrinking: float = 20.0
+    subjects: tuple[str, str] = ("minijax", "jax")
 
 
 @dataclasses.dataclass
@@ -162,13 +167,14 @@ class _Run:
         self.children.add(child)
         known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})
         order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
-        json.dump(order | {"shrinking": self.plan.shrinking}, child.stdin)
+        order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget", "subjects")}
+        json.dump(order, child.stdin)
         child.stdin.close()
         watch = _Watch(child, self.plan)
         done: set[int] = set()
         began = None
         for line in child.stdout:
-            watch.silent = 0.0
+            watch.heard()
             try:
                 entry = json.loads(line)
             except ValueError:  # printed by a program
@@ -216,26 +222,42 @@ class _Run:
 
 
 class _Watch:
-    """A thread that ends a child which is silent for too long or takes too much memory."""
+    """A thread that ends a child which computes or waits for too long or takes too much memory."""
 
     def __init__(self, child: subprocess.Popen, plan: Plan):
         self.child, self.plan = child, plan
-        self.silent = 0.0  # seconds counted in steps, so that a suspended machine adds none
         self.over = False
         self.reason = ""
+        self.heard()
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def heard(self) -> None:
+        """Note that the child has said something."""
+        self.silent = 0.0  # seconds counted in steps, so that a suspended machine adds none
+        self.since = cpu_time(self.child.pid)
 
     def _watch(self) -> None:
         while not self.over and self.child.poll() is None:
             time.sleep(0.5)
             self.silent += 0.5
-            if self.silent > self.plan.patience:
+            # On a busy machine a child may get little of it: a deadlock has ten times as long.
+            busy = cpu_time(self.child.pid) - self.since
+            if max(busy, self.silent / 10) > self.plan.patience:
                 self.reason = "patience"
             elif resident(self.child.pid) > self.plan.memory:
                 self.reason = "memory"
             if self.reason:
                 self.child.kill()
                 return
+
+
+def cpu_time(pid: int) -> float:
+    """Return the seconds of CPU time that a process has used, 0 where that is not told."""
+    try:
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def resident(pid: int | str = "self") -> int:

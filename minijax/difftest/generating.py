@@ -40,14 +40,16 @@ class Profile:
     - `calls`: bounds of the number of calls of the main function
     - `depth`: how deep functions nest
     - `transforms`: the probability of a call to take functions
-    - `focus`: the share of programs about one function under transforms
+    - `focus`, `focused`: the share of programs about single functions under transforms, and bounds of
+      how many functions these are about
     - `only`: operations to draw from, or () for all
     """
 
     calls: tuple[int, int] = (2, 6)
     depth: int = 3
     transforms: float = 0.4
-    focus: float = 0.6
+    focus: float = 0.7
+    focused: tuple[int, int] = (1, 4)
     only: tuple[str, ...] = ()
 
 
@@ -86,6 +88,15 @@ class Scope:
     axes: tuple[tuple[str, int], ...] = ()
     depth: int = 0
     calls: list[Call] = dataclasses.field(default_factory=list)
+    own: tuple[str, ...] = ()  # the parameters of the function
+
+    def shuffled(self, rng: random.Random) -> list[tuple[str, Type]]:
+        """Return the arrays in an order that is drawn, mostly those of the function itself first."""
+        entries = list(self.entries)
+        rng.shuffle(entries)
+        if self.own and rng.random() < 0.8:
+            entries.sort(key=lambda entry: _root(entry[0]) not in self.own)
+        return entries
 
     def add(self, name: str, tree) -> list[tuple[str, Type]]:
         """Add a result; return the arrays in it that programs can go on with."""
@@ -156,27 +167,42 @@ class Generator:
         rng = self.rng
         calls = self.profile.calls
         rows = [row for row in self.calls if any(set(o.kinds) & set("fc=") for o in row.operands)]
+        scope = Scope({}, [])
         if rows and self.transforms and rng.random() < self.profile.focus:
             near = [row for row in rows if row.operation.startswith("lax")] or rows
-            self.focus, calls = rng.choice(near if rng.random() < 0.5 else rows), (1, 2)
-            for kind, operand in zip(
-                self.operand_types(self.focus), self.focus.operands, strict=True
-            ):
-                self.parameter(kind, operand.domain, 0.0)
+            calls = (0, 1)
+            for _ in range(rng.randint(*self.profile.focused)):
+                self.focus = rng.choice(near if rng.random() < 0.5 else rows)
+                types = self.operand_types(self.focus)
+                for kind, operand in zip(types, self.focus.operands, strict=True):
+                    self.parameter(kind, operand.domain, 0.0)
+                self.extend(scope)
+                target, refused = self.grow(scope)
+                if refused:
+                    break
+            self.focus = None
         else:
+            refused = False
             for _ in range(rng.randint(1, 3)):
                 self.parameter(self.free_type("f" if rng.random() < 0.6 else "fciub"), "", 0.0)
-        scope = Scope({n: struct(t) for n, t in self.inputs}, list(self.inputs))
-        for _ in range(rng.randint(*calls)):
+            self.extend(scope)
+        for _ in range(0 if refused else rng.randint(*calls)):
             target, refused = self.grow(scope)
             if refused:
                 break
         used = {name for call in scope.calls for name in call.uses()}
         ends = [call.target for call in scope.calls if call.target not in used]
-        results = (target,) if refused or rng.random() < 0.2 else tuple(ends[-4:])
+        results = (target,) if refused or rng.random() < 0.2 else tuple(ends[-6:])
         return Function("program", tuple(self.inputs), tuple(scope.calls), results), tuple(
             self.values
         )
+
+    def extend(self, scope: Scope) -> None:
+        """Bring the inputs that are new into scope."""
+        for name, kind in self.inputs:
+            if name not in scope.roots:
+                scope.roots[name] = struct(kind)
+                scope.entries.append((name, kind))
 
     def parameter(self, kind: Type, domain: str, special: float) -> None:
         """Add an input."""
@@ -276,7 +302,7 @@ class Generator:
         for _ in range(12):
             kept = len(scope.calls), dict(scope.roots), list(scope.entries)
             rows = self.near if rng.random() < 0.3 else self.calls
-            if self.focus is not None and not scope.calls and rng.random() < 0.9:
+            if self.focus is not None and not (scope.depth and scope.calls) and rng.random() < 0.9:
                 nest = not scope.depth or (scope.depth == 1 and rng.random() < 0.4)
                 rows = [self.focus]
                 if nest:
@@ -341,7 +367,7 @@ class Generator:
             entry = self.fitting(operand, scope, types, bound)
             if entry is None:
                 wanted = self.operand_type(operand, types, bound, False)
-                entry = self.adapted(scope, self.rng.choice(scope.entries), wanted)
+                entry = self.adapted(scope, scope.shuffled(self.rng)[0], wanted)
             if operand.domain:
                 entry = self.into_domain(scope, entry, operand.domain)
             names.append(entry[0])
@@ -354,15 +380,15 @@ class Generator:
         functions: list[Function] = []
         results: list[Type] = []
         for slot in row.slots:
-            function, result = self.function(slot, scope, types, axis, results)
+            outer = [] if "closed" in row.flags else list(scope.entries)
+            function, result = self.function(slot, scope, outer, types, axis, results)
             functions.append(function)
             results.append(result)
         return self.complete(row, names, types, tuple(functions), axis, scope.axes)
 
     def fitting(self, operand: Operand, scope: Scope, types: list[Type], bound: dict):
         """Return an array in scope that is such an operand, or None. Binds dimensions."""
-        entries = list(scope.entries)
-        self.rng.shuffle(entries)
+        entries = scope.shuffled(self.rng)
         for name, kind in sorted(entries[:4], key=lambda e: -scope.entries.index(e)):
             if operand.kinds == "=":
                 fits = kind.dtype == types[0].dtype
@@ -416,18 +442,21 @@ class Generator:
             return self.adapted(scope, (target, now), kind)
         return target, now
 
-    def function(self, slot: Slot, scope: Scope, types: list[Type], axis, results: list[Type]):
-        """Return a nested function of a slot and the type of its (first) result."""
+    def function(self, slot: Slot, scope: Scope, outer: list, types: list[Type], axis, results):
+        """Return a nested function of a slot and the type of its (first) result.
+
+        - `outer`: arrays of outer functions that it may use
+        """
         rng = self.rng
         parameters = [(self.variable(), _parameter(p, types)) for p in slot.parameters]
-        outer = list(scope.entries)
         rng.shuffle(outer)
         closed = outer[: rng.choice((0, 0, 1, 2))]
         roots = {n: t for n, t in scope.roots.items() if any(_root(e) == n for e, _ in closed)}
         roots |= {name: struct(kind) for name, kind in parameters}
         entries = closed + parameters
         axes = scope.axes + ((axis,) if axis is not None and slot.axis else ())
-        inner = Scope(roots, entries, axes, scope.depth + 1)
+        own = tuple(name for name, _ in parameters)
+        inner = Scope(roots, entries, axes, scope.depth + 1, own=own)
         name = f"f{self.functions}"
         self.functions += 1
         target = parameters[-1][0]

@@ -7,12 +7,13 @@ compiled. A difference of floats is tried by `triage` before it counts.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
-from minijax.difftest import signatures
+from minijax.difftest import programs, signatures
 from minijax.difftest.comparing import Difference, Tolerance, compare
 from minijax.difftest.known import reason_for
 from minijax.difftest.programs import Program
-from minijax.difftest.running import Outcome, run
+from minijax.difftest.running import Outcome, library, run, settings
 
 __all__ = ["Finding", "judge"]
 
@@ -23,6 +24,7 @@ class Finding:
 
     - `verdict`: "minijax" (a bug here), "upstream", "xla", "ill-conditioned", "undefined", "known" or "open"
     - `evidence`: sentences that say why
+    - `listed`: whether `known.txt` has it
     """
 
     program: Program
@@ -31,6 +33,13 @@ class Finding:
     theirs: Outcome
     verdict: str = "open"
     evidence: tuple[str, ...] = ()
+    subjects: tuple[str, str] = ("minijax", "jax")
+    listed: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is no difference to report: listed, ill-conditioned or undefined."""
+        return self.listed or self.verdict in ("ill-conditioned", "undefined", "known")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -45,32 +54,58 @@ def judge(
 
     - `program`: of `generate`
     - `quick`: leave out triage and the witness, as shrinking does
-    - `subjects`: names of the two libraries
+    - `subjects`: names of the two that are compared (see `subjects`); the second may be "algebra", which
+      compares what must be equal within minijax
 
     Returns a `Finding` or None. Source: this package.
 
     >>> difftest.judge(difftest.generate(0, 1))
     """
     first, second = subjects
+    if second == "algebra":
+        return _algebraic(program)
     stages = ("abstract",) if program.mode == "abstract" else ("abstract", "compiled")
     tolerance = tolerance_of(program)
     for how in stages:
         ours, theirs = run(program, first, how), run(program, second, how)
         difference = compare(ours, theirs, tolerance)
         if difference is not None:
-            return _judged(program, difference, ours, theirs, tolerance, quick)
+            finding = Finding(program, difference, ours, theirs, subjects=subjects)
+            return _judged(finding, tolerance, quick)
         if ours.error:
             break
     return None
 
 
-def _judged(program, difference, ours, theirs, tolerance, quick) -> Finding | None:
+def _algebraic(program: Program) -> Finding | None:
+    """Return what differs within minijax for the inputs and for others near to them."""
+    from minijax.difftest import checking, triage  # they run programs
+
+    module = library("minijax")
+    function, found = programs.compiled(program, module), ()
+    with settings(module, program):
+        for arguments in (
+            programs.arguments(program),
+            *map(partial(triage.perturbed, program), range(2)),
+        ):
+            report = checking.check(function, *arguments, upstream=False, differences=False)
+            found = [check for check in report.findings if not found or check in found]
+            if not found:
+                return None
+    difference = Difference("algebra", found[0].transform, f"{found[0].oracle}: {found[0].detail}")
+    ours = run(program, "minijax")
+    return Finding(program, difference, ours, ours, "minijax", subjects=("minijax", "algebra"))
+
+
+def _judged(finding: Finding, tolerance: Tolerance, quick: bool) -> Finding:
     from minijax.difftest import triage, witness  # they run programs
 
-    finding = Finding(program, difference, ours, theirs)
-    row = reason_for(program, difference.kind)
+    program, difference = finding.program, finding.difference
+    row = reason_for(program, difference.kind, str(finding.ours), str(finding.theirs))
     if row is not None:
-        return dataclasses.replace(finding, verdict=row.verdict, evidence=(row.reason,))
+        return dataclasses.replace(
+            finding, verdict=row.verdict, evidence=(row.reason,), listed=True
+        )
     if difference.kind in ("value", "special", "integer"):
         if program.mode == "composed":
             finding = triage.triaged(finding, tolerance)

@@ -41,9 +41,9 @@ def known() -> tuple[Known, ...]:
     return tuple(rows)
 
 
-def reason_for(program: Program, kind: str) -> Known | None:
-    """Return the row that declares a difference of a program, or None."""
-    whole = f"{text(program)}\n{arguments_text(program)}"
+def reason_for(program: Program, kind: str, ours: str = "", theirs: str = "") -> Known | None:
+    """Return the row that declares a difference of a program with two outcomes, or None."""
+    whole = f"{text(program)}\n{arguments_text(program)}\nminijax: {ours}\nupstream: {theirs}"
     for row in known():
         operations = program.operations()
         if not any(fnmatch.fnmatchcase(name, row.operation) for name in operations):

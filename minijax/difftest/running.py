@@ -1,7 +1,7 @@
 """What a program gives under a library: abstractly, compiled, or operation by operation.
 
 Libraries are modules that speak JAX's API, by name: "minijax" and "jax". Upstream is imported here, when
-it is first asked for, and nowhere else in the package.
+it is first asked for, and nowhere else in the package. Other names are subjects that run in a child process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -19,20 +20,32 @@ import numpy as np
 from minijax.difftest import programs
 from minijax.difftest.programs import MODULES, Program
 
-__all__ = ["HOWS", "Leaf", "Outcome", "library", "run"]
-
-HOWS = ("abstract", "compiled", "eager")
+__all__ = [
+    "HOWS",
+    "Leaf",
+    "Outcome",
+    "attempted",
+    "failure",
+    "library",
+    "outcome",
+    "run",
+    "settings",
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """One array of a result. `array` is None where it was evaluated abstractly."""
+    """One array of a result. `array` is None where it was evaluated abstractly.
+
+    - `sharding`: the part of the array on each device, where there are several devices
+    """
 
     path: str
     shape: tuple[int, ...]
     dtype: str
     weak: bool
     array: Any = None
+    sharding: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +78,10 @@ def library(name: str) -> ModuleType:
     """Return a library by name, with the submodules that programs use."""
     module = importlib.import_module(name)
     for sub in MODULES:
-        importlib.import_module(f"{name}.{sub}")
+        with contextlib.suppress(ImportError):  # other versions have fewer
+            importlib.import_module(f"{name}.{sub}")
+    if not hasattr(module, "enable_x64"):
+        module.enable_x64 = importlib.import_module(f"{name}.experimental").enable_x64
     return module
 
 
@@ -74,7 +90,7 @@ def run(
 ) -> Outcome:
     """Run a program under a library.
 
-    - `name`: "minijax" or "jax"
+    - `name`: "minijax", "jax", or another subject (see `subjects`)
     - `how`: "abstract" (`eval_shape`), "compiled" (`jit` of the whole) or "eager"
     - `arguments`: inputs in place of the program's own
 
@@ -83,25 +99,41 @@ def run(
     >>> difftest.run(difftest.generate(0, 1), "minijax", "abstract").error
     ()
     """
+    if name not in ("minijax", "jax"):
+        from minijax.difftest import subjects  # needs more of Python than `remote` may have
+
+        return subjects.run(program, name, how, arguments)
+    return attempted(program, name, _HOWS[how], arguments)
+
+
+_HOWS = {
+    "abstract": lambda module, function, args: module.eval_shape(function, *args),
+    "compiled": lambda module, function, args: module.jit(function)(*args),
+    "eager": lambda module, function, args: function(*args),
+}
+HOWS = tuple(_HOWS)
+
+
+def attempted(program: Program, name: str, way: Callable, arguments: tuple | None) -> Outcome:
+    """Return the outcome of a way to call a program: a function of the library, the program, its inputs."""
     module = library(name)
     try:
         function = programs.compiled(program, module)
         args = programs.arguments(program) if arguments is None else arguments
-        with _settings(module, program):
-            if how == "abstract":
-                result = module.eval_shape(function, *args)
-            elif how == "compiled":
-                result = module.jit(function)(*args)
-            else:
-                result = function(*args)
-            return outcome(module, result)
+        with settings(module, program):
+            return outcome(module, way(module, function, args))
     except Exception as error:
-        classes = tuple(kind.__name__ for kind in type(error).__mro__)
-        return Outcome(error=classes, message=str(error).split("\n")[0][:300])
+        return failure(error)
+
+
+def failure(error: Exception) -> Outcome:
+    """Return the outcome of a call that raised."""
+    classes = tuple(kind.__name__ for kind in type(error).__mro__)
+    return Outcome(error=classes, message=str(error).split("\n")[0][:300])
 
 
 @contextlib.contextmanager
-def _settings(module: ModuleType, program: Program):
+def settings(module: ModuleType, program: Program):
     with warnings.catch_warnings(), np.errstate(all="ignore"), module.enable_x64(program.x64):
         warnings.simplefilter("ignore")
         yield
@@ -120,5 +152,13 @@ def outcome(module: ModuleType, result: Any) -> Outcome:
             leaf = module.random.key_data(leaf)
         weak = bool(getattr(leaf, "weak_type", False))
         array = np.asarray(leaf)
-        found.append(Leaf(name, array.shape, str(array.dtype), weak, array))
+        found.append(Leaf(name, array.shape, str(array.dtype), weak, array, _parts(leaf)))
     return Outcome(tuple(found), str(tree))
+
+
+def _parts(leaf: Any) -> str:
+    sharding = getattr(leaf, "sharding", None)
+    if sharding is None or len(sharding.device_set) < 2:
+        return ""
+    parts = sharding.devices_indices_map(leaf.shape)
+    return ", ".join(f"{d.id}: {parts[d]}" for d in sorted(parts, key=lambda d: d.id))

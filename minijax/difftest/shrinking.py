@@ -56,7 +56,7 @@ def shrink(
 
 
 def _same(found: Finding, other: Finding) -> bool:
-    if found.verdict in ("ill-conditioned", "undefined", "known"):
+    if found.settled:
         return False
     a, b = found.difference, other.difference
     return a.kind == b.kind and (a.kind not in _KEEP_DETAIL or a.detail == b.detail)

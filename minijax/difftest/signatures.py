@@ -17,7 +17,7 @@ A row is `names | arguments | operands | functions`, under a section `[prefix fl
   half of its axis 0; results are `any`, `float`, `scalar` (a float), the type of an operand, or `F`
 
 Flags of a section: `same` (other operands have the shape of the first), `elementwise` (judged element by
-element), `random`, and any that `known.txt` mentions.
+element), `random`, `closed` (functions use nothing of outer ones), and any that `known.txt` mentions.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, compare, eps_of
 from minijax.difftest.running import Outcome, library, run
 
-__all__ = ["perturbed", "triaged"]
+__all__ = ["perturbed", "spread", "triaged"]
 
 _FACTOR = 16.0  # how much larger than the spread a difference must be
 _NARROW = {
@@ -32,10 +32,10 @@ def triaged(finding, tolerance: Tolerance):
     if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, tolerance):
         return _ill(finding, f"within {tolerance.ulps:g} units of a dtype with spacing {eps:.2g}")
     how = "compiled"
-    base = {"minijax": finding.ours, "jax": finding.theirs}
+    base = dict(zip(finding.subjects, (finding.ours, finding.theirs), strict=True))
     spread = [0.0] * len(finding.ours.leaves)
     for name, whole in base.items():
-        others = [run(program, name, "eager")]
+        others = [run(program, name, "eager")] if name in ("minijax", "jax") else []
         others += [run(program, name, how, perturbed(program, seed)) for seed in range(3)]
         for other in others:
             if other.error:
@@ -66,6 +66,11 @@ def _least_precise(program) -> float:
             return 0.0
     found = set(re.findall(r"\b(f32|c64|bf16|f16|f8)", str(made)))
     return max((eps_of(_NARROW[name]) for name in found), default=0.0)
+
+
+def spread(a: Outcome, b: Outcome) -> tuple[float, ...]:
+    """Return by leaf how far values may differ whose inputs differ by one unit; none where a call failed."""
+    return () if a.error or b.error else tuple(_FACTOR * gap for gap in _gaps(a, b))
 
 
 def _gaps(a: Outcome, b: Outcome) -> list[float]:

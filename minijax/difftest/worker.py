@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import sys
@@ -13,11 +14,9 @@ from minijax.difftest.judging import Finding, judge
 from minijax.difftest.running import library
 from minijax.difftest.shrinking import shrink
 
-_SETTLED = ("ill-conditioned", "undefined", "known", "upstream", "xla")
 _EVERY = 50  # programs, after which the caches of both libraries are emptied
-_CONFIRMED = (
-    3  # shrunk findings with the same key, after which programs that contain it are counted only
-)
+# Shrunk findings with the same key, after which programs that contain it are counted only.
+_CONFIRMED = 3
 
 
 class Worker:
@@ -26,6 +25,7 @@ class Worker:
     def __init__(self, order: dict):
         self.order = order
         self.seen = {tuple(key): _CONFIRMED for key in order["known"]}
+        self.judge = functools.partial(judge, subjects=tuple(order["subjects"]))
 
     def entry(self, number: int) -> dict:
         """Return what the journal says of a program."""
@@ -33,19 +33,19 @@ class Worker:
         order = self.order
         entry = {"mode": order["mode"], "seed": order["seed"], "number": number, "status": "same"}
         program = generate(order["seed"], number, order["mode"])
-        found = judge(program)
+        found = self.judge(program)
         if found is not None:
             entry |= self.described(found)
         return entry | {"cpu": round(time.process_time() - began, 3), "memory": fuzzing.resident()}
 
     def described(self, found: Finding) -> dict:
-        if found.verdict in _SETTLED:
+        if found.settled:
             return {"status": found.verdict}
         key = self.repeated(found)
         if key is not None:
             return {"status": "repeated", "key": key}
-        found = shrink(found, self.order["shrinking"])
-        if found.verdict in _SETTLED:
+        found = shrink(found, self.order["shrinking"], self.judge)
+        if found.settled:
             return {"status": found.verdict}
         again = self.seen.get(found.key, 0)
         self.seen[found.key] = again + 1
@@ -75,7 +75,10 @@ def main() -> None:
     worker = Worker(order)
     for index, number in enumerate(order["numbers"]):
         print(json.dumps({"began": number}), flush=True)
-        print(json.dumps(worker.entry(number)), flush=True)
+        entry = worker.entry(number)
+        print(json.dumps(entry), flush=True)
+        if entry["memory"] > order["budget"]:
+            return  # another child goes on
         if index % _EVERY == _EVERY - 1:
             for name in ("minijax", "jax"):
                 library(name).clear_caches()

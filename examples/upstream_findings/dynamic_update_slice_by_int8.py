@@ -1,0 +1,69 @@
+"""integer: dynamic_update_slice_by_int8
+
+Verdict: upstream. 43 is not 7 at [0]
+dynamic_update_slice at an int8 index of -1 writes element 43 and not the last.
+Witness: (lambda x: (x.__setitem__(np.int8(-1), 7), x[[43, 299]])[1])(np.arange(300)) gives [43  7].
+minijax: result: int32[2] [43, 7]
+upstream: result: int32[2] [7, 299]
+Holds for upstream 0.10.2 and 0.12.0.1.
+
+
+Run it alone: it prints what both libraries give, and ends with a status of 1 while they differ. With
+`--library minijax` or `--library jax` it prints that library's result only.
+"""
+# ruff: noqa
+# fmt: off
+
+import importlib
+import os
+import sys
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+
+import ml_dtypes  # noqa: F401
+import numpy as np
+from numpy import array, inf, nan  # noqa: F401
+
+KIND = 'integer'
+X64 = False
+MODE = 'single'
+OPERATIONS = ('dynamic_update_slice_by_int8',)
+EVIDENCE = ('dynamic_update_slice at an int8 index of -1 writes element 43 and not the last.', 'Witness: (lambda x: (x.__setitem__(np.int8(-1), 7), x[[43, 299]])[1])(np.arange(300)) gives [43  7].')
+
+
+def program(jax, v0):
+    jnp, lax, P = jax.numpy, jax.lax, jax.P
+    return lax.dynamic_update_slice(jnp.arange(300), jnp.array([7]), (v0,))[jnp.array([43, 299])]
+
+
+ARGUMENTS = (array(-1, "int8"),)
+
+
+def load(name):
+    """Return a library, with the submodules that programs use."""
+    library = importlib.import_module(name)
+    for sub in ('scipy.special', 'scipy.linalg', 'scipy.stats', 'scipy.signal', 'scipy.ndimage', 'scipy.fft', 'scipy.integrate', 'scipy.interpolate', 'image', 'ops', 'nn.initializers', 'flatten_util', 'scipy.cluster.vq', 'custom_batching'):
+        importlib.import_module(f"{name}.{sub}")
+    return library
+
+
+def result(name):
+    library = load(name)
+    try:
+        with library.enable_x64(X64):
+            how = library.eval_shape if MODE == "abstract" else (lambda f, *a: library.jit(f)(*a))
+            return how(lambda *args: program(library, *args), *ARGUMENTS)
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}".splitlines()[0]
+
+
+if __name__ == "__main__":
+    if "--library" in sys.argv:
+        print(result(sys.argv[-1]))
+    else:
+        for name in ("minijax", "jax"):
+            print(f"{name}: {result(name)}")
+        print(*EVIDENCE, sep="\n")
+        from minijax import difftest
+
+        sys.exit(difftest.replayed(__file__))

@@ -1,0 +1,69 @@
+"""refusal: pad_gradient_of_value
+
+Verdict: upstream. minijax gave a result, upstream raised TypeError
+the gradient of pad by its padding value alone raises TypeError: three elements are padded.
+Witness: float(sum(np.pad([1.0], (1, 2), constant_values=1.5)) - sum(np.pad([1.0], (1, 2), constant_values=0.5))) gives 3.0.
+minijax: result: float32[]
+upstream: raised TypeError: Error interpreting argument to reduce_sum as a JAX value. The problematic value is of type <class 'NoneType'> and was passed to reduce_sum at position 0.
+Holds for upstream 0.10.2 and 0.12.0.1.
+
+
+Run it alone: it prints what both libraries give, and ends with a status of 1 while they differ. With
+`--library minijax` or `--library jax` it prints that library's result only.
+"""
+# ruff: noqa
+# fmt: off
+
+import importlib
+import os
+import sys
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+
+import ml_dtypes  # noqa: F401
+import numpy as np
+from numpy import array, inf, nan  # noqa: F401
+
+KIND = 'refusal'
+X64 = False
+MODE = 'abstract'
+OPERATIONS = ('pad_gradient_of_value',)
+EVIDENCE = ('the gradient of pad by its padding value alone raises TypeError: three elements are padded.', 'Witness: float(sum(np.pad([1.0], (1, 2), constant_values=1.5)) - sum(np.pad([1.0], (1, 2), constant_values=0.5))) gives 3.0.')
+
+
+def program(jax, v0):
+    jnp, lax, P = jax.numpy, jax.lax, jax.P
+    return jax.grad(lambda p: jnp.sum(lax.pad(v0, p, [(1, 2, 0)])))(1.0)
+
+
+ARGUMENTS = (array([1.0], "float32"),)
+
+
+def load(name):
+    """Return a library, with the submodules that programs use."""
+    library = importlib.import_module(name)
+    for sub in ('scipy.special', 'scipy.linalg', 'scipy.stats', 'scipy.signal', 'scipy.ndimage', 'scipy.fft', 'scipy.integrate', 'scipy.interpolate', 'image', 'ops', 'nn.initializers', 'flatten_util', 'scipy.cluster.vq', 'custom_batching'):
+        importlib.import_module(f"{name}.{sub}")
+    return library
+
+
+def result(name):
+    library = load(name)
+    try:
+        with library.enable_x64(X64):
+            how = library.eval_shape if MODE == "abstract" else (lambda f, *a: library.jit(f)(*a))
+            return how(lambda *args: program(library, *args), *ARGUMENTS)
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}".splitlines()[0]
+
+
+if __name__ == "__main__":
+    if "--library" in sys.argv:
+        print(result(sys.argv[-1]))
+    else:
+        for name in ("minijax", "jax"):
+            print(f"{name}: {result(name)}")
+        print(*EVIDENCE, sep="\n")
+        from minijax import difftest
+
+        sys.exit(difftest.replayed(__file__))

@@ -37,8 +37,8 @@ def _cumulative(name: str, p: Any, skipped: int | None = None) -> Callable:
     def body(a, axis, dtype, out):
         check_no_out(name, out)
         a = to_array(name, a)
-        if axis is None:
-            a, axis = ravel(a), 0
+        if axis is None or (a.aval.weak_type and not a.aval.ndim):  # a number has one axis
+            a, axis = ravel(a), axis or 0
         axis = axis_of(axis, a.aval.ndim)
         dtype = as_dtype(dtype, name)
         if skipped is not None and dtypes.issubdtype(a.aval.dtype, np.inexact):

@@ -173,4 +173,5 @@ class _Members(ArrayImpl):
     global_shards = addressable_shards  # of one process; those of others have no data
 
 
-attach({name: m for name, m in vars(_Members).items() if name not in ("__module__", "__slots__")})
+_OF_CLASSES = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"}
+attach({name: member for name, member in vars(_Members).items() if name not in _OF_CLASSES})

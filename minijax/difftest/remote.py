@@ -27,11 +27,10 @@ def _without_the_library() -> None:
 def _interpreted(program, arguments: tuple):
     """Return the result of a program by the StableHLO reference interpreter, which aborts on custom calls."""
     import numpy as np
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
 
     import minijax
     from minijax.difftest import programs
+    from minijax.runtime import mlir_modules
 
     function = programs.compiled(program, minijax)
     places = [i for i, x in enumerate(arguments) if isinstance(x, np.ndarray)]  # not Python scalars
@@ -45,9 +44,7 @@ def _interpreted(program, arguments: tuple):
 
     inputs = [np.ascontiguousarray(_packed(arguments[i])) for i in places]
     module = minijax.jit(whole, keep_unused=True).lower(*inputs).compiler_ir("stablehlo")
-    with module.context:
-        found = stablehlo.eval_module(module, [ir.DenseElementsAttr.get(x) for x in inputs])
-        found = [np.array(ir.DenseElementsAttr(x)) for x in found]
+    found = mlir_modules.interpreted(module, inputs)
     kinds, tree = minijax.tree_util.tree_flatten(minijax.eval_shape(function, *arguments))
     arrays = [_unpacked(x, k.dtype).reshape(k.shape) for x, k in zip(found, kinds, strict=True)]
     return minijax.tree_util.tree_unflatten(tree, arrays)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from minijax.runtime.versions import _jax
 
 __all__ = [
-    "as_hlo", "dialects", "new_context", "parse", "pretty", "shared_context", "types",
+    "as_hlo", "dialects", "interpreted", "new_context", "parse", "pretty", "shared_context", "types",
     "with_result_names",
 ]  # fmt: skip
 
@@ -103,3 +105,13 @@ def with_result_names(text: str, names: Sequence[str]) -> Any:
 def as_hlo(text: str) -> Any:
     """The XlaComputation of a module."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+
+
+def interpreted(module: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Run a module by the StableHLO reference interpreter, which aborts the process on custom calls."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with module.context:
+        found = stablehlo.eval_module(module, [ir.DenseElementsAttr.get(x) for x in arrays])
+        return [np.array(ir.DenseElementsAttr(x)) for x in found]

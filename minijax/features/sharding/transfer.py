@@ -52,7 +52,7 @@ def _typed(aval: Any, where: Any) -> Any:
         return aval.update(memory_space=where)
     if not isinstance(where, shardings.Sharding):
         return aval
-    where.check_compatible_aval(aval.shape)
+    where.shard_shape(aval.shape)
     return aval.update(sharding=where, memory_space=space_of(where.memory_kind))
 
 

@@ -73,10 +73,13 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> N
         )
     kinds = {start.dtype for start in starts}
     if len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds):
-        raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
-            f"{', '.join(start.dtype.name for start in starts)}."
-        )
+        raise TypeError(f"{_same_type(name)} {', '.join(start.dtype.name for start in starts)}.")
+
+
+def _same_type(name: str) -> str:
+    """Return upstream's words, which differ by a colon."""
+    got = "got:" if name == "dynamic_slice" else "got"
+    return f"index arguments to {name} must be integers of the same type, {got}"
 
 
 @dynamic_slice_p.shape_rule
@@ -352,8 +355,8 @@ def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
         return kinds.pop()
     if kinds:
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
-            f"{', '.join(sorted(kind.name for kind in kinds))}: convert them to one dtype."
+            f"{_same_type(name)} {', '.join(sorted(kind.name for kind in kinds))}: convert them to "
+            "one dtype."
         )
     return dtypes.canonicalize_dtype(np.int64)
 

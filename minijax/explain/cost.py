@@ -1,0 +1,148 @@
+"""Work of a program, equation by equation and line by line: operations, bytes, intensity, times.
+
+The rules are those of `minijax.experimental.roofline`, for what it knows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
+from minijax.core.source import NameStack
+from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, _rule_of
+from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs, traced
+from minijax.explain.tables import Report, Table, quantity
+
+__all__ = ["CostReport", "CostRow", "cost"]
+
+# An operation for each element, of the result and of the operand, where roofline counts none.
+_BY_RESULT = frozenset(
+    "acosh asinh atan2 atanh bessel_i1e clamp exp2 igamma igammac nextafter pow population_count "
+    "polygamma shift_left shift_right_arithmetic shift_right_logical tanh zeta".split()
+)
+_BY_OPERAND = frozenset(
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_xor".split()
+)
+
+
+class CostRow(NamedTuple):
+    """The cost of one equation in all of its turns; `unknown` if a loop around it may turn oftener."""
+
+    eqn: JaxprEqn
+    line: tuple[str, int]
+    turns: int
+    flops: float
+    bytes: float
+    unknown: bool
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that is read or written."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+
+class CostReport(Report):
+    """The result of `cost`."""
+
+    def __init__(self, rows: list[CostRow], seconds: dict[str, float], xla: dict | None):
+        self.rows, self.seconds, self.xla = rows, seconds, xla
+
+    flops = property(lambda self: sum(row.flops for row in self.rows))
+    bytes = property(lambda self: sum(row.bytes for row in self.rows))
+
+    def by_line(self) -> dict[tuple[str, int], tuple[float, float]]:
+        """Return FLOPs and bytes by the user's line, the most FLOPs first."""
+        found: dict[tuple[str, int], tuple[float, float]] = {}
+        for row in self.rows:
+            flops, moved = found.get(row.line, (0.0, 0.0))
+            found[row.line] = (flops + row.flops, moved + row.bytes)
+        return dict(sorted(found.items(), key=lambda item: item[1], reverse=True))
+
+    def tables(self) -> list[Table]:
+        """Return the costs by line, then by equation."""
+        times = ", ".join(f"{name} {1e3 * value:.1f} ms" for name, value in self.seconds.items())
+        at_least = "at least " if any(row.unknown for row in self.rows) else ""
+        title = f"cost: {at_least}{quantity(self.flops, 'FLOP')}, {quantity(self.bytes, 'B')}; {times}"
+        cells = lambda flops, moved: (
+            quantity(flops), quantity(moved, "B"), f"{flops / moved:.2f}" if moved else "",
+        )  # fmt: skip
+        lines = [[short(line), *cells(*value)] for line, value in self.by_line().items()]
+        eqns = [
+            [row.eqn.primitive, row.eqn.outvars[0].aval.str_short(True) if row.eqn.outvars else "",
+             f"≥{row.turns}" if row.unknown else row.turns, *cells(row.flops, row.bytes),
+             short(row.line)]
+            for row in self.rows
+        ]  # fmt: skip
+        numbers = [">FLOPs", ">bytes", ">FLOP/B"]
+        return [
+            Table(title, ["line", *numbers], lines),
+            Table("by equation", ["equation", "result", ">turns", *numbers, "line"], eqns),
+        ]
+
+
+def cost(f: Callable[..., Any], *args: Any, compile: bool = True, **kwargs: Any) -> CostReport:
+    """Count the work of a function by equation and by the user's line, and time its stages.
+
+    - `args`, `kwargs`: arrays and pytrees as `f` takes them, or `ShapeDtypeStruct`s
+    - `compile`: whether to compile it, for the time and for XLA's own figures (`.xla`)
+
+    The report has `.rows`, `.by_line()`, `.flops`, `.bytes` and `.seconds`. The body of a `scan`
+    counts once for each step, that of a `while_loop` once and is marked; of a `cond` the dearest
+    branch counts. Bytes are those of operands and results, as if nothing were fused. TypeError
+    where `f` cannot be traced. Source: the rules of `experimental.roofline`.
+
+    >>> explain.cost(lambda x: x @ x, jnp.ones((8, 8)), compile=False).flops
+    1024.0
+    """
+    start = time.perf_counter()
+    stage = traced(f, args, kwargs)
+    seconds = {"trace": time.perf_counter() - start}
+    xla = None
+    if compile:
+        start = time.perf_counter()
+        lowered = stage.lower()
+        seconds["lower"] = time.perf_counter() - start
+        start = time.perf_counter()
+        compiled = lowered.compile()
+        seconds["compile"] = time.perf_counter() - start
+        xla = compiled.cost_analysis()
+    return CostReport(list(_rows(stage.jaxpr, 1, False)), seconds, xla)
+
+
+def _rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRow]:
+    for eqn in inlined(closed).eqns:
+        programs = [] if eqn.primitive.rule_steps is None else list(sub_programs(eqn))
+        if not programs:
+            flops, moved = _once(eqn)
+            yield CostRow(eqn, line_of(eqn), turns, turns * flops, turns * moved, unknown)
+        elif "branches" in eqn.params:
+            each = [list(_rows(program, turns, unknown)) for program in programs]
+            yield from max(each, key=lambda rows: sum(row.flops for row in rows))
+        else:
+            times = eqn.params.get("length")
+            for program in programs:
+                yield from _rows(program, turns * (times or 1), unknown or times is None)
+
+
+def _once(eqn: JaxprEqn) -> tuple[float, float]:
+    """The operations of one turn of an equation, and the bytes of its operands and results."""
+    name, ins, outs = eqn.primitive.name, eqn.invars, eqn.outvars
+    moved = sum(map(bytes_of, ins)) + sum(map(bytes_of, outs))
+    if name in _BY_RESULT or name in _BY_OPERAND:
+        return float(math.prod((outs if name in _BY_RESULT else ins)[0].aval.shape)), moved
+    rule = _rule_of(eqn.primitive)
+    avals = [[v.aval for v in ins], [v.aval for v in outs]]
+    if rule is None or not all(hasattr(a, "dtype") for a in avals[0]):
+        return 0.0, moved
+    context = RooflineRuleContext(
+        name_stack=NameStack.of(eqn.scope), primitive=eqn.primitive, avals_in=avals[0],
+        avals_out=avals[1],
+    )  # fmt: skip
+    try:
+        found = rule(context, *map(RooflineShape.from_aval, avals[0]), **eqn.params)
+    except (AttributeError, NotImplementedError, TypeError):  # a collective, outside of a mesh
+        return 0.0, moved
+    return float(found.unfused_flops), float(found.unfused_hbm_bytes or moved)

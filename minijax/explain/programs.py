@@ -1,0 +1,118 @@
+"""Programs of functions, without their calls: one list of equations, each with the user's line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr
+from minijax.core.source import Source, joined
+from minijax.stages import Traced
+from minijax.transforms.jit import jit
+
+__all__ = [
+    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "short", "sub_programs",
+    "traced",
+]  # fmt: skip
+
+
+def traced(f: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
+    """Trace a function anew, whatever has been traced of it."""
+
+    def fresh(*args, **kwargs):
+        return f(*args, **kwargs)
+
+    fresh.__name__ = getattr(f, "__name__", "f")
+    return jit(fresh).trace(*args, **kwargs)
+
+
+class Flat(NamedTuple):
+    """A program whose calls are replaced by the programs that they call."""
+
+    constants: list[tuple[Var, Any]]
+    invars: list[Var]
+    eqns: list[JaxprEqn]
+    outvars: list[Any]
+
+
+def sub_programs(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
+    """Yield the programs among the params of an equation, with their constants."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item
+            elif isinstance(item, Jaxpr) and not item.constvars:
+                yield ClosedJaxpr(item)
+
+
+def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The one program that an equation runs once on its operands, if it is such a call."""
+    programs = list(sub_programs(eqn))
+    if len(programs) != 1 or eqn.primitive.rule_steps is not None:
+        return None
+    (program,) = programs
+    shapes = lambda variables: [getattr(v.aval, "shape", None) for v in variables]
+    same = shapes(program.invars) == shapes(eqn.invars)
+    return program if same and shapes(program.outvars) == shapes(eqn.outvars) else None
+
+
+def inlined(closed: ClosedJaxpr) -> Flat:
+    """Replace calls by the equations of what they call; leave out what no result needs."""
+    names: dict[Any, Any] = {}
+    constants = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    read = lambda v: v if type(v) is Literal else names.get(v, v)
+
+    def walk(jaxpr: Jaxpr, scope: str, made: list[JaxprEqn]) -> None:
+        for eqn in jaxpr.eqns:
+            ins, within = [read(v) for v in eqn.invars], joined(scope, eqn.scope)
+            program = called(eqn)
+            if program is None:
+                outs = [Var(v.aval) for v in eqn.outvars]
+                names.update(zip(eqn.outvars, outs, strict=True))
+                made.append(eqn.replace(invars=ins, outvars=outs, scope=within))
+                continue
+            for var, value in zip(program.constvars, program.consts, strict=True):
+                names[var] = Var(var.aval)
+                constants.append((names[var], value))
+            names.update(zip(program.invars, ins, strict=True))
+            walk(program.jaxpr, within, made)
+            outs = [read(v) for v in program.outvars]
+            names.update(zip(eqn.outvars, outs, strict=True))
+
+    eqns: list[JaxprEqn] = []
+    walk(closed.jaxpr, "", eqns)
+    outvars = [read(v) for v in closed.outvars]
+    whole = Jaxpr([v for v, _ in constants], closed.invars, outvars, eqns)
+    kept = dce_jaxpr(whole, [True] * len(outvars), instantiate=True)[0]
+    return Flat(constants, list(closed.invars), kept.eqns, list(kept.outvars))
+
+
+def bytes_of(var: Any) -> int:
+    """The size of the array that a variable stands for; none of references and tokens."""
+    aval = var.aval
+    dtype = getattr(aval, "dtype", None)
+    if dtype is None or not hasattr(aval, "shape"):
+        return 0
+    size = 1
+    for length in aval.shape:
+        size *= length
+    return size * getattr(dtype, "itemsize", 8)
+
+
+def is_backward(eqn: JaxprEqn) -> bool:
+    """Whether an equation was made by transposing one of the linear program of a derivative."""
+    return "transpose(" in str(eqn.scope)
+
+
+def line_of(eqn: JaxprEqn) -> tuple[str, int]:
+    """The file and the line in the user's program that an equation comes from."""
+    if eqn.source is None:
+        return "<unknown>", 0
+    place = Source(*eqn.source)
+    return place.code.co_filename, place.position[0] or 0
+
+
+def short(line: tuple[str, int]) -> str:
+    """Write a line as `file.py:3`."""
+    return f"{os.path.basename(line[0])}:{line[1]}"

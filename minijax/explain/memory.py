@@ -133,102 +133,167 @@ class _Plan:
     """Which values of a program take memory, and when."""
 
     def __init__(self, flat: Flat, fused: bool):
-        self.flat = flat
+        self.flat, self.fused = flat, fused
         self.base = {*flat.invars, *(v for v, _ in flat.constants)}
         self.arguments = sum(map(bytes_of, self.base))
         self.readers: dict[Var, list[JaxprEqn]] = {}
         for eqn in flat.eqns:
-            for var in {v for v in eqn.invars if type(v) is not Literal}:
+            for var in dict.fromkeys(v for v in eqn.invars if type(v) is not Literal):
                 self.readers.setdefault(var, []).append(eqn)
         self.outputs = {v for v in flat.outvars if type(v) is not Literal}
-        self.roots: dict[Var, tuple[Var, ...]] = {v: (v,) for v in self.base}
+        self.through: dict[Var, tuple[Var, ...]] = {}  # what is read instead, to compute it again
+        self.stored = set(self.base)
         for eqn in flat.eqns:
-            through = self.virtual(eqn, fused)
-            for var in eqn.outvars:
-                self.roots[var] = self.read(eqn.invars) if through else (var,)
-        self.walk(fused)
+            self.place(eqn)
+        self.walk()
         self.residuals = self._residuals()
         self.savings = self._savings()
 
-    def read(self, atoms: Iterable[Any]) -> tuple[Var, ...]:
-        """Return the values in memory that computing these needs."""
-        found = dict.fromkeys(r for v in atoms if type(v) is not Literal for r in self.roots[v])
-        return tuple(found)
+    # -- fusion ------------------------------------------------------------------------------------
 
-    def virtual(self, eqn: JaxprEqn, fused: bool) -> bool:
-        """Whether the result of an equation never lies in memory of its own."""
-        name = eqn.primitive.name
-        if len(eqn.outvars) != 1:
-            return False
-        (out,) = eqn.outvars
-        source = self.read(eqn.invars)
-        if name in _VIEWS and out not in self.outputs:
-            return True
-        if name in _VIEWS and len(source) == 1 and source[0] not in self.base | self.outputs:
-            return True
-        if not fused or name not in _FUSED or out in self.outputs:
-            return False
-        readers = self.readers.get(out, ())
-        if name == "transpose" and all(r.primitive.name == "dot_general" for r in readers):
-            return True
-        if name in _COSTLY and len(readers) > 1:
-            return False
-        return all(self._takes_in(reader) for reader in readers)
+    def place(self, eqn: JaxprEqn) -> None:
+        """Decide whether the results of an equation lie in memory, and who computes them again."""
+        name, outs = eqn.primitive.name, eqn.outvars
+        if name in _VIEWS:
+            source = self.read(eqn)
+            if outs[0] not in self.outputs or not self.base.issuperset(source):
+                self.through[outs[0]] = source
+                return
+        if name not in _FUSED or not self.fused or outs[0] in self.outputs:
+            self.stored.update(outs)
+            return
+        (out,) = outs
+        readers = self.readers.get(out, [])
+        taken = [self.takes_in(reader, out) for reader in readers]
+        folded = name == "transpose" and all(r.primitive.name == "dot_general" for r in readers)
+        if folded or (all(taken) and (name in _CHEAP or len(readers) == 1)):
+            self.through[out] = self.read(eqn)
+            return
+        self.stored.add(out)
+        whole = [v for v in self.read(eqn) if bytes_of(v) >= bytes_of(out)]
+        if name in _CHEAP and len(whole) <= 1 and any(taken):
+            self.through[out] = self.read(eqn)
 
-    def _takes_in(self, reader: JaxprEqn) -> bool:
-        """Whether an equation is compiled together with what it reads."""
+    def takes_in(self, reader: JaxprEqn, var: Var) -> bool:
+        """Whether an equation is compiled together with the one that makes what it reads."""
         name = reader.primitive.name
         if name in _VIEWS:
             (out,) = reader.outvars
             after = self.readers.get(out, ())
-            return out not in self.outputs and all(self._takes_in(r) for r in after)
-        return name in _FUSED or name.startswith(("reduce_", "arg"))
+            return out not in self.outputs and all(self.takes_in(r, out) for r in after)
+        if self._reduces(reader):
+            return len(self.readers[var]) == 1
+        return name in _FUSED
 
-    def walk(self, fused: bool) -> None:
+    def _reduces(self, eqn: JaxprEqn) -> bool:
+        """Whether an equation is a reduction, or is compiled as a part of one."""
+        if eqn.primitive.name.startswith(("reduce_", "arg")):
+            return True
+        if eqn.primitive.name not in _FUSED or eqn.outvars[0] in self.outputs:
+            return False
+        readers = self.readers.get(eqn.outvars[0], ())
+        return len(readers) == 1 and self._reduces(readers[0])
+
+    def read(self, eqn: JaxprEqn) -> tuple[Var, ...]:
+        """Return the values in memory that computing an equation reads."""
+        found: dict[Var, None] = {}
+        for var in eqn.invars:
+            if type(var) is Literal:
+                continue
+            again = var in self.through and (var not in self.stored or self.takes_in(eqn, var))
+            found.update(dict.fromkeys(self.through[var] if again else (var,)))
+        return tuple(found)
+
+    # -- liveness ----------------------------------------------------------------------------------
+
+    def schedule(self) -> list[JaxprEqn]:
+        """The equations that store something, in the order of XLA's CPU backend: breadth first."""
+        units = [e for e in self.flat.eqns if not e.outvars or not self.stored.isdisjoint(e.outvars)]
+        users: dict[Var, list[JaxprEqn]] = {}
+        missing = {}
+        for eqn in units:
+            missing[eqn] = len(self.read(eqn))
+            for var in self.read(eqn):
+                users.setdefault(var, []).append(eqn)
+        order = [eqn for eqn in units if not missing[eqn]]
+        ready = [*self.flat.invars, *(v for v, _ in self.flat.constants)]
+        made = iter(order)
+        while True:
+            for var in ready:
+                for eqn in sorted(users.get(var, ()), key=self._turned):
+                    missing[eqn] -= 1
+                    if not missing[eqn]:
+                        order.append(eqn)
+            eqn = next(made, None)
+            if eqn is None:
+                return order
+            ready = eqn.outvars
+
+    def _turned(self, eqn: JaxprEqn) -> bool:
+        """Whether XLA folds a transpose into a product, which then comes after others."""
+        readers = self.readers.get(eqn.outvars[0], ()) if eqn.outvars else ()
+        return eqn.primitive.name == "dot_general" and any(
+            r.primitive.name == "transpose" for r in readers
+        )
+
+    def walk(self) -> None:
         """Add up what is alive, equation by equation."""
-        last: dict[Var, int] = {}
-        for number, eqn in enumerate(self.flat.eqns):
-            if not all(self.roots[v] != (v,) for v in eqn.outvars):
-                last.update(dict.fromkeys(self.read(eqn.invars), number))
-        end = len(self.flat.eqns)
-        last.update(dict.fromkeys(self.read(self.flat.outvars), end))
-        copied = [v for v in self.flat.outvars if type(v) is Literal or self.roots[v][0] in self.base]
+        order = self.schedule()
+        reads = [self.read(eqn) for eqn in order]
+        last = {var: number for number, read in enumerate(reads) for var in read}
+        results = [self.through.get(v, (v,)) if v not in self.stored else (v,)
+                   for v in self.flat.outvars if type(v) is not Literal]  # fmt: skip
+        kept = self.base | {v for found in results for v in found}
+        sizes = {v: bytes_of(v) for eqn in order for v in eqn.outvars if v not in kept}
+        shares: list[int] = []
+        for number in reversed(range(len(order))):
+            shares.append(self._share(order[number], number, reads[number], last, kept, sizes))
+        shares.reverse()
         ending: dict[int, list[Var]] = {}
-        for var, number in last.items():
-            if var not in self.base:
-                ending.setdefault(number, []).append(var)
-        now = self.peak = self.arguments + sum(map(bytes_of, copied))
-        self.rows = []
-        for number, eqn in enumerate(self.flat.eqns):
-            made = sum(bytes_of(v) for v in eqn.outvars if self.roots[v] == (v,))
-            ended = ending.get(number, [])
-            shared = self._shared(eqn, ended)
-            inner = max([_inner_peak(p, eqn, fused) for p in _bodies(eqn)], default=0)
-            alive = now + made - shared + inner
+        for var in sizes:
+            ending.setdefault(last.get(var, -1), []).append(var)
+        now = self.arguments + sum(map(bytes_of, self.flat.outvars))
+        self.peak, self.rows = now, []
+        for number, eqn in enumerate(order):
+            new = [v for v in eqn.outvars if v in sizes]
+            made = sum(sizes[v] for v in new)
+            inner = max([_inner_peak(p, eqn, self.fused) for p in _bodies(eqn)], default=0)
+            alive = now + made - shares[number] + inner
             self.peak = max(self.peak, alive)
-            self.rows.append(MemoryRow(eqn, line_of(eqn), alive, made))
-            now += made - sum(map(bytes_of, ended))
-            now -= sum(bytes_of(v) for v in eqn.outvars if self.roots[v] == (v,) and v not in last)
+            self.rows.append(MemoryRow(eqn, line_of(eqn), alive, sum(map(bytes_of, eqn.outvars))))
+            ended = [*ending.get(number, ()), *(v for v in new if v not in last)]
+            now += made - sum(sizes[v] for v in ended)
 
-    def _shared(self, eqn: JaxprEqn, ended: list[Var]) -> int:
-        """Bytes of operands, read for the last time, whose memory the results take."""
+    def _share(self, eqn: JaxprEqn, number: int, read: tuple, last: dict, kept: set, sizes: dict):
+        """Bytes of results that take the memory of an operand that is read for the last time.
+
+        An operand whose memory a result of the program takes, takes none of its own.
+        """
         name = eqn.primitive.name
         if name in _MOVES or not (name in _FUSED or eqn.primitive.rule_steps is not None):
             return 0
-        free = [bytes_of(v) for v in ended]
+        free = [v for v in read if last[v] == number and sizes.get(v)]
         shared = 0
-        for size in [bytes_of(v) for v in eqn.outvars if self.roots[v] == (v,)]:
-            if size in free:
-                free.remove(size)
+        for out in eqn.outvars:
+            size = bytes_of(out)
+            same = next((v for v in free if sizes[v] == size), None)
+            if same is None:
+                continue
+            free.remove(same)
+            if sizes.get(out):
                 shared += size
+            else:
+                sizes[same] = 0
         return shared
+
+    # -- residuals ---------------------------------------------------------------------------------
 
     def _residuals(self) -> list[Residual]:
         """What the backward part reads of what the forward part made."""
         read: set[Var] = set()
         for eqn in self.flat.eqns:
-            if is_backward(eqn):
-                read.update(self.read(eqn.invars))
+            if is_backward(eqn) and not self.stored.isdisjoint(eqn.outvars):
+                read.update(self.read(eqn))
         return [
             Residual(eqn, _origin(eqn, place), var.aval, bytes_of(var))
             for eqn in self.flat.eqns
@@ -244,7 +309,7 @@ class _Plan:
         for line in {r.line for r in self.residuals}:
             here = [e for e in self.flat.eqns if line_of(e) == line and not is_backward(e)]
             own = {v for eqn in here for v in eqn.outvars}
-            needed = {v for eqn in here for v in self.read(eqn.invars)} - own - kept
+            needed = {v for eqn in here for v in self.read(eqn)} - own - kept
             made = sum(r.bytes for r in self.residuals if r.line == line)
             found[line] = max(0, made - sum(map(bytes_of, needed)))
         return found
@@ -261,7 +326,7 @@ def _inner_peak(program: ClosedJaxpr, eqn: JaxprEqn, fused: bool) -> int:
     before = eqn.params.get("num_consts", 0) + eqn.params.get("num_carry", 0)
     if "length" in eqn.params:  # rows that are sliced for what cannot take the slicing in
         for var in plan.flat.invars[before:]:
-            if not all(plan._takes_in(reader) for reader in plan.readers.get(var, ())):
+            if not all(plan.takes_in(reader, var) for reader in plan.readers.get(var, ())):
                 taken += bytes_of(var)
     return taken
 

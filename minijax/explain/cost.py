@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import NameStack
 from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, _rule_of
-from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs, traced
+from minijax.explain.programs import bytes_of, inlined, line_of, names, short, sub_programs, traced
 from minijax.explain.tables import Report, Table, quantity
 
 __all__ = ["CostReport", "CostRow", "cost"]
 
 # An operation for each element, of the result and of the operand, where roofline counts none.
-_BY_RESULT = frozenset(
+_BY_RESULT = names(
     "acosh asinh atan2 atanh bessel_i1e clamp exp2 igamma igammac nextafter pow population_count "
-    "polygamma shift_left shift_right_arithmetic shift_right_logical tanh zeta".split()
+    "polygamma shift_left shift_right_arithmetic shift_right_logical tanh zeta"
 )
-_BY_OPERAND = frozenset(
-    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_xor".split()
+_BY_OPERAND = names(
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_xor"
 )
 
 
@@ -65,7 +65,9 @@ class CostReport(Report):
         """Return the costs by line, then by equation."""
         times = ", ".join(f"{name} {1e3 * value:.1f} ms" for name, value in self.seconds.items())
         at_least = "at least " if any(row.unknown for row in self.rows) else ""
-        title = f"cost: {at_least}{quantity(self.flops, 'FLOP')}, {quantity(self.bytes, 'B')}; {times}"
+        title = (
+            f"cost: {at_least}{quantity(self.flops, 'FLOP')}, {quantity(self.bytes, 'B')}; {times}"
+        )
         cells = lambda flops, moved: (
             quantity(flops), quantity(moved, "B"), f"{flops / moved:.2f}" if moved else "",
         )  # fmt: skip

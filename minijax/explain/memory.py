@@ -8,7 +8,7 @@ of an operand of its size that nothing reads any more.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
@@ -18,6 +18,7 @@ from minijax.explain.programs import (
     inlined,
     is_backward,
     line_of,
+    names,
     short,
     sub_programs,
     traced,
@@ -27,19 +28,19 @@ from minijax.stages import Traced
 
 __all__ = ["MemoryReport", "MemoryRow", "Residual", "memory"]
 
-_VIEWS = frozenset("copy expand_dims reshape squeeze stop_gradient".split())
-_CHEAP = frozenset(
+_VIEWS = names("copy expand_dims reshape squeeze stop_gradient")
+_CHEAP = names(
     "abs add add_any and bitcast_convert_type broadcast_in_dim clamp concatenate "
     "convert_element_type dynamic_slice eq floor gather ge gt imag integer_pow iota is_finite le "
     "lt max min mul ne neg not or pad real rev round select_n shift_left "
-    "shift_right_arithmetic shift_right_logical sign slice square sub transpose xor".split()
+    "shift_right_arithmetic shift_right_logical sign slice square sub transpose xor"
 )  # computed again by each of their readers
-_COSTLY = frozenset(
+_COSTLY = names(
     "acos asin atan atan2 cbrt ceil cos cosh div erf erfc exp exp2 expm1 lgamma log log1p logistic "
-    "pow rem rsqrt sin sinh sqrt tan tanh".split()
+    "pow rem rsqrt sin sinh sqrt tan tanh"
 )  # fused where there is one reader
 _FUSED = _CHEAP | _COSTLY
-_MOVES = frozenset("broadcast_in_dim concatenate dynamic_slice gather pad rev slice transpose".split())
+_MOVES = names("broadcast_in_dim concatenate dynamic_slice gather pad rev slice transpose")
 
 
 class MemoryRow(NamedTuple):
@@ -208,7 +209,9 @@ class _Plan:
 
     def schedule(self) -> list[JaxprEqn]:
         """The equations that store something, in the order of XLA's CPU backend: breadth first."""
-        units = [e for e in self.flat.eqns if not e.outvars or not self.stored.isdisjoint(e.outvars)]
+        units = [
+            e for e in self.flat.eqns if not e.outvars or not self.stored.isdisjoint(e.outvars)
+        ]
         users: dict[Var, list[JaxprEqn]] = {}
         missing = {}
         for eqn in units:

@@ -12,7 +12,7 @@ from minijax.stages import Traced
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "short", "sub_programs",
+    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "names", "short", "sub_programs",
     "traced",
 ]  # fmt: skip
 
@@ -86,6 +86,11 @@ def inlined(closed: ClosedJaxpr) -> Flat:
     whole = Jaxpr([v for v, _ in constants], closed.invars, outvars, eqns)
     kept = dce_jaxpr(whole, [True] * len(outvars), instantiate=True)[0]
     return Flat(constants, list(closed.invars), kept.eqns, list(kept.outvars))
+
+
+def names(text: str) -> frozenset[str]:
+    """Split a text into the names of primitives in it."""
+    return frozenset(text.split())
 
 
 def bytes_of(var: Any) -> int:

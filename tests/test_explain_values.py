@@ -220,7 +220,9 @@ def test_steps_stop_where_the_first_nan_arises():
     assert f":{_program.__code__.co_firstlineno + 2}:" in stepper.line
     assert np.isnan(stepper.outputs[0])
     assert stepper.back().last.primitive.name == "sub"
-    assert stepper.back().back().turn == (1,)
+    while stepper.turn == (2,):
+        stepper.back()
+    assert stepper.turn == (1,)
     assert stepper.out().turn == ()
     gradient = step(jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0)), 0.0).run_to()
     assert not np.isfinite(gradient.outputs[0])

@@ -11,10 +11,10 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax, nn
 from minijax.core.primitive import RuleColumn
-from minijax.explain.cost import cost
-from minijax.explain.memory import memory
-from minijax.explain.rules import COLUMNS, primitive, rules, where
+from minijax.explain.memory_use import memory
+from minijax.explain.rule_tables import COLUMNS, primitive, rules, where
 from minijax.explain.stepping import step
+from minijax.explain.work import cost
 
 
 def _of(*shape):

@@ -1,1 +1,36 @@
-"""Tools that show what the transforms do. Each is taken from its own module."""
+"""Tools that show programs, and what the transforms did.
+
+    explain.to_python(f, *args)   runnable source of the jaxpr of `f`
+    explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
+    explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
+    explain.step(f, *args)        the program run equation by equation, forward and back
+    explain.rules("jvp")          the rules of one interpreter
+    explain.primitive("sin")      the rules of one primitive
+    explain.where(obj)            the source of anything public
+
+Nothing here is part of tracing: `import minijax` does not load this package, and each tool is loaded
+when it is first asked for.
+"""
+
+from importlib import import_module as _import_module
+from typing import Any
+
+_HOMES = {
+    "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
+    "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
+    "where": "rule_tables",
+}  # fmt: skip
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

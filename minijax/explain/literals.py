@@ -1,0 +1,139 @@
+"""Values as Python expressions in the names `jax`, `lax`, `jnp` and `np`."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core.primitive import Primitive
+from minijax.lax.prng import PRNGImpl
+from minijax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+
+__all__ = ["Text", "dtype_text", "literal", "tuple_text"]
+
+MOST_ELEMENTS = 64  # of an array that is written out
+
+
+class Text:
+    """A value to be written; items and slices of it can be asked for in a template."""
+
+    def __init__(self, items: Any, write: Any = None):
+        self.items = items
+        self.write = write or literal
+
+    def __getitem__(self, key: str) -> Text:
+        if key == "1:" or key == "2:":
+            return Text(self.items[int(key[0]) :], self.write)
+        return Text(self.items[int(key)], self.write)
+
+    def __str__(self) -> str:
+        return self.write(self.items)
+
+
+def tuple_text(items: Any) -> str:
+    items = list(items)
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def dtype_text(dtype: Any) -> str:
+    if dtype == dtypes.float0:
+        return "jax.dtypes.float0"
+    return "jnp.bool_" if dtype.name == "bool" else f"jnp.{dtype.name}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, complex):
+        return f"complex({_number(value.real)}, {_number(value.imag)})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    return repr(value)
+
+
+def array_text(value: np.ndarray, named: str) -> str | None:
+    """The text of a small array of numbers; None if it is to be given in another way."""
+    if value.size > MOST_ELEMENTS or value.dtype.kind not in "biufcV":
+        return None
+    if value.dtype == dtypes.float0:
+        return f"np.zeros({value.shape}, {named})"
+    kind = value.dtype
+    if kind.kind == "V" or kind.isbuiltin != 1:
+        wide = np.int64 if dtypes.issubdtype(kind, np.integer) else np.float64
+        value = value.astype(wide)
+    if not value.ndim:
+        return f"np.array({_number(value.item())}, {named})"
+    flat = ", ".join(_number(x) for x in value.ravel().tolist())
+    text = f"np.array([{flat}], {named})"
+    return text if value.ndim == 1 else f"{text}.reshape({value.shape})"
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    if hasattr(value, "_fields"):
+        return value._asdict()
+    names = getattr(value, "__dataclass_fields__", None)
+    return names and {name: getattr(value, name) for name in names}
+
+
+def _mesh(mesh: Any) -> str:
+    types = tuple_text(f"jax.sharding.AxisType.{kind.name}" for kind in mesh.axis_types)
+    if isinstance(mesh, AbstractMesh):
+        return (
+            f"jax.sharding.AbstractMesh({mesh.axis_sizes}, {mesh.axis_names}, axis_types={types})"
+        )
+    devices = ", ".join(f"jax.devices()[{d.id}]" for d in mesh.devices.flat)
+    grid = f"np.array([{devices}]).reshape({mesh.devices.shape})"
+    return f"jax.sharding.Mesh({grid}, {mesh.axis_names}, axis_types={types})"
+
+
+def _spec(spec: PartitionSpec) -> str:
+    parts = [literal(part) for part in spec.partitions]
+    parts += [
+        f"{name}={literal(getattr(spec, name))}"
+        for name in ("unreduced", "reduced")
+        if getattr(spec, name, None)
+    ]
+    return f"jax.sharding.PartitionSpec({', '.join(parts)})"
+
+
+def literal(value: Any) -> str:
+    """Return an expression for a value of a param; TypeError if there is none."""
+    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum)):
+        return repr(value)
+    if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
+        return _number(value)
+    if isinstance(value, enum.Enum):
+        return f"lax.{type(value).__name__}.{value.name}"
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return dtype_text(np.dtype(value))
+    if isinstance(value, (np.generic, np.ndarray)):
+        return array_text(np.asarray(value), dtype_text(value.dtype)) or _refuse(value)
+    if isinstance(value, PRNGImpl):
+        return repr(value.name)
+    if isinstance(value, Primitive):
+        return f"primitives.{value.name.replace('-', '_')}_p"
+    if isinstance(value, PartitionSpec):
+        return _spec(value)
+    if isinstance(value, NamedSharding):
+        return f"jax.sharding.NamedSharding({_mesh(value.mesh)}, {_spec(value.spec)})"
+    if isinstance(value, (Mesh, AbstractMesh)):
+        return _mesh(value)
+    fields = _fields(value)
+    if fields is not None and hasattr(lax, type(value).__name__):
+        inner = ", ".join(f"{name}={literal(x)}" for name, x in fields.items())
+        return f"lax.{type(value).__name__}({inner})"
+    if isinstance(value, (tuple, list)):
+        return tuple_text(map(literal, value))
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(literal, value))) + "}" if value else "frozenset()"
+    return _refuse(value)
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(f"to_python has no literal for {type(value).__name__} {value!r}.")

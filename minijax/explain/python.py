@@ -1,0 +1,610 @@
+"""`explain.to_python`: the jaxpr of a function as Python source that runs.
+
+Each equation becomes one line, a call of a public function (the tables are in `explain.calls`); each
+sub-program becomes a function in front, with its derivative rules where it has some. The text runs
+under `import minijax as jax` and under `import jax`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax, random, tree_util
+from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
+from minijax.explain.custom_rules import jvp_program, vjp_program
+from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
+from minijax.transforms.staging import make_jaxpr
+
+__all__ = ["Source", "to_python"]
+
+_TAKEN = {*keyword.kwlist, "constants", "jax", "jnp", "lax", "np"}
+
+
+class Source(str):
+    """Python source of a program. `constants` has the arrays that are too large for the text."""
+
+    constants: dict[str, Any]
+    name: str
+
+    def function(self) -> Callable[..., Any]:
+        """Run the text, and return the function that it defines."""
+        names = {"constants": self.constants, "__name__": f"explain.{self.name}"}
+        exec(compile(self, f"<explain.{self.name}>", "exec"), names)
+        return names[self.name]
+
+    def under(self, library: str) -> Source:
+        """The source with another import: `library` is "jax" or "minijax"."""
+        text = re.sub(r"(?m)^(import|from) (mini)?jax(?=[ .])", rf"\1 {library}", str(self))
+        text = re.sub(r"(?m)^import jax as jax$", "import jax", text)
+        return _source(text, self.name, self.constants)
+
+
+def _source(text: str, name: str, constants: dict) -> Source:
+    made = Source(text)
+    made.name, made.constants = name, constants
+    return made
+
+
+def _identifier(text: str, default: str) -> str:
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name.isidentifier() and name not in _TAKEN else default
+
+
+class _Names(dict):
+    """The names of variables of one function."""
+
+    def __init__(self, taken: set[str]):
+        super().__init__()
+        self.taken = taken
+        self.count = 0
+
+    def __missing__(self, var: Var) -> str:
+        while True:
+            number, text = self.count, ""
+            self.count += 1
+            while not text or number:
+                number, digit = divmod(number, 26)
+                text = chr(ord("a") + digit) + text
+            if text not in self.taken and text not in _TAKEN:
+                break
+        self[var] = text
+        self.taken.add(text)
+        return text
+
+
+class Module:
+    """Functions and constants written so far."""
+
+    def __init__(self) -> None:
+        self.definitions: list[str] = []
+        self.constants: dict[str, Any] = {}  # those that are not written out
+        self.constant_lines: list[str] = []
+        self.named: dict[int, tuple[str, Any]] = {}  # by id, with the value to keep it alive
+        self.taken: set[str] = set()
+        self.functions: dict[tuple, tuple[str, Any]] = {}
+        self.ruled: dict[tuple, str] = {}
+
+    def new_name(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.taken.add(name)
+        return name
+
+    def constant(self, value: Any, aval: Any) -> str:
+        """The name of a constant."""
+        if id(value) in self.named:
+            return self.named[id(value)][0]
+        name = self.new_name(f"const_{len(self.named)}")
+        self.named[id(value)] = name, value
+        if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
+            words = self.array(name, np.asarray(random.key_data(value)))
+            text = f"jax.random.wrap_key_data({words}, impl={str(random.key_impl(value))!r})"
+        else:
+            text = self.array(name, np.asarray(value).astype(aval.dtype))
+        self.constant_lines.append(f"{name} = {text}")
+        return name
+
+    def array(self, name: str, value: np.ndarray) -> str:
+        text = array_text(value, dtype_text(value.dtype))
+        if text is None:
+            self.constants[name] = value
+            text = f"constants[{name!r}]  # {value.dtype}{list(value.shape)}"
+        return text
+
+    def function(
+        self,
+        program: Jaxpr | ClosedJaxpr,
+        name: str,
+        groups: Sequence[tuple[str, int]] | None = None,
+        results: Any = None,
+        decorator: str = "",
+    ) -> str:
+        """Write a sub-program as a function, and return its name.
+
+        `groups` are tuples of its inputs that it takes together, by name and length; `results`
+        are the lengths of the tuples that it returns, or 1 for a value that is no tuple.
+        """
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        key = (id(program), str(groups), str(results), decorator)
+        if key not in self.functions:
+            body = Body(self, jaxpr, getattr(program, "consts", ()))
+            names = [body.names[v] for v in jaxpr.invars]
+            head, lines = _parameters(names, groups)
+            lines += [*body.lines(), f"return {_returned(body.outs(), results)}"]
+            name = self.new_name(_identifier(name, "program"))
+            self.define(name, head, lines, decorator)
+            self.functions[key] = name, program
+        return self.functions[key][0]
+
+    def define(self, name: str, head: str, lines: Sequence[str], decorator: str = "") -> None:
+        start = f"@{decorator}\n" if decorator else ""
+        inner = "".join(f"    {line}\n" for line in lines)
+        self.definitions.append(f"{start}def {name}({head}):\n{inner}")
+
+
+def _parameters(names: list[str], groups: Sequence[tuple[str, int]] | None) -> tuple[str, list]:
+    if groups is None:
+        return ", ".join(names), []
+    heads, lines, start = [], [], 0
+    for head, count in groups:
+        heads.append(head)
+        if count:
+            lines.append(f"{tuple_text(names[start : start + count])} = {head}")
+        start += count
+    return ", ".join(heads), lines
+
+
+def _returned(outs: list[str], results: Any) -> str:
+    if results is None:
+        return tuple_text(outs)
+    if results == 1:
+        return outs[0]
+    parts, start = [], 0
+    for count in results:
+        parts.append(tuple_text(outs[start : start + count]))
+        start += count
+    return tuple_text(parts)
+
+
+class Body:
+    """The lines of one program."""
+
+    def __init__(self, module: Module, jaxpr: Jaxpr, consts: Sequence[Any]):
+        self.module = module
+        self.jaxpr = jaxpr
+        self.names = _Names({"carry", "consts", "xs"})
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            self.names[var] = module.constant(value, var.aval)
+        self.made: dict[Var, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+        reads = [v for eqn in jaxpr.eqns for v in eqn.invars] + list(jaxpr.outvars)
+        self.reads: dict[Any, int] = {}
+        for v in reads:
+            self.reads[v] = self.reads.get(v, 0) + 1
+
+    def atom(self, atom: Var | Literal) -> str:
+        if type(atom) is not Literal:
+            return self.names[atom]
+        aval, value = atom.aval, np.asarray(atom.val)
+        if dtypes.issubdtype(aval.dtype, dtypes.prng_key) or value.dtype == dtypes.float0:
+            return self.module.constant(atom.val, aval)
+        if getattr(aval, "weak_type", False):
+            number = value.item() if value.dtype.isbuiltin == 1 else None
+            if number is not None and dtypes.canonicalize_dtype(type(number)) == aval.dtype:
+                return literal(number)
+        return array_text(value.astype(aval.dtype), dtype_text(aval.dtype)) or repr(value)
+
+    def outs(self) -> list[str]:
+        return [self.atom(v) for v in self.jaxpr.outvars]
+
+    def predicate(self, atom: Any) -> JaxprEqn | None:
+        """The conversion of a truth value that only a conditional reads."""
+        eqn = self.made.get(atom) if type(atom) is not Literal else None
+        if eqn is None or eqn.primitive.name != "convert_element_type":
+            return None
+        return eqn if self.reads[atom] == 1 and eqn.invars[0].aval.dtype.kind == "b" else None
+
+    def lines(self) -> list[str]:
+        skipped = {
+            id(self.predicate(eqn.invars[0])) for eqn in self.jaxpr.eqns
+            if eqn.primitive.name == "cond" and len(eqn.params["branches"]) == 2
+        }  # fmt: skip
+        return [self.line(eqn) for eqn in self.jaxpr.eqns if id(eqn) not in skipped]
+
+    def line(self, eqn: JaxprEqn) -> str:
+        operands = [self.atom(v) for v in eqn.invars]
+        text = call_text(self, eqn, operands)
+        used = [type(v) is not DropVar and self.reads.get(v, 0) > 0 for v in eqn.outvars]
+        outs = [self.names[v] if u else "_" for v, u in zip(eqn.outvars, used, strict=True)]
+        if not outs:
+            return text
+        left = tuple_text(outs) if eqn.primitive.multiple_results else outs[0]
+        if eqn.primitive.name == "scan":  # gives a pair of tuples
+            count = eqn.params["num_carry"]
+            left = f"{tuple_text(outs[:count])}, {tuple_text(outs[count:])}"
+        types = ", ".join(v.aval.str_short(True) for v in eqn.outvars)
+        return f"{left} = {text}  # {types}"
+
+
+def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
+    """The expression that an equation stands for. NotImplementedError if there is none."""
+    name, params = eqn.primitive.name, eqn.params
+    rule = RULES.get(name)
+    if rule is not None:
+        return rule(body, eqn, operands, **params)
+    texts = {key: Text(value) for key, value in params.items()}
+    if name in TEMPLATES:
+        return TEMPLATES[name].format(*operands, args=Text(operands, tuple_text), **texts)
+    if name in OF_SCALARS:
+        return _over_scalars(OF_SCALARS[name], eqn.invars[0].aval.ndim, operands, texts)
+    if name in WINDOWS:
+        return _window(WINDOWS[name], eqn.invars[0].aval.dtype, operands[0], params)
+    if name in BOUND:
+        given = [*operands, *(f"{key}={literal(value)}" for key, value in params.items())]
+        return f"primitives.{name}_p.bind({', '.join(given)})"
+    return _same_name(name.replace("-", "_"), params, operands)
+
+
+def _same_name(name: str, params: dict, operands: list[str]) -> str:
+    """Call the function of `lax` that has the name and the params of a primitive."""
+    text, function = f"lax.{name}", getattr(lax, name, None)
+    if not callable(function):
+        text, function = f"lax.linalg.{name}", getattr(lax.linalg, name, None)
+    if not callable(function):
+        raise NotImplementedError(f"to_python knows no public function that is {name!r}.")
+    accepted = inspect.signature(function).parameters
+    given = list(operands)
+    for key, value in params.items():
+        if key == "sharding" and value is not None and "out_sharding" in accepted:
+            given.append(f"out_sharding={literal(value)}")
+        elif key in accepted:
+            default = accepted[key].default
+            if default is inspect.Parameter.empty or value is not default:
+                given.append(f"{key}={literal(value)}")
+        elif key not in IMPLIED and value is not None:
+            raise NotImplementedError(f"to_python: {text} does not take {key}={value!r}.")
+    return f"{text}({', '.join(given)})"
+
+
+def _over_scalars(template: str, ndim: int, operands: list[str], texts: dict) -> str:
+    if not ndim:
+        return template.format(*operands, **texts)
+    names = ["key", "data"][: len(operands)]
+    text = f"lambda {', '.join(names)}: {template.format(*names, **texts)}"
+    for _ in range(ndim):
+        text = f"jax.vmap({text})"
+    return f"{text}({', '.join(operands)})"
+
+
+def _window(combine: str, dtype: Any, operand: str, params: dict) -> str:
+    identity: Any = 0
+    if combine != "add":
+        if dtype.kind == "b":
+            identity = combine == "min"
+        elif dtypes.issubdtype(dtype, np.integer):
+            info = dtypes.iinfo(dtype)
+            identity = info.min if combine == "max" else info.max
+        else:
+            identity = -np.inf if combine == "max" else np.inf
+    start = array_text(np.asarray(identity).astype(dtype), dtype_text(dtype))
+    rest = ", ".join(f"{key}={literal(value)}" for key, value in params.items())
+    return f"lax.reduce_window({operand}, {start}, lax.{combine}, {rest})"
+
+
+# -- equations that hold programs, or whose results stand in another order ------------------------
+
+
+def _star(parts: Sequence[str]) -> str:
+    return "".join(f"{part}, " for part in parts)
+
+
+def _jit(body, eqn, operands, *, jaxpr, name, **params):
+    given = [f"{k}={params[k]}" for k in ("inline", "keep_unused") if params.get(k)]
+    if options := params.get("compiler_options_kvs"):
+        given.append(f"compiler_options={literal(dict(options))}")
+    decorator = f"jax.jit({', '.join(given)})" if given else "jax.jit"
+    function = body.module.function(jaxpr, name, decorator=decorator)
+    return f"{function}({', '.join(operands)})"
+
+
+def _call(body, eqn, operands, **params):
+    program = params.get("call_jaxpr") or params["jaxpr"]
+    return f"{body.module.function(program, 'call')}({', '.join(operands)})"
+
+
+def _remat(body, eqn, operands, *, jaxpr, prevent_cse, differentiated, policy):
+    """A checkpoint; one that has been differentiated keeps XLA from sharing what it computes anew."""
+    together = prevent_cse if isinstance(prevent_cse, bool) else True
+    if differentiated:
+        args = ", ".join(operands)
+        if together and operands:
+            args = f"*lax.optimization_barrier({tuple_text(operands)})"
+        return f"{body.module.function(jaxpr, 'checkpointed')}({args})"
+    given = [] if together else ["prevent_cse=False"]
+    if policy is not None:
+        from minijax.ad_checkpoint import checkpoint_policies as known
+
+        names = [n for n in dir(known) if getattr(known, n, None) is policy]
+        if not names:
+            raise NotImplementedError(f"to_python: the policy {policy!r} has no public name.")
+        given.append(f"policy=jax.checkpoint_policies.{names[0]}")
+    given.insert(0, body.module.function(jaxpr, "checkpointed"))
+    return f"jax.checkpoint({', '.join(given)})({', '.join(operands)})"
+
+
+def _scan(body, eqn, operands, *, jaxpr, length, num_carry, num_consts, reverse, unroll, **_):
+    consts, rest = operands[:num_consts], operands[num_consts:]
+    carry, xs = rest[:num_carry], rest[num_carry:]
+    groups = [("consts", len(consts))] if consts else []
+    groups += [("carry", num_carry), ("xs", len(xs))]
+    results = (num_carry, len(eqn.outvars) - num_carry)
+    step = body.module.function(jaxpr, "scan_body", groups, results)
+    if consts:
+        step = f"lambda carry, xs: {step}({tuple_text(consts)}, carry, xs)"
+    given = [f"length={length}"]
+    given += ["reverse=True"] if reverse else []
+    given += [f"unroll={unroll}"] if unroll != 1 else []
+    return f"lax.scan({step}, {tuple_text(carry)}, {tuple_text(xs)}, {', '.join(given)})"
+
+
+def _while(body, eqn, operands, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
+    held = operands[:cond_nconsts], operands[cond_nconsts : cond_nconsts + body_nconsts]
+    carry = operands[cond_nconsts + body_nconsts :]
+    steps = []
+    programs = ((cond_jaxpr, "while_cond", 1), (body_jaxpr, "while_body", None))
+    for consts, (program, name, results) in zip(held, programs, strict=True):
+        groups = [("consts", len(consts))] if consts else []
+        step = body.module.function(program, name, [*groups, ("carry", len(carry))], results)
+        bound = f"lambda carry: {step}({tuple_text(consts)}, carry)"
+        steps.append(bound if consts else step)
+    return f"lax.while_loop({', '.join(steps)}, {tuple_text(carry)})"
+
+
+def _cond(body, eqn, operands, *, branches, **_):
+    names = [body.module.function(b, f"branch_{i}") for i, b in enumerate(branches)]
+    args = "".join(f", {x}" for x in operands[1:])
+    made = body.predicate(eqn.invars[0]) if len(branches) == 2 else None
+    if made is not None:
+        return f"lax.cond({body.atom(made.invars[0])}, {names[1]}, {names[0]}{args})"
+    return f"lax.switch({operands[0]}, {tuple_text(names)}{args})"
+
+
+def _platform_index(body, eqn, operands, *, platforms):
+    cases = []
+    for number, names in enumerate(platforms):
+        for name in ("default",) if names is None else names:
+            cases.append(f"{name}=lambda: np.int32({number})")
+    return f"lax.platform_dependent({', '.join(cases)})"
+
+
+def _linear_solve(body, eqn, operands, *, const_lengths, jaxprs):
+    held, start = {}, 0
+    for key, count in const_lengths._asdict().items():
+        held[key] = operands[start : start + count]
+        start += count
+    right = operands[start:]
+
+    def function(key, program, head):
+        name = body.module.function(program, key)
+        return f"lambda {head}: {name}({_star(held[key])}*x)"
+
+    given = [function("matvec", jaxprs.matvec, "x"), tuple_text(right)]
+    given.append(function("solve", jaxprs.solve, "_, x"))
+    if jaxprs.transpose_solve is not None:
+        given.append(
+            "transpose_solve=" + function("transpose_solve", jaxprs.transpose_solve, "_, x")
+        )
+    if jaxprs.vecmat is jaxprs.matvec:
+        given.append("symmetric=True")
+    if len(eqn.outvars) > len(right):
+        raise NotImplementedError("to_python: custom_linear_solve with has_aux=True.")
+    return f"lax.custom_linear_solve({', '.join(given)})"
+
+
+def _shard_map(
+    body, eqn, operands, *, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_vma
+):
+    name = body.module.function(jaxpr, "per_shard")
+    given = {"mesh": mesh, "in_specs": in_specs, "out_specs": out_specs, "check_vma": check_vma}
+    if set(newly_manual_axes) != set(mesh.axis_names):
+        given["axis_names"] = set(newly_manual_axes)
+    rest = ", ".join(f"{key}={literal(value)}" for key, value in given.items())
+    return f"jax.shard_map({name}, {rest})({', '.join(operands)})"
+
+
+def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
+    module = body.module
+    key = (jvp.fun, str(call_jaxpr))  # a rule may call the function that it belongs to
+    name = module.ruled.get(key)
+    if name is None:
+        name = module.function(call_jaxpr, "custom", decorator="jax.custom_jvp")
+        module.ruled[key] = name
+        program, moving, out_moving = jvp_program(jvp, call_jaxpr)
+        count = len(moving)
+        rule = Body(module, program.jaxpr, program.consts)
+        inputs = [rule.names[v] for v in program.jaxpr.invars]
+        dots = iter(inputs[count:])
+        lines = [f"{tuple_text(inputs[:count])} = primals"] if count else []
+        lines += (
+            [f"{tuple_text(next(dots) if m else '_' for m in moving)} = tangents"] if count else []
+        )
+        lines += rule.lines()
+        outs, results = rule.outs(), len(out_moving)
+        steps = iter(outs[results:])
+        still = (
+            f"np.zeros({v.aval.shape}, jax.dtypes.float0)" if not m else next(steps)
+            for v, m in zip(call_jaxpr.jaxpr.outvars, out_moving, strict=True)
+        )
+        lines.append(f"return {tuple_text(outs[:results])}, {tuple_text(still)}")
+        module.define(module.new_name(f"{name}_jvp"), "primals, tangents", lines, f"{name}.defjvp")
+    return f"{name}({', '.join(operands)})"
+
+
+def _custom_vjp(body, eqn, operands, *, call_jaxpr, fwd, bwd, **_):
+    module = body.module
+    key = (fwd.fun, str(call_jaxpr))  # a rule may call the function that it belongs to
+    name = module.ruled.get(key)
+    if name is None:
+        name = module.function(call_jaxpr, "custom", decorator="jax.custom_vjp")
+        module.ruled[key] = name
+        forward, backward, given = vjp_program(fwd, bwd, call_jaxpr)
+        results = len(call_jaxpr.jaxpr.outvars)
+        held = len(forward.jaxpr.outvars) - results
+        first = module.function(forward, f"{name}_fwd", results=(results, held))
+        rule = Body(module, backward.jaxpr, backward.consts)
+        inputs = [rule.names[v] for v in backward.jaxpr.invars]
+        head, lines = _parameters(inputs, [("residuals", held), ("cts", results)])
+        lines += rule.lines()
+        found = iter(rule.outs())
+        lines.append(f"return {tuple_text(next(found) if g else 'None' for g in given)}")
+        second = module.new_name(f"{name}_bwd")
+        module.define(second, head, lines)
+        module.definitions.append(f"{name}.defvjp({first}, {second})\n")
+    return f"{name}({', '.join(operands)})"
+
+
+def _reduce(body, eqn, operands, *, jaxpr, dimensions, consts=(), **_):
+    half = len(operands) // 2
+    groups = [("xs", half), ("ys", half)]
+    name = body.module.function(jaxpr, "combine", groups)
+    return (
+        f"lax.reduce({tuple_text(operands[:half])}, {tuple_text(operands[half:])}, "
+        f"{name}, {literal(dimensions)})"
+    )
+
+
+def _convert(body, eqn, operands, *, new_dtype, weak_type, sharding):
+    kind = {"f": "float", "i": "int", "c": "complex", "b": "bool"}.get(new_dtype.kind)
+    if weak_type and kind and dtypes.canonicalize_dtype(eval(kind)) == new_dtype:
+        return f"lax.convert_element_type({operands[0]}, {kind})"
+    return f"lax.convert_element_type({operands[0]}, {dtype_text(new_dtype)})"
+
+
+def _device_put(body, eqn, operands, *, devices, **_):
+    puts = [f"jax.device_put({x}, {literal(d)})" for x, d in zip(operands, devices, strict=True)]
+    return tuple_text(puts)
+
+
+def _svd(body, eqn, operands, **params):
+    text = _same_name("svd", params, operands)
+    if not params["compute_uv"]:
+        return f"({text},)"
+    return f"(lambda u, s, vh: (s, u, vh))(*{text})"
+
+
+RULES: dict[str, Callable] = {
+    "closed_call": _call,
+    "cond": _cond,
+    "convert_element_type": _convert,
+    "core_call": _call,
+    "custom_jvp_call": _custom_jvp,
+    "custom_linear_solve": _linear_solve,
+    "custom_vjp_call": _custom_vjp,
+    "device_put": _device_put,
+    "jit": _jit,
+    "platform_index": _platform_index,
+    "reduce": _reduce,
+    "remat2": _remat,
+    "scan": _scan,
+    "shard_map": _shard_map,
+    "svd": _svd,
+    "while": _while,
+}
+
+
+# -- the program of a function --------------------------------------------------------------------
+
+
+def _tree_text(tree: Any, leaves: Any) -> str:
+    """The text of results in dicts, lists and tuples; TypeError for other containers."""
+    if tree is None:
+        return "None"
+    if type(tree) is tuple:
+        return tuple_text([_tree_text(x, leaves) for x in tree])
+    if type(tree) is list:
+        return f"[{', '.join(_tree_text(x, leaves) for x in tree)}]"
+    if type(tree) is dict:
+        found = {k: _tree_text(tree[k], leaves) for k in sorted(tree)}
+        return "{" + ", ".join(f"{literal(k)}: {found[k]}" for k in tree) + "}"
+    if hasattr(tree, "shape"):
+        return next(leaves)
+    raise TypeError(type(tree))
+
+
+def _argument_names(f: Any, count: int) -> list[str]:
+    try:
+        names = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        names = []
+    usual = [p.name for p in names if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    return [usual[i] if i < len(usual) else f"arg{i}" for i in range(count)]
+
+
+def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
+    """Write a program as Python source that computes the same.
+
+    - `f`: function of pytrees of arrays, or a closed jaxpr
+    - `args`: its arguments, or `ShapeDtypeStruct`s in their place; none for a jaxpr
+    - `library`: "minijax" or "jax", that which the text imports as `jax`
+
+    The result is a string with `function()`, `constants` and `under(library)`. Sub-programs are
+    functions of their own, with their derivative rules. NotImplementedError names a primitive that no
+    public function applies (a reference, a callback).
+
+    >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
+        a = lax.sin(x)  # f32[]
+    """
+    shape = None
+    if isinstance(f, (Jaxpr, ClosedJaxpr)):
+        closed, given, name = f, f.invars, "program"
+        names = [f"arg{i}" for i in range(len(given))]
+    else:
+        closed, shape = make_jaxpr(f, return_shape=True)(*args)
+        given, name = args, _identifier(getattr(f, "__name__", ""), "program")
+        names = _argument_names(f, len(args))
+    jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+    module = Module()
+    module.taken.update(names)
+    body = Body(module, jaxpr, getattr(closed, "consts", ()))
+    body.names.taken.update(names)
+    lines, variables = [], iter(jaxpr.invars)
+    for arg_name, arg in zip(names, given, strict=True):
+        leaves = tree_util.tree_leaves(arg)
+        if len(leaves) == 1 and leaves[0] is arg:
+            body.names[next(variables)] = arg_name
+        elif leaves:
+            parts = [body.names[next(variables)] for _ in leaves]
+            lines.append(f"{tuple_text(parts)} = jax.tree.leaves({arg_name})")
+    lines += body.lines()
+    try:
+        result = _tree_text(shape, iter(body.outs()))
+    except TypeError:
+        result = tuple_text(body.outs()) + "  # its leaves"
+    if isinstance(f, (Jaxpr, ClosedJaxpr)):
+        result = tuple_text(body.outs())
+    module.define(module.new_name(name), ", ".join(names), [*lines, f"return {result}"])
+    text = _whole(module, library)
+    return _source(text, _last_name(module), module.constants).under(library)
+
+
+def _last_name(module: Module) -> str:
+    return re.match(r"def (\w+)", module.definitions[-1])[1]
+
+
+def _whole(module: Module, library: str) -> str:
+    code = "\n\n".join(module.definitions)
+    head = ["import minijax as jax", "import numpy as np"]
+    if "checkpoint_name(" in code:
+        head.append("from minijax.ad_checkpoint import checkpoint_name")
+    if "primitives." in code:
+        head.append("from minijax.extend.core import primitives")
+    head += ["", "lax, jnp = jax.lax, jax.numpy", *module.constant_lines]
+    return "\n".join(head) + "\n\n\n" + code

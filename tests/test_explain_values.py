@@ -172,7 +172,7 @@ def test_rules_of_an_interpreter_and_of_a_primitive():
         (jnp.add, "add = "),
         (jax.custom_vjp, "class custom_vjp"),
     ],
-    ids=str,
+    ids=["a function", "a name", "a primitive", "a ufunc", "a class"],
 )
 def test_where(obj, start):
     found = where(obj)

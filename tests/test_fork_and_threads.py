@@ -69,8 +69,12 @@ if __name__ == "__main__":
 
 def _run(program):
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=500
+        [sys.executable, "-X", "faulthandler", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=500,
     )
+    print(run.stderr[-4000:])  # where a child crashed, if one did
     assert run.returncode == 0, run.stdout + run.stderr[-2000:]
     return run.stdout.splitlines()
 

@@ -382,6 +382,7 @@ def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **opt
 
 
 def _made(closed: ClosedJaxpr, name: str, signatures: Sequence[Signature], **options) -> Program:
+    platforms.check_not_forked()  # before any of jaxlib's compilers, which have threads, is entered
     lower = functools.partial(lower_program, closed, name, signatures, **options)
     return compile_lowered(lower(), functools.partial(lower, located=True))
 

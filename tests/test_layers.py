@@ -13,13 +13,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent / "minijax"
 
 GROUND = {
     "accepted_options", "config", "deprecated", "dtypes", "errors", "installation", "monitoring", "namespace", "tree",
-    "tree_util",
+    "tracebacks", "tree_util",
     "version",
 }  # fmt: skip
 LAYERS = {
     **dict.fromkeys(GROUND, 0),
     "core": 1,
     "runtime": 1,
+    "array_members": 1,  # the types of members, for type checkers only
     "typing": 1,
     "lowering": 2,
     "arrays": 3,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jaxlib.mlir import ir
 
 import minijax
-from minijax.lowering import escape
+from minijax.runtime import escape
 from minijax.runtime.mlir_modules import shared_context
 from tests.names import HALF, HOSTILE, PLACES
 
@@ -55,7 +55,7 @@ def _rendered(node):
 def test_no_other_line_of_the_package_quotes_text_of_modules():
     """A value between quotation marks or after @ in an f-string is a name that was not escaped."""
     found = []
-    own = ROOT / "lowering" / "escape.py"
+    own = ROOT / "runtime" / "escape.py"
     folders = (
         "lowering",
         "lax",
@@ -81,7 +81,7 @@ def test_no_other_line_of_the_package_quotes_text_of_modules():
                 where = str(path.relative_to(ROOT))
                 if marked and (where, ast.unparse(hole.value)) not in OWN:
                     found.append(f"{where}:{node.lineno}: {ast.unparse(node)[:90]}")
-    assert set(found) == set(), "pass names through minijax.lowering.escape"
+    assert set(found) == set(), "pass names through minijax.runtime.escape"
 
 
 texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)

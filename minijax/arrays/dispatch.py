@@ -23,10 +23,10 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import EvalTrace, Tracer, check_alive
-from minijax.lowering.escape import mangled
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, launches, platforms
+from minijax.runtime.escape import mangled
 from minijax.runtime.gpus import platform_name
 from minijax.runtime.mlir_modules import parse
 from minijax.runtime.released import released

@@ -6,12 +6,17 @@ operation: `minijax.numpy` attaches the operators and methods once, at import (`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minijax.array_members import ArrayMembers as _Members  # their types
+else:
+    _Members = object
 
 __all__ = ["Array", "attach"]
 
 
-class Array:
+class Array(_Members):
     """Array: either a concrete one, or a tracer that stands for one while a function is traced.
 
     Arrays have a shape and a dtype and are immutable; `x.at[index].set(y)` returns an updated copy.
@@ -26,7 +31,7 @@ class Array:
     __array_priority__ = 100
     aval: Any
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
             "Array cannot be made directly: use minijax.numpy.array(...) or asarray(...)"
         )
@@ -37,7 +42,7 @@ class Array:
         return self.aval.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """Data type of the elements."""
         return self.aval.dtype
 
@@ -81,7 +86,7 @@ class Array:
     def __len__(self) -> int:
         return len(self.aval)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         raise TypeError(
             f"unhashable type: {type(self).__name__!r}: use its values as a key, as in x.item() or "
             "x.tobytes(), or do not mark the argument static."

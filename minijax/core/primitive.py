@@ -22,7 +22,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import say_where
 from minijax.core.hooks import hooks
-from minijax.core.tracebacks import hide_frames
+from minijax.tracebacks import hide_frames
 
 __all__ = [
     "ByPlatform", "CallPrimitive", "Misplaced", "NoRule", "Primitive", "RuleColumn",

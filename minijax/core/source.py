@@ -6,37 +6,18 @@ an instruction offset is kept, never a frame.
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any, NamedTuple
 
 from minijax.config import local
+from minijax.tracebacks import internal_code, is_internal
 
 __all__ = [
-    "MarkedScope", "NameStack", "Source", "SourceInfo", "capture", "is_internal", "joined", "marked",
-    "named_scope", "register_exclusion", "relative", "summarize", "transposed",
+    "MarkedScope", "NameStack", "Source", "SourceInfo", "capture", "joined", "marked",
+    "named_scope", "relative", "summarize", "transposed",
 ]  # fmt: skip
-
-_is_internal: dict[CodeType, bool] = {}
-
-
-class _Prefixes(list):
-    """Paths of library code; what was found out by them before is forgotten when they change."""
-
-    def append(self, path: str) -> None:
-        super().append(path)
-        _is_internal.clear()
-
-    def remove(self, path: str) -> None:
-        super().remove(path)
-        _is_internal.clear()
-
-
-excluded_prefixes = _Prefixes(
-    [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep]
-)
 
 
 class Source(NamedTuple):
@@ -79,25 +60,12 @@ class SourceInfo(NamedTuple):
     traceback = property(lambda self: self.where)  # upstream's name
 
 
-def register_exclusion(path: str) -> None:
-    """Treat the files under `path` as library code: they are never named as the user's line."""
-    excluded_prefixes.append(path)
-
-
-def is_internal(code: CodeType) -> bool:
-    """Whether this is code of the package, or of a library that asked to be left out."""
-    answer = _is_internal.get(code)
-    if answer is None:
-        answer = _is_internal[code] = code.co_filename.startswith(tuple(excluded_prefixes))
-    return answer
-
-
 def capture(depth: int = 2) -> Source | None:
     """The innermost frame that is not of this package."""
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        internal = _is_internal.get(code)
+        internal = internal_code.get(code)
         if internal is None:
             internal = is_internal(code)
         if not internal:

@@ -8,8 +8,9 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.source import NameStack, SourceInfo, joined, register_exclusion
+from minijax.core.source import NameStack, SourceInfo, joined
 from minijax.namespace import shown
+from minijax.tracebacks import register_exclusion
 
 __all__ = [
     "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack",

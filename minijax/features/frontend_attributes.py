@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from minijax.core.hooks import hooks
-from minijax.lowering.escape import key, quoted
+from minijax.runtime.escape import key, quoted
 
 __all__ = ["attributes_text", "mark_lines", "with_attributes"]
 

@@ -202,7 +202,7 @@ _MODULES: dict[str, str] = {
     "third_party.scipy.betaln": "scipy.special",
     "third_party.scipy.linalg": "scipy.linalg",
     "third_party.scipy.special": "scipy.special",
-    "traceback_util": "core.tracebacks core.source",
+    "traceback_util": "tracebacks core.source",
     "tree": "tree",
     "tree_util": "jax.private.trees tree_util tree_util.prefix tree_util.nodes",
     "typing": "jax.private.types typing minijax",

@@ -313,11 +313,11 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "jax._src.test_util": {"test_warning_util": "minijax.jax.testing.counts"},
     "jax._src.traceback_util": {
-        "UnfilteredStackTrace": "minijax.core.tracebacks:UnfilteredStackTrace",
-        "_exclude_paths": "minijax.core.source:excluded_prefixes",
+        "UnfilteredStackTrace": "minijax.tracebacks:UnfilteredStackTrace",
+        "_exclude_paths": "minijax.tracebacks:excluded_prefixes",
         "api_boundary": f"{_HERE}:api_boundary",
         "include_frame": f"{_HERE}:include_frame",
-        "register_exclusion": "minijax.core.source:register_exclusion",
+        "register_exclusion": "minijax.tracebacks:register_exclusion",
     },
     "jax._src.tree_util": {
         "_registry": f"{_HERE}:node_registry",

@@ -18,9 +18,9 @@ from minijax.lax.arithmetic import mul_p
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.dot import dot_general_p
 from minijax.lax.shapes import reshape_p
-from minijax.lowering.escape import quoted
 from minijax.lowering.module import lower_by
 from minijax.lowering.types import element_type
+from minijax.runtime.escape import quoted
 from minijax.transforms.batching import to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import broadcast_in_dim_p

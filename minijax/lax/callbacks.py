@@ -24,7 +24,6 @@ from minijax.core.trace import eval_trace, set_trace
 from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.control_flow.scan import scan
-from minijax.lowering.escape import quoted
 from minijax.lowering.types import physical
 from minijax.runtime.callbacks import (
     HOST_TRANSFERS,
@@ -32,6 +31,7 @@ from minijax.runtime.callbacks import (
     callback_target,
     host_transfers,
 )
+from minijax.runtime.escape import quoted
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
 

@@ -24,10 +24,10 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.errors import UnexpectedTracerError
-from minijax.lowering import escape
-from minijax.lowering.escape import quoted, symbol
 from minijax.lowering.module import write_function
 from minijax.lowering.types import dense, element_type
+from minijax.runtime import escape
+from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.arguments import debug_info
 from minijax.transforms.jit import close_over
 

@@ -23,10 +23,10 @@ from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.programs import as_program
 from minijax.lax.shard_map import within_axes
 from minijax.lax.sharding_rules import SdyShardingRule, parse_rule
-from minijax.lowering.escape import quoted
 from minijax.lowering.module import Module, write_function
 from minijax.lowering.types import tensor_type
 from minijax.runtime import partitioners
+from minijax.runtime.escape import quoted
 from minijax.runtime.gspmd import GSPMDSharding
 from minijax.runtime.mesh import AxisType, Mesh, get_mesh
 from minijax.runtime.mlir_modules import types

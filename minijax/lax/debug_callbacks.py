@@ -25,8 +25,8 @@ from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.lax.callbacks import lower_callback
 from minijax.lax.collective_lowering import once
 from minijax.lax.slicing import index_in_dim
-from minijax.lowering.escape import raw
 from minijax.runtime import executables, platforms, sharding
+from minijax.runtime.escape import raw
 from minijax.runtime.mesh import Mesh
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding

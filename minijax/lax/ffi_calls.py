@@ -15,8 +15,8 @@ from minijax.core.effects import Effect, control_flow_allowed, lowerable
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.callbacks import VMAP_METHODS, map_call
-from minijax.lowering.escape import key, quoted
 from minijax.lowering.types import dense, element_type
+from minijax.runtime.escape import key, quoted
 from minijax.runtime.layouts import Layout
 
 __all__ = ["FfiEffect", "aliases_of", "ffi_call", "ffi_call_p"]

@@ -13,7 +13,6 @@ from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer, eval_trace
-from minijax.core.tracebacks import boundary
 from minijax.features.sharding.transfer import put_array
 from minijax.lax.shapes import expand_dims, squeeze
 from minijax.lax.shard_map import shard_map
@@ -21,6 +20,7 @@ from minijax.runtime import platforms
 from minijax.runtime.mesh import Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, fun_name
 from minijax.transforms.grad import check_callable
 from minijax.transforms.jit import jit

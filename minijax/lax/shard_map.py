@@ -24,7 +24,6 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
-from minijax.core.tracebacks import boundary
 from minijax.features.sharding.constraints import with_types
 from minijax.features.sharding.parts import part_aval, pieces, whole_aval
 from minijax.features.sharding.shardy import sdy_sharding
@@ -51,6 +50,7 @@ from minijax.runtime.mesh import (
     get_mesh,
 )
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.grad import as_result, check_callable

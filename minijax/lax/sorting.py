@@ -20,9 +20,9 @@ from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p
 from minijax.lax.reductions import from_ordered_bits, to_ordered_bits
 from minijax.lax.shapes import canonical_axis, reshape_p, size_of
-from minijax.lowering.escape import symbol
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import element_type
+from minijax.runtime.escape import symbol
 from minijax.runtime.versions import approx_top_k_size
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import broadcast_in_dim_p

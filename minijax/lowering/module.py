@@ -28,8 +28,8 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.source import summarize
 from minijax.core.staging import trace_to_jaxpr
-from minijax.lowering.escape import label, quoted, symbol, utf8
 from minijax.lowering.types import dense, element_type, physical, tensor_type
+from minijax.runtime.escape import label, quoted, symbol, utf8
 
 __all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
 

@@ -15,7 +15,6 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.array import Array, attach
-from minijax.core.tracebacks import hide_frames
 from minijax.features.references.effects import is_ref
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import ref_views, refs
@@ -39,6 +38,7 @@ from minijax.numpy import (
     ufuncs,
 )
 from minijax.numpy.promotion import converted, is_arraylike
+from minijax.tracebacks import hide_frames
 
 __all__ = ["install"]
 

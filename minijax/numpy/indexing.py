@@ -20,7 +20,6 @@ from minijax.core.array import Array
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
-from minijax.core.tracebacks import hide_frames
 from minijax.features.sharding.explicit import left_to_xla
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
@@ -50,6 +49,7 @@ from minijax.numpy.promotion import filled_like
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
+from minijax.tracebacks import hide_frames
 from minijax.transforms.library import program_table
 
 __all__ = [

@@ -18,7 +18,7 @@ from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.linear_maps import LinearFunction, Pullback, Transposed, as_result

@@ -34,13 +34,13 @@ from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive
-from minijax.core.source import capture, is_internal
+from minijax.core.source import capture
 from minijax.core.staging import recording_trace, trace_to_jaxpr
 from minijax.core.trace import Tracer, check_alive, eval_trace, is_constant
-from minijax.core.tracebacks import hide_frames
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
 from minijax.runtime.released import released
+from minijax.tracebacks import hide_frames, is_internal
 from minijax.transforms.arguments import (
     aval_of_argument,
     check_callable,

@@ -22,8 +22,8 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
-from minijax.core.tracebacks import hide_frames
 from minijax.runtime.released import released
+from minijax.tracebacks import hide_frames
 from minijax.transforms.arguments import Stage
 from minijax.transforms.cached_calls import (
     CACHE_MISS_ERRORS,

@@ -14,7 +14,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr, Var, eval_jaxpr
 from minijax.core.trace import Tracer, eval_trace
-from minijax.core.tracebacks import boundary
+from minijax.tracebacks import boundary
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, is_float0
 from minijax.transforms.transpose import backward_pass

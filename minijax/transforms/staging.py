@@ -13,7 +13,7 @@ from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import ensure_compile_time_eval, is_constant
-from minijax.core.tracebacks import boundary
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import (
     as_ints,
     aval_of_argument,

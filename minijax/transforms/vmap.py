@@ -14,7 +14,7 @@ from minijax import tree_util
 from minijax.core.avals import get_aval, is_array_type
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
-from minijax.core.tracebacks import boundary
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
 from minijax.transforms.batching import AxisData, batch_flat, is_axis, to_front
 from minijax.transforms.grad import as_result

@@ -31,13 +31,13 @@ from minijax.core.jaxpr import (
 from minijax.core.primitive import CallPrimitive, NoRule, Primitive
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Tracer, is_constant, set_trace
-from minijax.core.tracebacks import boundary
 from minijax.features.checkpoint.offload import fetch, offload
 from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
 from minijax.features.custom_rules.common import hoist_constants
 from minijax.features.references.cells import AbstractRef, Ref, discharge, resolved
 from minijax.features.references.discharge import apart, keep, values, without_refs
 from minijax.namespace import named
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, as_names, debug_info, fun_name, signature_of
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.grad import as_result, check_callable

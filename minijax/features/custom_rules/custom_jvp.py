@@ -17,7 +17,6 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
-from minijax.core.tracebacks import boundary
 from minijax.features.custom_rules import common as custom_rules
 from minijax.features.custom_rules.common import (
     Batching,
@@ -34,6 +33,7 @@ from minijax.features.custom_rules.common import (
     show,
     split_nondiff,
 )
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import stepped
 from minijax.transforms.primitives import add_tangents, instantiate

@@ -20,7 +20,6 @@ from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import eval_trace
-from minijax.core.tracebacks import boundary
 from minijax.features.custom_rules import common as custom_rules
 from minijax.features.custom_rules.common import (
     Batching,
@@ -37,6 +36,7 @@ from minijax.features.custom_rules.common import (
     split_nondiff,
 )
 from minijax.features.custom_rules.optimize_remat import remat_opt
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import materialized
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent

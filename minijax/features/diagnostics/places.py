@@ -16,8 +16,8 @@ from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import Source
-from minijax.lowering.escape import label, mangled, quoted
 from minijax.lowering.module import Builder, Module, write_function
+from minijax.runtime.escape import label, mangled, quoted
 
 __all__ = ["compile_error", "located", "located_text", "named_arguments", "place_of_failure"]
 

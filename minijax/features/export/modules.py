@@ -13,8 +13,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy, stablehlo
 
 from minijax.features.mlir_rules import make_private, rename
-from minijax.lowering.escape import symbol
 from minijax.lowering.module import Module
+from minijax.runtime.escape import symbol
 from minijax.runtime.mlir_modules import parse, shared_context
 
 __all__ = [

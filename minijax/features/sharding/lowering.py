@@ -16,9 +16,9 @@ from minijax.features.sharding.layouts import in_shape_rule
 from minijax.features.sharding.shardy import sdy_mesh, sdy_sharding
 from minijax.features.sharding.types import NO_AXES, explicit_of, vma_of
 from minijax.features.sharding.unreduced import any_sums, sums_of
-from minijax.lowering.escape import symbol
 from minijax.lowering.module import Builder, Module, Value
 from minijax.lowering.types import physical
+from minijax.runtime.escape import symbol
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, same_mesh
 

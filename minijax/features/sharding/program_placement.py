@@ -19,10 +19,10 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
 from minijax.features.sharding.types import explicit_of, space_of_type
-from minijax.lowering.escape import quoted
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
 from minijax.runtime import mesh as meshes
+from minijax.runtime.escape import quoted
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated, sums_open
 from minijax.runtime.topologies import placeholders
 

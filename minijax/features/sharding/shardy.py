@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.lowering.escape import axis, symbol
+from minijax.runtime.escape import axis, symbol
 from minijax.runtime.mesh import UNCONSTRAINED, AbstractMesh, Mesh, axes_of
 
 __all__ = ["axis_list", "sdy_mesh", "sdy_sharding"]

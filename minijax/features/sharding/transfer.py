@@ -17,10 +17,10 @@ from minijax.dtypes import is_extended
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
 from minijax.features.sharding.unreduced import sums_of
-from minijax.lowering.escape import quoted
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.escape import quoted
 from minijax.runtime.layouts import Format, Layout
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of

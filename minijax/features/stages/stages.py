@@ -25,7 +25,6 @@ from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, ra
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
 from minijax.features.references.cells import Ref
 from minijax.features.references.discharge import apart, keep, on_values
 from minijax.features.references.effects import is_ref
@@ -37,6 +36,7 @@ from minijax.runtime.layouts import layout_format
 from minijax.runtime.mlir_modules import as_hlo, with_result_names
 from minijax.runtime.released import released
 from minijax.runtime.topologies import Placeholder
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import debug_info
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
 from minijax.transforms.codegen_calls import reader

@@ -13,7 +13,7 @@ from minijax.core.avals import (
 )
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import check_callable
 from minijax.transforms.jit import PjitFunction
 from minijax.transforms.staging import avals_of, stage

@@ -11,16 +11,15 @@ import numpy as np
 
 from minijax import monitoring
 from minijax.config import local
-from minijax.core import source
 from minijax.core.avals import ShapedArray
 from minijax.core.trace import current, eval_trace
-from minijax.core.tracebacks import boundary
 from minijax.dtypes import ExtendedDType
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.features.references.cells import AbstractRef
 from minijax.interpreters.mlir import ir
 from minijax.jax.names import API_VERSION
 from minijax.runtime import platforms, plugins
+from minijax.tracebacks import boundary, excluded_prefixes
 from minijax.tree_util import is_tree_node
 
 cuda_versions = (
@@ -80,7 +79,7 @@ def api_boundary(fun: Callable, **options: Any) -> Callable:
 def include_frame(frame: Any) -> bool:
     """Whether a frame is of the user's program, and not of a library that asked to be left out."""
     code: CodeType = frame.f_code
-    return not code.co_filename.startswith(tuple(source.excluded_prefixes))
+    return not code.co_filename.startswith(tuple(excluded_prefixes))
 
 
 class _NodeRegistry:

@@ -15,7 +15,6 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
-from minijax.core.tracebacks import boundary
 from minijax.lax.arithmetic import add
 from minijax.lax.compare import bitwise_or
 from minijax.lax.control_flow.common import (
@@ -27,6 +26,7 @@ from minijax.lax.control_flow.common import (
 from minijax.lax.joining import concatenate
 from minijax.lax.shapes import rev
 from minijax.lax.slicing import pad, slice_in_dim
+from minijax.tracebacks import boundary
 
 __all__ = ["associative_scan"]
 

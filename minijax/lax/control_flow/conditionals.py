@@ -17,7 +17,6 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
 from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
     TracedFunction,
@@ -31,6 +30,7 @@ from minijax.lax.control_flow.common import (
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import convert_element_type_p
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import fun_name
 
 __all__ = ["cond", "platform_dependent", "switch"]

@@ -20,7 +20,6 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
 from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
 from minijax.features.effects.inputs import numbered
 from minijax.features.effects.kinds import is_io
 from minijax.features.references.cells import discharge, is_cell
@@ -52,6 +51,7 @@ from minijax.lax.control_flow.loop_lowering import lower_while
 from minijax.lax.control_flow.scan import make_plan, run_loop, unroll_factor
 from minijax.lax.control_flow.scan_rules import batch_loop_body
 from minijax.lax.convert import convert_element_type
+from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.primitives import instantiate

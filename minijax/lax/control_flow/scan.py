@@ -14,7 +14,6 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.core.tracebacks import boundary
 from minijax.features.references.effects import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import (
@@ -30,6 +29,7 @@ from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.joining import concatenate, stack
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, slice_in_dim
+from minijax.tracebacks import boundary
 from minijax.transforms.arguments import check_at_most
 from minijax.transforms.vmap import vmap
 

@@ -16,7 +16,6 @@ from minijax.core.avals import get_aval
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.tracebacks import boundary
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operands
@@ -24,6 +23,7 @@ from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
 from minijax.lax.control_flow.dependence import merge, reached, split_list
+from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.grad import linearize
 from minijax.transforms.jvp import jvp_flat

@@ -22,7 +22,7 @@ from minijax.lax.precision import Precision
 from minijax.lax.rules import INEXACT, check_dtype, same_dtypes, scalar_like
 from minijax.lax.shapes import reshape_p
 from minijax.lax.slicing import pad_p, slice_p
-from minijax.lowering.escape import quoted
+from minijax.runtime.escape import quoted
 from minijax.runtime.foreign import register_batch_partitionable
 from minijax.runtime.lapack import prepare_lapack
 from minijax.transforms.batching import to_front

@@ -43,8 +43,8 @@ from minijax.lax.reductions import reduce_max_p
 from minijax.lax.rules import scalar_like
 from minijax.lax.slicing import slice_p
 from minijax.lax.sorting import sort_p
-from minijax.lowering.escape import quoted
 from minijax.lowering.module import lower_by
+from minijax.runtime.escape import quoted
 from minijax.transforms.primitives import broadcast_in_dim_p
 from minijax.transforms.vmap import vmap
 

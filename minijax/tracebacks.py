@@ -8,14 +8,45 @@ all shown ("off").
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, TypeVar, cast
 
 from minijax.config import local
-from minijax.core.source import is_internal
 
-__all__ = ["UnfilteredStackTrace", "boundary", "hide_frames"]
+__all__ = ["UnfilteredStackTrace", "boundary", "hide_frames", "is_internal", "register_exclusion"]
+
+internal_code: dict[CodeType, bool] = {}  # what `is_internal` found
+
+
+class _Prefixes(list):
+    """Paths of library code; what was found out by them before is forgotten when they change."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        internal_code.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        internal_code.clear()
+
+
+excluded_prefixes = _Prefixes([os.path.dirname(os.path.abspath(__file__)) + os.sep])
+
+
+def register_exclusion(path: str) -> None:
+    """Treat the files under `path` as library code: they are never named as the user's line."""
+    excluded_prefixes.append(path)
+
+
+def is_internal(code: CodeType) -> bool:
+    """Whether this is code of the package, or of a library that asked to be left out."""
+    answer = internal_code.get(code)
+    if answer is None:
+        answer = internal_code[code] = code.co_filename.startswith(tuple(excluded_prefixes))
+    return answer
+
 
 _NOTE = (
     "(The frames inside minijax are left out. To see them set "

@@ -1,11 +1,14 @@
-# What `minijax.numpy` attaches to `Array` at import, for type checkers and editors.
+# The members of `Array`, for type checkers and editors: those that `minijax.numpy` attaches at
+# import, and those of concrete arrays.
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-__all__ = ["Array", "attach"]
+from minijax.core.array import Array
+
+__all__ = ["ArrayMembers"]
 
 _Axis = int | Sequence[int] | None
 
@@ -125,7 +128,7 @@ class _Indexable:
     # `x.at`
     def __getitem__(self, index: Any) -> _Updates: ...
 
-class Array:
+class ArrayMembers:
     __array_priority__: int
     aval: Any
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -403,5 +406,3 @@ class Array:
         correction: float | None = None,
     ) -> Array: ...
     def view(self, dtype: Any = None) -> Array: ...
-
-def attach(members: dict[str, Callable[..., Any] | property]) -> None: ...

@@ -25,6 +25,7 @@ from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
 from minijax.features.checkpoint.policies import checkpoint_policies
+from minijax.features.compile_time import ensure_compile_time_eval
 from minijax.features.custom_rules.closures import closure_convert, custom_gradient
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
@@ -80,7 +81,6 @@ from minijax.transforms.grad import (
 from minijax.transforms.jit import jit
 from minijax.transforms.staging import (
     disable_jit,
-    ensure_compile_time_eval,
     make_jaxpr,
     named_call,
 )

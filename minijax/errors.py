@@ -103,6 +103,10 @@ class JaxprTypeError(TypeError):
     """A jaxpr whose equations do not fit together: see `minijax.extend.core.check_jaxpr`."""
 
 
+class DeletedError(RuntimeError, ValueError):
+    """A deleted array was used; upstream raises the one class or the other, by where it is seen."""
+
+
 class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic sizes that has no one answer."""
 

@@ -1,15 +1,17 @@
 """`minijax.monitoring`: events that a program or the library records, and who listens to them.
 
-Imports nothing. The library records how long each trace, lowering and compilation takes, under the
+The library records how long each trace, lowering and compilation takes, under the
 names that upstream uses; an event that nobody listens to costs a test of an empty list.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
+from minijax.config import local
 from minijax.namespace import shown
 
 __all__ = [
@@ -28,6 +30,13 @@ _scalars: list[Callable] = []
 TRACED = "/jax/core/compile/jaxpr_trace_duration"
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
+
+_log = logging.getLogger("minijax")
+_ENDED = {  # what is logged under `log_compiles`
+    TRACED: "Finished tracing %s for jit in %.9f sec",
+    LOWERED: "Finished jaxpr to MLIR module conversion %s in %.9f sec",
+    COMPILED: "Finished XLA compilation of %s in %.9f sec",
+}
 
 
 def _call(listeners: list[Callable], *args: Any, **kwargs: Any) -> None:
@@ -116,6 +125,16 @@ def record_stage(event: str, began: float, fun_name: str) -> None:
         record_scalar(event, began, fun_name=fun_name)
         record_event_duration_secs(event, ended - began, fun_name=fun_name)
         record_event_time_span(event, began, ended, fun_name=fun_name)
+    if local.context.settings.log_compiles:
+        _log.warning(_ENDED[event], fun_name, time.time() - began)
+
+
+def log_compiling(name: str, types: Any, asked: Any) -> None:
+    """Say what is about to be compiled, for arguments of these types and with these shardings."""
+    _log.warning(
+        "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
+        name, tuple(types), tuple(asked) if asked else "unspecified",
+    )  # fmt: skip
 
 
 __dir__ = shown(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, errors
 from minijax.config import local, override
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, aval_makers, get_aval, opaque_types
@@ -17,7 +17,6 @@ from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, platforms, sharding
 from minijax.runtime.guards import check_transfer
-from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
 
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
@@ -50,10 +49,6 @@ _signatures: dict[tuple, Signature] = {}
 
 
 _asarray = np.asarray
-
-
-class DeletedError(RuntimeError, ValueError):
-    """A deleted array was used; upstream raises the one class or the other, by where it is seen."""
 
 
 class ArrayImpl(Array):
@@ -90,35 +85,6 @@ class ArrayImpl(Array):
 
     _committed = committed
 
-    def is_deleted(self) -> bool:
-        """Return a bool: whether the memory was freed or donated. Source: PJRT buffers.
-
-        >>> jnp.ones(3).is_deleted()
-        False
-        """
-        return self._buffer.is_deleted()
-
-    def delete(self) -> None:
-        """Free the memory of the array now.
-
-        Reading it later raises RuntimeError; shape and dtype stay known. Source: PJRT buffers.
-
-        >>> x = jnp.ones(3)
-        >>> x.delete()
-        >>> x.is_deleted()
-        True
-        """
-        self._buffer.delete()
-
-    def is_ready(self) -> bool:
-        """Return a bool: whether the values have been computed. Source: PJRT buffers.
-
-        >>> jnp.ones(3).block_until_ready().is_ready()
-        True
-        """
-        next(released)
-        return self._buffer.is_ready()
-
     def block_until_ready(self) -> ArrayImpl:
         """Wait until the values have been computed.
 
@@ -136,18 +102,9 @@ class ArrayImpl(Array):
             raise
         return self
 
-    def copy_to_host_async(self) -> None:
-        """Start a copy of the array from its device to host memory without waiting for it.
-
-        RuntimeError if the array was deleted. Source: PJRT buffers.
-
-        >>> jnp.ones(3).copy_to_host_async()
-        """
-        self._check_deleted()
-
     def _check_deleted(self) -> None:
         if self._buffer.is_deleted():
-            raise DeletedError(
+            raise errors.DeletedError(
                 f"Array has been deleted with shape={self.aval.str_short()}: buffer has been "
                 "deleted or donated. It was donated to a jitted function (donate_argnums) or "
                 "`delete()` was called on it; keep using the result instead, or do not donate it."
@@ -192,162 +149,8 @@ class ArrayImpl(Array):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    def item(self, *args: Any) -> Any:
-        """Return the only element, or the one at an index, as a Python number.
-
-        - `*args`: an int, an index into the flattened array, or one for each dimension.
-
-        ValueError if there is no index and not exactly one element. Source: NumPy's `ndarray.item`.
-
-        >>> jnp.array([5, 7]).item(1)
-        7
-        """
-        try:
-            return self._value.item(*args)
-        except IndexError as error:
-            raise IndexError(f"{error}: the array has shape {self.shape}.") from None
-
-    def tolist(self) -> Any:
-        """Return the elements as Python numbers in nested lists. Source: NumPy's `ndarray.tolist`.
-
-        >>> jnp.array([[1, 2], [3, 4]]).tolist()
-        [[1, 2], [3, 4]]
-        """
-        return self._value.tolist()
-
-    def tobytes(self, order: str = "C") -> bytes:
-        """Return the bytes of the elements in row-major order, or column-major if `order` is "F".
-
-        Source: NumPy's `ndarray.tobytes`.
-
-        >>> jnp.array([1, 2], jnp.uint8).tobytes() == bytes([1, 2])
-        True
-        """
-        return self._value.tobytes(order)
-
-    def __bytes__(self) -> bytes:
-        return bytes(self._value)
-
-    def _scalar(self, kind: str) -> Any:
-        value = self._value
-        if value.ndim:
-            raise TypeError(
-                f"Only scalar arrays can be converted to Python scalars; got arr.ndim={value.ndim}. An "
-                f"array of shape {self.shape} was given to {kind}(): pick one element, or use .astype."
-            )
-        return value.item()
-
-    def __bool__(self) -> bool:
-        if self.aval.size == 1:
-            return bool(self._value.item())
-        if self.aval.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to ask "
-                "whether an array is not empty."
-            )
-        raise ValueError(
-            f"The truth value of an array with more than one element is ambiguous: its shape is "
-            f"{self.shape}. Use a.any() or a.all()."
-        )
-
-    def __int__(self) -> int:
-        return int(self._scalar("int"))  # which refuses complex numbers
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
-
-    def __index__(self) -> int:
-        if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index; got "
-                f"{self.aval.str_short()}: convert it with int(x), or .astype(int)."
-            )
-        return int(self._value[()])
-
-    def __reversed__(self) -> Any:
-        if self.aval.ndim == 0:
-            raise TypeError("reversed() of a 0-d array")
-        return (self[index] for index in range(self.aval.shape[0] - 1, -1, -1))
-
-    def __format__(self, spec: str) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            return format(str(self), spec)
-        if self.aval.ndim:
-            return format(self._value, spec) if spec else str(self)
-        return format(self._value[()], spec)
-
-    def __repr__(self) -> str:
-        if self._buffer.is_deleted():
-            return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._stored}"
-        if sums_open(self.sharding):  # no device has a part of the value
-            name = self.dtype.name
-            return f"Array(shape={self.shape}, dtype={name}, sharding={self.sharding})"
-        weak = ", weak_type=True" if self.aval.weak_type else ""
-        suffix = f"dtype={self.dtype.name}{weak})"
-        if self.aval.size == 0:
-            body = f"[], shape={self.shape}"
-        else:
-            body = np.array2string(self._value, separator=", ", prefix="Array(", suffix=",")
-        last = len(body) - (body.rfind("\n") + 1) + len(",")
-        wide = last + 1 + len(suffix) >= np.get_printoptions()["linewidth"]
-        return f"Array({body},{' ' * len('Array(') if wide else ' '}{suffix}"
-
-    def __str__(self) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType) or sums_open(self.sharding):
-            return repr(self)
-        return str(self._value)
-
-    @property
-    def __buffer__(self) -> Callable[[int], memoryview]:
-        """jaxlib's method that gives the memory of the array. Asked for from Python 3.12 on.
-
-        A property, so that no bytecode runs after the wait for the array: NumPy drops the errors of
-        this protocol, and would drop the KeyboardInterrupt of a wait in Python.
-        """
-        dtype = self.aval.dtype
-        if getattr(dtype, "isbuiltin", 0) != 1 or dtype == dtypes.float0:
-            raise BufferError(f"The buffer protocol knows no arrays of {dtype}: use np.asarray(x).")
-        self._check_deleted()
-        return self._buffer.__buffer__
-
-    def __deepcopy__(self, memo: Any) -> ArrayImpl:
-        return self.__copy__()
-
-    def clone(self) -> ArrayImpl:
-        """Return a copy of the array in memory of its own, on the same devices.
-
-        Source: PJRT buffers.
-
-        >>> jnp.array([1, 2]).clone()
-        Array([1, 2], dtype=int32)
-        """
-        return self.__copy__()
-
-    def __copy__(self) -> ArrayImpl:
-        self._check_deleted()
-        buffer = buffers.move(self._buffer, self.signature.sharding, copy=True)
-        return ArrayImpl(buffer, self.signature)
-
-    def __reduce__(self) -> Any:
-        return _unpickle, (np.array(self._stored), self.shape, self.dtype, self.aval.weak_type)
-
-
-def _unpickle(value: np.ndarray, shape: tuple, dtype: Any, weak_type: bool) -> ArrayImpl:
-    return array_from_numpy(value, ShapedArray(shape, dtype, weak_type))
-
 
 aval_makers[ArrayImpl] = lambda x: x.aval
-
-
-def attach(members: dict[str, Any]) -> None:
-    """Give concrete arrays further members; called once by `features.sharding`."""
-    for name, member in members.items():
-        setattr(ArrayImpl, name, member)
 
 
 def array_from_numpy(

@@ -7,7 +7,6 @@ one dict lookup on the signatures of its arguments.
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, errors, monitoring
-from minijax.arrays.array import ArrayImpl, DeletedError, Signature, as_array, copies_of
+from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.effects import lowerable, observable
@@ -36,7 +35,6 @@ __all__ = [
     "Lowered", "Program", "compile_lowered", "lower_program", "program_for",
 ]  # fmt: skip
 
-_log = logging.getLogger("minijax")
 _INLINE_BYTES = 4096  # larger constants are passed as hidden arguments, not written as text
 
 
@@ -71,7 +69,8 @@ def lower_program(
     One that is `located` says where its operations were made, and is to be read.
     """
     began = time.time()
-    _log_compiling(name, signatures, in_shardings)
+    if local.context.settings.log_compiles:
+        monitoring.log_compiling(name, [s.aval for s in signatures], in_shardings)
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
@@ -122,18 +121,7 @@ def lower_program(
     lowered.name = name
     lowered.options = options
     monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
-    log_stage("Finished jaxpr to MLIR module conversion jit(%s)", name, began)
     return lowered
-
-
-def _log_compiling(name: str, signatures: Sequence[Signature], in_shardings: Any) -> None:
-    if local.context.settings.log_compiles:
-        types = tuple([signature.aval for signature in signatures])
-        asked = tuple(in_shardings) if in_shardings else "unspecified"
-        _log.warning(
-            "Compiling jit(%s) with global shapes and types %s. Argument mapping: %s.",
-            name, types, asked,
-        )  # fmt: skip
 
 
 def _constants(
@@ -152,12 +140,6 @@ def _constants(
             small[var] = value
     jaxpr = Jaxpr(list(small), [*large, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
     return ClosedJaxpr(jaxpr, list(small.values())), list(large.values())
-
-
-def log_stage(what: str, name: str, began: float) -> None:
-    """Under `log_compiles`: say which stage of a function has ended, and how long it took."""
-    if local.context.settings.log_compiles:
-        _log.warning(what + " in %.9f sec", name, time.time() - began)
 
 
 def is_large_constant(value: Any) -> bool:
@@ -186,7 +168,6 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
         message = hooks.compile_error(str(error), lowered, located)
         raise executables.JaxRuntimeError(message) from None
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
-    log_stage("Finished XLA compilation of jit(%s)", lowered.name, began)
     return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
 
 
@@ -270,7 +251,7 @@ class Program:
             else:
                 results = self.execute(operands).consume_with_handlers(self.handlers)
         except Exception as error:
-            check_executed(args, error)
+            hooks.check_executed(args, error)
             raise
         outs = list(map(ArrayImpl, results, self.out_signatures))
         for index in self.trivial:  # no device computes with them: they are NumPy's
@@ -294,12 +275,6 @@ class ProgramElsewhere(Program):
 
     __slots__ = ()
 
-    def refuse(self, operands: Sequence[Any]) -> Any:
-        raise RuntimeError(
-            f"JAX tried to execute function jit({self.name}), but the no_execution config "
-            "option is set"
-        )
-
     def constants(self, lowered: Lowered) -> list[Any]:
         return []
 
@@ -316,41 +291,6 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
     if found is None or found.is_deleted():
         found = copies[target] = moved(value, target)
     return found
-
-
-class ArgumentError(executables.JaxRuntimeError, ValueError):
-    """XLA refused the arguments of a program."""
-
-
-def check_executed(args: Sequence[Any], error: Exception) -> None:
-    """Raise what users know for what jaxlib said of arguments that it would not take."""
-    for a in args:
-        if type(a) is ArrayImpl:
-            a._check_deleted()
-    text = str(error)
-    if not isinstance(error, executables.JaxRuntimeError):
-        return
-    if "Out of memory" in text:
-        found = next((a for a in args if type(a) is ArrayImpl), None)
-        device = (
-            found.signature.sharding._device_assignment[0]
-            if found is not None
-            else platforms.devices()[0]
-        )
-        raise executables.JaxRuntimeError(
-            f"{text.rstrip('.')}: {platforms.memory_said(device)}"
-        ) from None
-    if text.startswith("INVALID_ARGUMENT"):
-        if any(said in text for said in _DELETED):  # no argument is, so a constant must be
-            raise DeletedError(
-                "Array has been deleted: an array that the function closes over was donated to a "
-                "jitted function (donate_argnums), or `delete()` was called on it. Keep it, or pass "
-                "it as an argument."
-            ) from None
-        raise ArgumentError(text) from None
-
-
-_DELETED = ("Buffer has been deleted or donated", "Expected args to execute_sharded_on_local")
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
@@ -432,7 +372,7 @@ def run_primitive(
             program.handlers
         )
     except Exception as error:
-        check_executed(arrays, error)
+        hooks.check_executed(arrays, error)
         raise
     signature = program.out_signatures[0]
     return ArrayImpl(results[0], signature)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
     _Members = object
 
-__all__ = ["Array", "attach"]
+__all__ = ["Array", "attach", "attach_class"]
 
 
 class Array(_Members):
@@ -71,18 +71,6 @@ class Array(_Members):
         """Size of all elements in bytes."""
         return self.aval.size * self.aval.dtype.itemsize
 
-    @property
-    def device_buffer(self) -> Any:
-        """Removed attribute: raises AttributeError."""
-        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
-
-    @property
-    def device_buffers(self) -> Any:
-        """Removed attribute: raises AttributeError."""
-        raise AttributeError(
-            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
-        )
-
     def __len__(self) -> int:
         return len(self.aval)
 
@@ -93,23 +81,13 @@ class Array(_Members):
         )
 
 
-def _of_concrete(name: str) -> property:
-    def declared(self) -> Any:
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    return property(declared, doc="Attribute of concrete arrays; AttributeError for tracers.")
-
-
-# Declared here for what asks the class which members arrays have.
-for _name in (
-    "__copy__", "__deepcopy__", "addressable_data", "addressable_shards", "committed",
-    "copy_to_host_async", "device", "global_shards", "is_fully_addressable",
-    "is_fully_replicated", "item", "sharding",
-):  # fmt: skip
-    setattr(Array, _name, _of_concrete(_name))
-
-
-def attach(members: dict[str, Callable | property]) -> None:
-    """Give `Array` its operators and methods; called once by `minijax.numpy`."""
+def attach(members: dict[str, Callable | property], owner: type[Array] = Array) -> None:
+    """Give `Array`, or one of its classes, operators and methods; called once by who has them."""
     for name, member in members.items():
-        setattr(Array, name, member)
+        setattr(owner, name, member)
+
+
+def attach_class(members: type, owner: type[Array]) -> None:
+    """Give a class of arrays the members that stand in another class."""
+    of_classes = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"}
+    attach({name: x for name, x in vars(members).items() if name not in of_classes}, owner)

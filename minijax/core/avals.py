@@ -24,8 +24,6 @@ __all__ = [
     "abstract_token",
     "aval_makers",
     "get_aval",
-    "max_dim",
-    "min_dim",
     "opaque_types",
     "raised",
     "shaped_abstractify",
@@ -350,18 +348,6 @@ def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:
 shaped_abstractify = named(get_aval, "shaped_abstractify", __name__)
 typeof = named(get_aval, "typeof", __name__)
 pytype_aval_mappings = aval_makers  # upstream's name of it
-
-# Of sizes that may be symbolic, which the built-in functions cannot always compare.
-
-
-def max_dim(d1: Any, d2: Any) -> Any:
-    """Return the larger one of two sizes."""
-    return hooks.max_dim(d1, d2)
-
-
-def min_dim(d1: Any, d2: Any) -> Any:
-    """Return the smaller one of two sizes."""
-    return hooks.min_dim(d1, d2)
 
 
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:

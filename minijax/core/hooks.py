@@ -17,11 +17,11 @@ from minijax import tree_util
 if TYPE_CHECKING:
     from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 
-__all__ = ["Hooks", "hooks"]
+__all__ = ["Hooks", "Slots", "hooks"]
 
 
-class Hooks:
-    """One slot for each method but `fill` and `method`."""
+class Slots:
+    """One slot for each method that a class of slots adds to `fill` and `method`."""
 
     def __init__(self) -> None:
         self._filled: set[str] = set()
@@ -30,7 +30,7 @@ class Hooks:
     def fill(self, **functions: Callable[..., Any]) -> None:
         """Put functions into slots. ValueError for a slot that does not exist or is filled."""
         for name, function in functions.items():
-            if not hasattr(Hooks, name) or name in self._filled:
+            if not hasattr(type(self), name) or name in self._filled:
                 raise ValueError(f"There is no slot {name!r}, or it is filled: see core/hooks.py.")
             self._filled.add(name)
             setattr(self, name, function)
@@ -38,10 +38,14 @@ class Hooks:
                 setattr(owner, attribute, function)
 
     def method(self, name: str, owner: type, attribute: str) -> None:
-        """Have the function of a slot be a method of a class of the core once it is filled."""
+        """Have the function of a slot be a method of a class once it is filled."""
         self._methods.setdefault(name, []).append((owner, attribute))
         if name in self._filled:
             setattr(owner, attribute, getattr(self, name))
+
+
+class Hooks(Slots):
+    """The slots that the machine calls."""
 
     # -- eager execution: arrays -------------------------------------------------------------------
 
@@ -98,6 +102,21 @@ class Hooks:
 
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
+
+    def check_executed(self, args: Any, error: Exception) -> None:
+        """Raise what users know for what jaxlib said of the arguments of a program."""
+
+    def unknown_value(self, tracer: Any, asked: str) -> Exception:
+        """Return the error for a tracer whose value was asked for, and is not known."""
+        return TypeError(f"{tracer.described()} has no value while it is traced ({asked}).")
+
+    def escaped_tracer(self, tracer: Any) -> Exception:
+        """Return the error for a tracer whose trace has ended, or is another thread's."""
+        return TypeError(f"{tracer.described()} was used after its trace had ended.")
+
+    def watch_leaks(self, trace: Any) -> Callable[[], None]:
+        """Return what to call once a trace has ended and all that its maker held of it is dropped."""
+        return lambda: None
 
     # -- keys: lax.key_reuse -----------------------------------------------------------------------------
 
@@ -309,18 +328,6 @@ class Hooks:
         """Return those arguments of a mapped function that it may change; None if there are none."""
         return None
 
-    def ref_get(self, ref: Any, index: Any) -> Any:
-        """Return `ref[index]`."""
-        raise NotImplementedError("Nothing reads references: import minijax.lax.refs.")
-
-    def ref_set(self, ref: Any, index: Any, value: Any) -> None:
-        """Write `ref[index] = value`."""
-        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
-
-    def ref_add(self, ref: Any, value: Any, idx: Any = None) -> None:
-        """Add to a part of what a reference holds."""
-        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
-
     def member_of_tracer(self, tracer: Any, name: str) -> Any:
         """Return an attribute that arrays do not have, of a tracer that stands for something else."""
         raise AttributeError(name)
@@ -335,25 +342,9 @@ class Hooks:
         """Whether a size is no number, but known only when a program is called."""
         return False
 
-    def max_dim(self, d1: Any, d2: Any) -> Any:
-        """Return the larger one of two sizes."""
-        return max(d1, d2)
-
-    def min_dim(self, d1: Any, d2: Any) -> Any:
-        """Return the smaller one of two sizes."""
-        return min(d1, d2)
-
     def builder_for(self, avals: Any) -> type | None:
         """Return what writes exported functions of these types; None for the ordinary builder."""
         return None
-
-    def dim_as_array(self, dim: Any) -> Any:
-        """Return a symbolic size as an array, while a program is traced."""
-        raise NotImplementedError("Nothing computes symbolic sizes: import minijax.lax.dims.")
-
-    def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
-        """Return the symbolic sizes that a text stands for."""
-        raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
 
     # -- modules: features.sharding.lowering, features.export -------------------------------------------
 
@@ -367,12 +358,6 @@ class Hooks:
     def lowered_type(self, aval: Any) -> Any:
         """Return the type that an operand of a lowering rule has where that traces a function."""
         return aval
-
-    # -- exported modules: features.export --------------------------------------------------------------
-
-    def for_platforms(self, texts: Any, platforms: Any) -> str:
-        """Return one module that chooses among those of several platforms when it runs."""
-        raise NotImplementedError("Nothing joins modules: import minijax.features.export.")
 
 
 hooks = Hooks()

@@ -24,7 +24,7 @@ from minijax.core.jaxpr import (
     Var,
 )
 from minijax.core.primitive import Misplaced, Primitive, no_effects
-from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
+from minijax.core.trace import Trace, Tracer, check_alive
 
 __all__ = ["JaxprTrace", "PartialTrace", "StagedTracer", "recording_trace", "trace_to_jaxpr"]
 
@@ -286,7 +286,7 @@ def trace_to_jaxpr(
     finally:
         trace.alive = False
         context.trace, context.source, context.scope = saved, saved_source, saved_scope
-    check = watch_leaks(trace)
+    check = hooks.watch_leaks(trace)
     del trace, outs
     check()
     return closed

@@ -15,8 +15,8 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.core.avals import abstract
-from minijax.core.hooks import hooks
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.dims import OPERATIONS, Scope, is_dim
 from minijax.tree_util.prefix import broadcast_prefix
@@ -237,7 +237,7 @@ def _parse(text: str, like: Sequence[int | None] | None, scope: Scope) -> tuple[
     return _Parser(text, like, scope).shape()
 
 
-hooks.fill(read_shape=lambda text, scope: _Parser(text, None, scope).shape())
+slots.fill(read_shape=lambda text, scope: _Parser(text, None, scope).shape())
 
 
 def _scope(scope: Any, constraints: Sequence[str], both: str) -> SymbolicScope:

@@ -4,6 +4,8 @@ Each extends the machine through `core.hooks`, or by rules of primitives of its 
 """
 
 from minijax.features import (
+    array_members,
+    compile_time,
     diagnostics,
     donation,
     effects,

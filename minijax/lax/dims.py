@@ -8,8 +8,8 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.slots import slots
 from minijax.features.symbolic.dims import DimExpr
 
 __all__ = ["dim_as_value_p"]
@@ -44,4 +44,4 @@ def _as_array(dim: DimExpr) -> Any:
     return dim_as_value_p.bind(dim=dim)
 
 
-hooks.fill(dim_as_array=_as_array)
+slots.fill(dim_as_array=_as_array)

@@ -17,7 +17,6 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.hooks import hooks
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
@@ -32,6 +31,7 @@ from minijax.features.references.effects import (
     WriteEffect,
 )
 from minijax.features.references.slices import Slice
+from minijax.features.slots import slots
 from minijax.lax.arithmetic import add_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.lax.ref_blocks import (
@@ -578,7 +578,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     addupdate_p.bind(ref, _typed(ref, x), *operands, index=index)
 
 
-hooks.fill(
+slots.fill(
     ref_get=get,
     ref_set=set,
     ref_add=lambda self, value, idx=None: addupdate(self, idx, value),

@@ -15,8 +15,9 @@ from minijax.arrays.array import array_from_numpy
 from minijax.config import local, promoting_freely
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.trace import Tracer, eval_trace, unknown_value
+from minijax.core.trace import Tracer, eval_trace
 from minijax.errors import ConcretizationTypeError
+from minijax.features.array_members.tracers import unknown_value_said
 from minijax.features.symbolic.dims import dim_max, is_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p, mul_p
@@ -118,7 +119,7 @@ def _known(x: Any, name: str) -> Any:
         concrete = x.concrete() if hasattr(x, "concrete") else x
         if concrete is None:
             raise ConcretizationTypeError(
-                f"{unknown_value(x)} It arose in the jnp.arange argument '{name}': {x!r}. The length of a "
+                f"{unknown_value_said(x)} It arose in the jnp.arange argument '{name}': {x!r}. The length of a "
                 "range must be known: mark the argument static, or use lax.fori_loop."
             )
         x = np.asarray(concrete)

@@ -18,8 +18,9 @@ from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.trace import Tracer, unknown_value
+from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.array_members.tracers import unknown_value_said
 from minijax.features.symbolic.dims import is_dim
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
@@ -464,7 +465,7 @@ def known_count(x: Any, name: str) -> int:
 def _check_known(x: Any, name: str) -> None:
     if isinstance(x, Tracer) and x.concrete() is None:
         raise ConcretizationTypeError(
-            f"{unknown_value(x)} The {name} argument must be known statically; got {x!r}. "
+            f"{unknown_value_said(x)} The {name} argument must be known statically; got {x!r}. "
             f"{x.origin()} Mark it static (static_argnums, static_argnames)."
         )
 
@@ -491,7 +492,7 @@ def axes_of(
     except TypeError:
         if isinstance(axis, Tracer):
             raise ConcretizationTypeError(
-                f"{unknown_value(axis)} The {name} argument must be known statically; got {axis!r}. "
+                f"{unknown_value_said(axis)} The {name} argument must be known statically; got {axis!r}. "
                 f"{axis.origin()} Mark "
                 "it static (static_argnums, static_argnames)."
             ) from None

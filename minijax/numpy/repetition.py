@@ -8,8 +8,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.core.trace import Tracer, unknown_value
+from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.array_members.tracers import unknown_value_said
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.cumulative import cumsum
@@ -84,7 +85,7 @@ def repeat(
 
 def _needs_length(repeats: Any) -> Exception:
     return ConcretizationTypeError(
-        f"{unknown_value(repeats)} When jit-compiling jnp.repeat, the total number of repeats must "
+        f"{unknown_value_said(repeats)} When jit-compiling jnp.repeat, the total number of repeats must "
         f"be static: repeats is "
         f"{repeats!r}. Give total_repeat_length, or a known number of repeats."
     )

@@ -15,8 +15,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.array import as_array
-from minijax.core.trace import Tracer, unknown_value
+from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.array_members.tracers import unknown_value_said
 from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
 from minijax.lax.joining import concatenate_p
@@ -102,7 +103,7 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
         concrete = x.concrete()
         if concrete is None:
             raise ConcretizationTypeError(
-                f"{unknown_value(x)} The values of {x!r} are traced, and the size of the result of "
+                f"{unknown_value_said(x)} The values of {x!r} are traced, and the size of the result of "
                 f"jnp.{name} depends "
                 f"on them. {remedy} {x.origin()}"
             )

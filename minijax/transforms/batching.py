@@ -17,7 +17,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import Trace, Tracer, check_alive, watch_leaks
+from minijax.core.trace import Trace, Tracer, check_alive
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
@@ -204,7 +204,7 @@ def batch_flat(
     finally:
         trace.end()
         context.trace = parent
-    check = watch_leaks(trace)
+    check = hooks.watch_leaks(trace)
     del trace, tracers, outs
     check()
     return [value for value, _ in pairs], [dim for _, dim in pairs]

@@ -23,10 +23,8 @@ from minijax import monitoring, tree_util
 from minijax.arrays.array import ArrayImpl, as_array, lent_array
 from minijax.arrays.dispatch import (
     Program,
-    check_executed,
     concrete,
     is_large_constant,
-    log_stage,
     program_for,
 )
 from minijax.config import Context, local
@@ -314,7 +312,7 @@ class PjitFunction(Generic[_P, _R]):
                     next(released)
                     results = execute(operands).consume_with_handlers(handlers)
                 except Exception as error:
-                    check_executed(tree_util.tree_leaves((args, kwargs)), error)
+                    hooks.check_executed(tree_util.tree_leaves((args, kwargs)), error)
                     raise
                 if many is not None:
                     return many(results)
@@ -539,7 +537,6 @@ class PjitFunction(Generic[_P, _R]):
             for eqn in closed.jaxpr.eqns:  # which are kept for calls from other lines
                 eqn.source = None if eqn.source == where else eqn.source
         monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
-        log_stage("Finished tracing %s for jit", fun_name(fun), began)
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 

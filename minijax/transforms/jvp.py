@@ -17,7 +17,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule, Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
-from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive, watch_leaks
+from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
@@ -170,7 +170,7 @@ def jvp_flat(
     finally:
         trace.end()
         context.trace = parent
-    check = watch_leaks(trace)
+    check = hooks.watch_leaks(trace)
     del trace, outs
     check()
     return results

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
-from minijax.arrays.dispatch import check_executed, program_for
+from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import DebugInfo
@@ -165,7 +165,7 @@ def _of_one(fun: Callable, general: _Calls) -> Callable:
                 next(released)
                 results = execute([x._buffer]).consume_with_handlers(handlers)
             except Exception as error:
-                check_executed((x,), error)
+                hooks.check_executed((x,), error)
                 raise
             if many is not None:
                 return many(results)
@@ -203,7 +203,7 @@ def _of_two(fun: Callable, general: _Calls) -> Callable:
                 next(released)
                 results = execute([x._buffer, y._buffer]).consume_with_handlers(handlers)
             except Exception as error:
-                check_executed((x, y), error)
+                hooks.check_executed((x, y), error)
                 raise
             if many is not None:
                 return many(results)
@@ -283,7 +283,7 @@ def _of_any(fun: Callable, general: _Calls) -> Callable:
                 next(released)
                 results = execute(operands).consume_with_handlers(handlers)
             except Exception as error:
-                check_executed((x, *others), error)
+                hooks.check_executed((x, *others), error)
                 raise
             if many is not None:
                 return many(results)
@@ -377,7 +377,7 @@ class _Calls:
                 program.handlers
             )
         except Exception as error:
-            check_executed(arrays, error)
+            hooks.check_executed(arrays, error)
             raise
         if out_tree is None:
             return ArrayImpl(results[0], program.out_signatures[0])

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.config import local
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, dce_jaxpr, eval_jaxpr
 from minijax.core.source import joined, relative
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
-from minijax.core.trace import Trace, watch_leaks
+from minijax.core.trace import Trace
 from minijax.transforms.jvp import JVPTrace, unpair
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, is_float0, zero_like
@@ -63,7 +64,7 @@ def linearize_flat(
     if scope:
         for eqn in closed.jaxpr.eqns:
             eqn.scope = relative(scope, eqn.scope)
-    checks = watch_leaks(trace), watch_leaks(linear)
+    checks = hooks.watch_leaks(trace), hooks.watch_leaks(linear)
     del trace, linear, args, tangents
     for check in checks:
         check()

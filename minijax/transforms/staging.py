@@ -12,7 +12,7 @@ from minijax.core.avals import abstract
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import ensure_compile_time_eval, is_constant
+from minijax.core.trace import is_constant
 from minijax.tracebacks import boundary
 from minijax.transforms.arguments import (
     as_ints,
@@ -27,7 +27,7 @@ from minijax.transforms.batching import AxisData, bind_axis
 from minijax.transforms.jit import Static, cache_for, check_results
 
 __all__ = [
-    "disable_jit", "ensure_compile_time_eval", "make_jaxpr", "named_call",
+    "disable_jit", "make_jaxpr", "named_call",
 ]  # fmt: skip
 
 

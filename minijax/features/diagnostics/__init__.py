@@ -1,3 +1,10 @@
 """Saying why: what a cache missed, which operation a compiler refused, what no device can hold."""
 
-from minijax.features.diagnostics import cache_misses, finite, large_arrays, places
+from minijax.features.diagnostics import (
+    cache_misses,
+    execution,
+    finite,
+    large_arrays,
+    leaks,
+    places,
+)

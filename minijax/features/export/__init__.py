@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minijax.core.hooks import hooks
 from minijax.features.export import portable
+from minijax.features.slots import slots
 
 __all__ = ["for_platforms"]
 
@@ -18,4 +18,4 @@ def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
     return modules.for_platforms(texts, platforms)
 
 
-hooks.fill(for_platforms=for_platforms)
+slots.fill(for_platforms=for_platforms)

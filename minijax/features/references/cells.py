@@ -15,10 +15,10 @@ from typing import Any
 from minijax import errors
 from minijax.config import local
 from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
-from minijax.core.hooks import hooks
 from minijax.core.primitive import RuleColumn
 from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Trace, Tracer, eval_trace
+from minijax.features.slots import slots
 from minijax.transforms.arguments import place_of
 
 __all__ = [
@@ -285,9 +285,9 @@ def resolved(x: Any) -> Any:
     return x
 
 
-hooks.method("ref_get", Ref, "__getitem__")
-hooks.method("ref_set", Ref, "__setitem__")
-hooks.method("ref_add", Ref, "addupdate")
+slots.method("ref_get", Ref, "__getitem__")
+slots.method("ref_set", Ref, "__setitem__")
+slots.method("ref_add", Ref, "addupdate")
 
 
 def attach_to_refs(members: dict[str, Any]) -> None:

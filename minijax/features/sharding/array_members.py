@@ -6,7 +6,8 @@ import operator
 from typing import Any, NamedTuple
 
 from minijax import dtypes
-from minijax.arrays.array import ArrayImpl, Signature, attach
+from minijax.arrays.array import ArrayImpl, Signature
+from minijax.core.array import attach_class
 from minijax.runtime import buffers, layouts, sharding
 
 __all__ = ["Shard"]
@@ -173,5 +174,4 @@ class _Members(ArrayImpl):
     global_shards = addressable_shards  # of one process; those of others have no data
 
 
-_OF_CLASSES = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"}
-attach({name: member for name, member in vars(_Members).items() if name not in _OF_CLASSES})
+attach_class(_Members, ArrayImpl)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax.arrays.array import ArrayImpl, Signature
-from minijax.arrays.dispatch import ArgumentError, _made, _programs
+from minijax.arrays.dispatch import _made, _programs
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
+from minijax.features.diagnostics.execution import ArgumentError
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
 from minijax.features.sharding.types import explicit_of, space_of_type

@@ -15,7 +15,6 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import (
     Program,
-    check_executed,
     compile_lowered,
     concrete,
     lower_program,
@@ -29,6 +28,7 @@ from minijax.features.references.cells import Ref
 from minijax.features.references.discharge import apart, keep, on_values
 from minijax.features.references.effects import is_ref
 from minijax.features.sharding.program_placement import over_devices
+from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
@@ -191,7 +191,7 @@ class Traced(_Stage):
             options |= {"in_shardings": ins, "out_shardings": outs}
             each = [lower(given, platform=platform, **options) for platform in chosen]
             if len(chosen) > 1:
-                each[0].text = hooks.for_platforms([one.text for one in each], chosen)
+                each[0].text = slots.for_platforms([one.text for one in each], chosen)
             return each[0]
 
         return Lowered(self._spec, made(), made, len(chosen) > 1)
@@ -321,7 +321,7 @@ class Compiled(_Stage):
                 next(released)
                 results = execute(operands).consume_with_handlers(handlers)
             except Exception as error:
-                check_executed(tree_util.tree_leaves((args, kwargs)), error)
+                hooks.check_executed(tree_util.tree_leaves((args, kwargs)), error)
                 raise
             return ArrayImpl(results[0], signature) if many is None else many(results)
         return self._checked(args, kwargs)

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
 
+import minijax.core
 from minijax.core.hooks import hooks
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.slots import slots
 
 __all__ = [
     "DimExpr",
@@ -96,7 +98,7 @@ class DimExpr:
         self._hash = hash(("dim", terms))
 
     def __jax_array__(self) -> Any:
-        return hooks.dim_as_array(self)
+        return slots.dim_as_array(self)
 
     # -- arithmetic --------------------------------------------------------------------------------
 
@@ -504,7 +506,7 @@ class Scope:
 
     def read(self, text: str) -> tuple[Any, ...]:
         """The sizes that a text, as they are written, stands for."""
-        return hooks.read_shape(text, self)
+        return slots.read_shape(text, self)
 
     def variable(self, name: str) -> Any:
         return _made(self, {((Term(name), 1),): 1})
@@ -545,4 +547,5 @@ def _facts(term: Term, own: Any) -> Sequence[Any]:
     return [x - y * own, y * own + y - 1 - x]
 
 
-hooks.fill(is_expression=is_dim, max_dim=dim_max, min_dim=dim_min)
+hooks.fill(is_expression=is_dim)
+minijax.core.show(max_dim=dim_max, min_dim=dim_min)

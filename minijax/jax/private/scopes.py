@@ -13,12 +13,14 @@ from minijax import errors
 from minijax.config import local
 from minijax.core.avals import AbstractToken, AbstractValue, ShapedArray, get_aval
 from minijax.core.effects import EffectTypes, NamedAxisEffect
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, Tracer, current, eval_trace, leaked, watch_leaks
+from minijax.core.trace import Trace, Tracer, current, eval_trace
 from minijax.dtypes import ExtendedDType
 from minijax.extend import core as extended
 from minijax.features import program_check as checking
+from minijax.features.diagnostics.leaks import leaked
 from minijax.features.effects.inputs import JaxprInputEffect
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, OrderedIOEffect
 from minijax.features.references.effects import RefEffect
@@ -113,7 +115,7 @@ def reset_trace_state() -> bool:
 @contextmanager
 def ensure_no_leaks(trace: Trace):
     """Where leaks are looked for, an Exception if tracers of the trace outlive the context."""
-    check = watch_leaks(trace)
+    check = hooks.watch_leaks(trace)
     yield
     del trace
     check()

@@ -1,0 +1,3 @@
+"""Members of arrays and tracers that no interpreter needs: conversions, text, refusals."""
+
+from minijax.features.array_members import concrete, tracers

@@ -1,0 +1,162 @@
+"""Members of tracers that need the value of an array: errors that say what asked and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax import errors
+from minijax.core.array import attach
+from minijax.core.hooks import hooks
+from minijax.core.trace import Tracer
+
+__all__ = ["unknown_value", "unknown_value_said"]
+
+_UNKNOWN = "Abstract tracer value encountered where concrete value is expected:"
+# By who asks for the value: the class of the error, and its sentences around the origin of the
+# tracer. The first words are upstream's: libraries' tests look for them.
+_ASKED: dict[str, tuple[type[Exception], str, str, str]] = {
+    "bool": (
+        errors.TracerBoolConversionError,
+        "Attempted boolean conversion of",
+        "Its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`).",
+        "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where; or, if the "
+        "argument need not be traced, mark it static (static_argnums, static_argnames).",
+    ),
+    "index": (
+        errors.TracerIntegerConversionError,
+        "The __index__() method was called on",
+        "It was used as a Python integer (an index, a shape, `range`).",
+        "Mark the argument static, or index with an array: minijax.numpy.asarray(x)[i].",
+    ),
+    "__array__": (
+        errors.TracerArrayConversionError,
+        "The numpy.ndarray conversion method __array__() was called on",
+        "A NumPy function or `numpy.asarray` does that.",
+        "Call the function of the same name in minijax.numpy, or compute this outside of "
+        "the transformed function.",
+    ),
+}
+_SCALARS = ("int", "float", "complex")
+for _kind in (*_SCALARS, "item", "tolist"):
+    _remedy = "Return it and convert it outside of the traced program"
+    if _kind in _SCALARS:
+        _remedy = f"Use x.astype({_kind}) to convert within a traced program"
+    _ASKED[_kind] = (
+        errors.ConcretizationTypeError,
+        _UNKNOWN,
+        f"It was given to `{_kind}()`, which needs its value.",
+        f"{_remedy}, or mark the argument static (static_argnums, static_argnames).",
+    )
+
+
+def unknown_value(tracer: Tracer, asked: str) -> Exception:
+    """Return the error for a tracer whose value was asked for, and is not known."""
+    aval = tracer.aval
+    if asked == "bool" and aval.size != 1:
+        return ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use a.any() "
+            f"or a.all(); got {tracer.described()}."
+        )
+    if asked == "index" and (aval.ndim or aval.dtype.kind not in "iu"):
+        return TypeError(
+            f"Only integer scalar arrays can be converted to a scalar index; got {tracer.described()}."
+        )
+    if asked in _SCALARS and aval.ndim:
+        return TypeError(
+            "Only scalar arrays can be converted to Python scalars; got "
+            f"arr.ndim={aval.ndim}: {tracer.described()}. Index it first."
+        )
+    kind, *sentences = _ASKED[asked]
+    return kind(_message(tracer, *sentences))
+
+
+def _message(tracer: Tracer, refused: str, seen: str, remedy: str) -> str:
+    shown = f"traced array with shape {tracer.aval.str_short()}: {tracer.described()}."
+    return " ".join(filter(None, (f"{refused} {shown}", seen, tracer.origin(), remedy)))
+
+
+def unknown_value_said(x: Any) -> str:
+    """The first words on a tracer whose value is asked for, as libraries' tests look for them."""
+    return f"{_UNKNOWN} traced array with shape {str(x.aval).replace('~', '')}."
+
+
+hooks.fill(unknown_value=unknown_value)
+
+
+def _only_concrete(name: str) -> Callable:
+    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        asked = f"`{name}` was asked of it."
+        raise errors.ConcretizationTypeError(
+            _message(self, _UNKNOWN, asked, "Only concrete arrays hold a buffer.")
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+def _not_available(name: str) -> property:
+    def refuse(self: Tracer) -> Any:
+        refused = f"The {name!r} method is not available on"
+        raise AttributeError(_message(self, refused, "", "Ask it of the results."))
+
+    return property(refuse)
+
+
+def _sharding(self: Tracer) -> Any:
+    raise AttributeError(
+        f"The 'sharding' attribute is not available on traced array with shape "
+        f"{self.aval.str_short()}: it is known once the program runs. What types say of it is in "
+        "minijax.typeof(x)."
+    )
+
+
+_METHODS = (
+    "delete", "devices", "is_deleted", "on_device_size_in_bytes", "unsafe_buffer_pointer",
+    "__reduce__", "addressable_data", "__dlpack__", "tobytes",
+)  # fmt: skip
+_ATTRIBUTES = (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable",
+    "is_fully_replicated", "traceback",
+)  # fmt: skip
+attach(
+    {
+        **{name: _only_concrete(name) for name in _METHODS},
+        **{name: property(_only_concrete(name)) for name in _ATTRIBUTES},
+        **{name: _not_available(name) for name in ("block_until_ready", "copy_to_host_async")},
+        "sharding": property(_sharding),
+    },
+    Tracer,
+)
+
+
+def _of_concrete(name: str) -> property:
+    def declared(self: Any) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    return property(declared, doc="Attribute of concrete arrays; AttributeError for tracers.")
+
+
+# Declared for what asks the class `Array` which members arrays have.
+_DECLARED = (
+    "__copy__", "__deepcopy__", "addressable_data", "addressable_shards", "committed",
+    "copy_to_host_async", "device", "global_shards", "is_fully_addressable",
+    "is_fully_replicated", "item", "sharding",
+)  # fmt: skip
+_REMOVED = {
+    "device_buffer": "arr.device_buffer has been deprecated. Use arr.addressable_data(0)",
+    "device_buffers": (
+        "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]"
+    ),
+}
+
+
+def _removed(message: str) -> property:
+    def refuse(self: Any) -> Any:
+        raise AttributeError(message)
+
+    return property(refuse, doc="Removed attribute: raises AttributeError.")
+
+
+attach({name: _of_concrete(name) for name in _DECLARED})
+attach({name: _removed(message) for name, message in _REMOVED.items()})

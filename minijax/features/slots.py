@@ -1,0 +1,46 @@
+"""Slots of features, which `lax` and libraries fill: see `core.hooks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.core.hooks import Slots
+
+__all__ = ["FeatureSlots", "slots"]
+
+
+class FeatureSlots(Slots):
+    """The slots that features call."""
+
+    # -- references: lax.refs --------------------------------------------------------------------------
+
+    def ref_get(self, ref: Any, index: Any) -> Any:
+        """Return `ref[index]`."""
+        raise NotImplementedError("Nothing reads references: import minijax.lax.refs.")
+
+    def ref_set(self, ref: Any, index: Any, value: Any) -> None:
+        """Write `ref[index] = value`."""
+        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
+
+    def ref_add(self, ref: Any, value: Any, idx: Any = None) -> None:
+        """Add to a part of what a reference holds."""
+        raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
+
+    # -- symbolic sizes: lax.dims, export.symbolic -------------------------------------------------------
+
+    def dim_as_array(self, dim: Any) -> Any:
+        """Return a symbolic size as an array, while a program is traced."""
+        raise NotImplementedError("Nothing computes symbolic sizes: import minijax.lax.dims.")
+
+    def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
+        """Return the symbolic sizes that a text stands for."""
+        raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
+
+    # -- exported modules: features.export --------------------------------------------------------------
+
+    def for_platforms(self, texts: Any, platforms: Any) -> str:
+        """Return one module that chooses among those of several platforms when it runs."""
+        raise NotImplementedError("Nothing joins modules: import minijax.features.export.")
+
+
+slots = FeatureSlots()

@@ -264,11 +264,11 @@ class Hooks(Slots):
         """Return the tracer that stands for a variable of a jaxpr that is being recorded."""
         raise NotImplementedError("Nothing records: import minijax.core.staging.")
 
-    def jvp_tracer(self, trace: Any, primal: Any, tangent: Any) -> Any:
+    def jvp_tracer(self, trace: Any, aval: Any, primal: Any, tangent: Any) -> Any:
         """Return the tracer that stands for a primal with a tangent."""
         raise NotImplementedError("Nothing differentiates: import minijax.transforms.jvp.")
 
-    def batch_tracer(self, trace: Any, value: Any, dim: Any) -> Any:
+    def batch_tracer(self, trace: Any, aval: Any, value: Any, dim: Any) -> Any:
         """Return the tracer that stands for a value with a batch axis."""
         raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
 

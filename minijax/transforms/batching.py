@@ -11,7 +11,7 @@ from typing import Any
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.avals import get_aval, opaque_types
+from minijax.core.avals import AbstractValue, get_aval, opaque_types
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -54,16 +54,11 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, dim: int):
+    def __init__(self, trace: BatchTrace, aval: AbstractValue, value: Any, dim: int):
         self._trace = trace
+        self.aval = aval.without_axis(dim)
         self.value = value
         self.dim = dim
-        try:
-            aval = value.aval
-        except AttributeError:  # of NumPy: a library's implementation of its own primitive
-            self.value = as_array(value)
-            aval = self.value.aval
-        self.aval = aval.without_axis(dim)
 
     val = property(lambda self: self.value)  # upstream's names
     batch_dim = property(lambda self: self.dim)
@@ -143,8 +138,12 @@ class BatchTrace(Trace):
 
     def tracer(self, x: Any, dim: Any) -> Any:
         """Return the tracer of a value with a batch axis, of the class that its type asks for."""
-        aval = x.aval if isinstance(x, Array) else get_aval(x)
-        return aval.batch_tracer(self, x, dim)
+        if isinstance(x, Array):
+            aval = x.aval
+        else:
+            x = _batchable(x)  # of NumPy: a library's implementation of its own primitive
+            aval = get_aval(x)
+        return aval.batch_tracer(self, aval, x, dim)
 
 
 def unbatch(trace: BatchTrace, x: Any) -> tuple[Any, int | None]:
@@ -194,9 +193,7 @@ def batch_flat(
     try:
         with bind_axis(axis):
             tracers = [
-                x
-                if dim is None
-                else trace.tracer(x if isinstance(x, Array) else _batchable(x), dim)
+                x if dim is None else trace.tracer(x, dim)
                 for x, dim in zip(args, dims, strict=True)
             ]
             outs = fun(*tracers)

@@ -425,6 +425,8 @@ def _documented(function: Callable, fun: Callable, what: str) -> Callable:
 
 def _seed(aval: Any) -> Any:
     """Return the cotangent of a scalar result: 1."""
+    if aval.placement is None:
+        return full_like_aval(1, aval)
     return hooks.as_primal_placed(full_like_aval(1, hooks.unplaced(aval)), aval)
 
 

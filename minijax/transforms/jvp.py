@@ -12,7 +12,7 @@ from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
-from minijax.core.avals import get_aval
+from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import NoRule, Primitive
@@ -31,9 +31,9 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+    def __init__(self, trace: JVPTrace, aval: AbstractValue, primal: Any, tangent: Any):
         self._trace = trace
-        self.aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
+        self.aval = aval
         self.primal = primal
         self.tangent = tangent
 
@@ -56,10 +56,6 @@ class JVPTracer(Tracer):
 
 
 hooks.fill(jvp_tracer=JVPTracer)
-
-
-def _is_extended(x: Any) -> bool:
-    return type(x) is JVPTracer and isinstance(x.aval.dtype, dtypes.ExtendedDType)
 
 
 class JVPTrace(Trace):
@@ -114,7 +110,7 @@ class JVPTrace(Trace):
             return self.apply(primitive, primals, tangents, params)
         if known is None:
             result = self.apply(primitive, primals, tangents, params)
-            if any(map(_is_extended, args)):
+            if any(type(a) is JVPTracer and dtypes.is_extended(a.aval.dtype) for a in args):
                 return result  # each use counts where cotangents are added by a rule of the dtype's
             self.shared[key] = known = (result, args)  # args: so that no id is used again
         return known[0]
@@ -143,7 +139,7 @@ class JVPTrace(Trace):
         if type(tangent) is Zero:
             return primal
         aval = primal.aval if isinstance(primal, Array) else get_aval(primal)
-        return aval.jvp_tracer(self, primal, tangent)
+        return aval.jvp_tracer(self, aval, primal, tangent)
 
 
 def _without_rule(primitive, primals, tangents, params):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minijax.config import local
+from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -161,7 +162,8 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
         elif type(ct) is Zero and is_undefined(arg):
             pending.setdefault(var, ct)
         elif is_undefined(arg) and ct is not None:
-            if var.aval.placement is not None or get_aval(ct).placement is not None:
+            placed = ct.aval if isinstance(ct, Array) else get_aval(ct)
+            if placed.placement is not None or var.aval.placement is not None:
                 ct = hooks.as_primal_placed(ct, var.aval)
             pending[var] = add_tangents(pending.get(var), ct)
 

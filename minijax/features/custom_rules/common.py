@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl, as_array, as_value
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
-from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
@@ -25,7 +24,6 @@ from minijax.transforms.arguments import debug_info, fun_name, signature_of
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
-    BatchTracer,
     batch_flat,
     batch_jaxpr,
     to_front,
@@ -574,10 +572,7 @@ def run_batched(
     context.trace, trace.parent = trace, current
     try:
         tracers = [
-            x
-            if dim is None
-            else BatchTracer(trace, x if isinstance(x, Array) else as_array(x), dim)
-            for x, dim in zip(args, dims, strict=True)
+            x if dim is None else trace.tracer(x, dim) for x, dim in zip(args, dims, strict=True)
         ]
         pairs = [unbatch(trace, out) for out in fun(*tracers)]
         return [value for value, _ in pairs], [dim for _, dim in pairs]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, NamedTuple
 
-from minijax.core.avals import get_aval
 from minijax.core.jaxpr import Var
 from minijax.core.staging import JaxprTrace, StagedTracer
 from minijax.transforms.batching import BatchTrace, BatchTracer
@@ -135,6 +134,6 @@ class HiBatchTracer(HiTracer, BatchTracer):
     own = HiTracer.own | {"dim", "value", "beneath"}
     beneath = property(lambda self: self.value)
 
-    def __init__(self, trace: BatchTrace, value: Any, dim: Any):
+    def __init__(self, trace: BatchTrace, aval: Any, value: Any, dim: Any):
         self._trace, self.value, self.dim = trace, value, dim
-        self.aval = get_aval(value).dec_rank(trace.axis.size, dim)
+        self.aval = aval.dec_rank(trace.axis.size, dim)

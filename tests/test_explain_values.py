@@ -2,15 +2,15 @@
 
 import doctest
 import io
-import types
 
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import lax, nn
+from minijax import explain, lax, nn
 from minijax.core.primitive import RuleColumn
+from minijax.explain import showing
 from minijax.explain.memory_use import memory
 from minijax.explain.rule_tables import COLUMNS, primitive, rules, where
 from minijax.explain.stepping import step
@@ -242,11 +242,11 @@ def test_steps_into_branches_and_loops_and_to_a_predicate():
         step(jnp.sin, 1.0).into()
 
 
-@pytest.mark.parametrize("function", [cost, memory, primitive, rules, step, where])
+PUBLIC = [showing.explain, *(getattr(explain, name) for name in explain.__all__)]
+
+
+@pytest.mark.parametrize("function", [f for f in PUBLIC if ">>>" in (f.__doc__ or "")])
 def test_docstrings(function):
-    explain = types.SimpleNamespace(
-        cost=cost, memory=memory, primitive=primitive, rules=rules, step=step, where=where
-    )
     scope = {"jax": jax, "jnp": jnp, "explain": explain}
     test = doctest.DocTestParser().get_doctest(function.__doc__, scope, "", None, 0)
     report = io.StringIO()

@@ -1,5 +1,6 @@
 """Tools that show programs, and what the transforms did.
 
+    explain(f, *args)             every stage of a program, from the source to what XLA runs
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
     explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
@@ -12,7 +13,9 @@ Nothing here is part of tracing: `import minijax` does not load this package, an
 when it is first asked for.
 """
 
+import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import Any
 
 _HOMES = {
@@ -34,3 +37,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Explain(_ModuleType):
+    """The package, which can be called: `explain(f, *args)`."""
+
+    def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
+        return _import_module(f"{__name__}.showing").explain(f, *args, **options)
+
+
+_sys.modules[__name__].__class__ = _Explain

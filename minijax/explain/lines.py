@@ -1,0 +1,300 @@
+"""Programs as lines: one for each equation, with the user's line, the transform and the rule."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import re
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core.primitive import ByPlatform, Primitive
+from minijax.core.source import joined
+from minijax.explain.origins import Origins
+from minijax.explain.programs import line_of, short
+from minijax.explain.rule_tables import Place, _place_of_rule, where
+from minijax.transforms.primitives import add_tangents
+
+__all__ = ["Book", "Line", "letters", "rule_place", "sources"]
+
+_COLUMNS = {
+    "jvp": ("jvp", "linearize"),
+    "vmap": ("batch_axis", "batch"),
+    "transpose": ("transpose",),
+}
+_LONGEST = 96  # characters of a param that are shown
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class Line(NamedTuple):
+    """A line of a stage: its text, how deep it stands, and what it belongs to.
+
+    `kin` is the number of the user's line, 0 for none; `made` says which transform and rule made an
+    equation, `place` where that rule stands; `opens` and `closes` are around what can be folded.
+    """
+
+    text: str
+    depth: int = 0
+    kin: int = 0
+    where: str = ""
+    made: str = ""
+    place: str = ""
+    transform: str = ""
+    value: str = ""
+    opens: bool = False
+    closes: bool = False
+
+
+def letters(number: int) -> str:
+    """a, b, ..., z, ba, bb, ...: the number with letters for digits."""
+    text = ""
+    while not text or number:
+        number, digit = divmod(number, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+@functools.lru_cache(4096)
+def rule_place(transform: str, primitive: Primitive) -> Place | None:
+    """The lines of the data of a rule."""
+    if transform not in _COLUMNS:
+        return where(add_tangents)
+    for column in _COLUMNS[transform]:
+        rule = getattr(primitive, f"rule_{column}")
+        if isinstance(rule, ByPlatform):
+            rule = rule.default
+        if rule is not None:
+            return _place_of_rule(primitive, rule)
+    return None
+
+
+class _Names(dict):
+    """Letters of variables, in the order in which they are asked for."""
+
+    def __missing__(self, var: Var) -> str:
+        self[var] = letters(len(self))
+        return self[var]
+
+
+class Book:
+    """Numbers of the user's lines, and programs written with them."""
+
+    def __init__(self, origins: Origins, fun: Any = None):
+        self.origins = origins
+        code = getattr(inspect.unwrap(fun), "__code__", None)
+        self.default = None if code is None else (code, 0)  # of what no line of the user's made
+        self.kin: dict[tuple[str, int], int] = {}
+        self.codes: dict[CodeType, None] = {}
+        self.values: dict[Any, str] = {}  # by variable, what is known of values
+
+    def number(self, eqn: JaxprEqn) -> int:
+        """The number of the user's line of an equation."""
+        if self._source(eqn) is None:
+            return 0
+        self.codes.setdefault(self._source(eqn)[0])
+        return self.kin.setdefault(self.line(eqn), len(self.kin) + 1)
+
+    def _source(self, eqn: JaxprEqn) -> Any:
+        return eqn.source or self.default
+
+    def line(self, eqn: JaxprEqn) -> tuple[str, int]:
+        """The user's line: where none made an equation, as zeros and the outermost call, of `f`."""
+        if eqn.source is None and self.default is not None:
+            return self.default[0].co_filename, self.default[0].co_firstlineno
+        return line_of(eqn)
+
+    # -- equations ---------------------------------------------------------------------------------
+
+    def made(self, eqn: JaxprEqn) -> tuple[str, str, str]:
+        """What made an equation: the transforms and rules, the place of the last, its transform."""
+        rules = self.origins.rules(eqn)
+        if not rules:
+            transform = next((t for t in ("transpose", "jvp", "vmap") if f"{t}(" in eqn.scope), "")
+            if not transform:
+                return "written", "", "written"
+            rules = [(transform, eqn.primitive)]
+        text = " ← ".join(f"{transform} of {p.name}" for transform, p in rules)
+        place = rule_place(*rules[0])
+        return text, str(place or ""), rules[0][0].split()[0]
+
+    def program(self, closed: ClosedJaxpr | Jaxpr) -> list[Line]:
+        """The lines of a program and of all within it."""
+        jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+        return list(self._program(jaxpr, _Names(), 0, ""))
+
+    def _program(self, jaxpr: Jaxpr, names: _Names, depth: int, label: str) -> Iterator[Line]:
+        head = " ".join(_typed(names, v) for v in jaxpr.constvars)
+        inputs = " ".join(_typed(names, v) for v in jaxpr.invars)
+        yield Line(f"{label}{{ lambda {head}; {inputs}. let", depth, opens=True)
+        for eqn in jaxpr.eqns:
+            yield self._equation(eqn, names, depth + 1)
+            for name, program in _programs(eqn):
+                yield from self._program(program, names, depth + 2, f"{name}=")
+        results = ", ".join(_atom(names, v) for v in jaxpr.outvars)
+        yield Line(f"in ({results}) }}", depth, closes=True)
+
+    def _equation(self, eqn: JaxprEqn, names: _Names, depth: int) -> Line:
+        ins = " ".join(_atom(names, v) for v in eqn.invars)
+        outs = " ".join("_" if type(v) is DropVar else _typed(names, v) for v in eqn.outvars)
+        params = " ".join(_params(eqn))
+        text = f"{outs} = " if outs else ""
+        text += eqn.primitive.name + (f"[{params}]" if params else "") + (f" {ins}" if ins else "")
+        made, place, transform = self.made(eqn)
+        number, value = self.number(eqn), ""
+        for var in eqn.outvars:
+            value = value or self.values.get(var, "")
+        line = short(self.line(eqn)) if number else ""
+        return Line(text, depth, number, line, made, place, transform, value)
+
+    # -- texts of modules --------------------------------------------------------------------------
+
+    def marked(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        """A copy of a program whose operations carry the numbers of their lines in their names."""
+
+        def within(value: Any) -> Any:
+            if isinstance(value, ClosedJaxpr):
+                return self.marked(value)
+            if isinstance(value, Jaxpr):
+                return self.marked(ClosedJaxpr(value)).jaxpr if not value.constvars else value
+            if isinstance(value, tuple) and any(isinstance(x, (ClosedJaxpr, Jaxpr)) for x in value):
+                held = map(within, value)
+                return type(value)(*held) if hasattr(value, "_fields") else tuple(held)
+            return value
+
+        eqns = [
+            eqn.replace(
+                params={name: within(value) for name, value in eqn.params.items()},
+                scope=joined(eqn.scope, f"_k{self.number(eqn)}{self.made(eqn)[2][:1]}_"),
+            )
+            for eqn in closed.jaxpr.eqns
+        ]
+        return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+
+    def module(self, text: str) -> list[Line]:
+        """The lines of a StableHLO or HLO module, by the marks in it."""
+        places = {name: found for name, found in _ALIAS.findall(text)}
+        lines = []
+        for line in text.splitlines():
+            if line.startswith("#loc") or not line.strip():
+                continue
+            named = line
+            for alias in _USES.findall(line):
+                named += places.get(alias, "")
+            marks = _MARK.findall(named)
+            clean = _METADATA.sub("", _LOCATION.sub("", line)).rstrip()
+            depth = (len(clean) - len(clean.lstrip())) // 2
+            opens = clean.endswith("{") and depth + (clean[:1] in "%E") > 0
+            kin, initial = (int(marks[-1][0]), marks[-1][1]) if marks and not opens else (0, "")
+            written = next((short(x) for x, n in self.kin.items() if n == kin), "") if kin else ""
+            closes = clean.strip().startswith("}") and not clean.endswith("{")
+            transform = _INITIALS.get(initial, "")
+            found = Line(clean.lstrip(), depth, kin, written, transform=transform)
+            lines.append(found._replace(opens=opens, closes=closes))
+        return _balanced(lines)
+
+
+_MARK = re.compile(r"_k(\d+)([a-z])_")
+_INITIALS = {"j": "jvp", "t": "transpose", "v": "vmap", "s": "sum"}
+_ALIAS = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.M)
+_USES = re.compile(r"loc\((#loc\d*)\)")
+_LOCATION = re.compile(r"\s*loc\((?:#loc\d*|unknown|\"(?:[^\"\\]|\\.)*\"(?:\([^)]*\)|:\d+:\d+)?)\)")
+_METADATA = re.compile(r", metadata=\{[^}]*\}")
+
+
+def _balanced(lines: list[Line]) -> list[Line]:
+    """Leave marks of folds only where each that is opened is closed, and the reverse."""
+    stack: list[int] = []
+    pairs: set[int] = set()
+    for number, line in enumerate(lines):
+        if line.closes and stack:
+            pairs |= {stack.pop(), number}
+        if line.opens:
+            stack.append(number)
+    return [
+        line._replace(opens=line.opens and n in pairs, closes=line.closes and n in pairs)
+        for n, line in enumerate(lines)
+    ]
+
+
+def _typed(names: _Names, var: Var) -> str:
+    return f"{names[var]}:{var.aval.str_short(True)}"
+
+
+def _atom(names: _Names, atom: Any) -> str:
+    if type(atom) is not Literal:
+        return names[atom]
+    value = atom.val.item() if isinstance(atom.val, np.generic) else atom.val
+    return f"{value}:{atom.aval.str_short(True)}"
+
+
+def _programs(eqn: JaxprEqn) -> Iterator[tuple[str, Jaxpr]]:
+    for name, value in eqn.params.items():
+        several = isinstance(value, (tuple, list))
+        for number, item in enumerate(value if several else (value,)):
+            if isinstance(item, (ClosedJaxpr, Jaxpr)):
+                jaxpr = item.jaxpr if isinstance(item, ClosedJaxpr) else item
+                yield (f"{name}[{number}]" if several else name), jaxpr
+
+
+def _params(eqn: JaxprEqn) -> Iterator[str]:
+    held = {name.partition("[")[0] for name, _ in _programs(eqn)}
+    rule = eqn.primitive.printed
+    shown = rule(eqn.params) if rule is not None else eqn.params
+    for name in sorted(shown):
+        value = shown[name]
+        if name in held or value is None or value is False:
+            continue
+        text = " ".join(_ADDRESS.sub("", str(value)).split())
+        yield f"{name}={text if len(text) < _LONGEST else text[:_LONGEST] + '…'}"
+
+
+# -- the user's source -----------------------------------------------------------------------------
+
+
+def sources(book: Book, fun: Any) -> list[Line]:
+    """The lines of the user's functions that equations come from, file by file."""
+    fun = inspect.unwrap(fun)
+    if hasattr(fun, "__code__"):
+        book.codes.setdefault(fun.__code__)
+    files: dict[str, set[int]] = {}
+    for code in book.codes:
+        lines = [line for *_, line in code.co_lines() if line]
+        first, last = min([code.co_firstlineno, *lines]), max([code.co_firstlineno, *lines])
+        files.setdefault(code.co_filename, set()).update(range(max(1, first), last + 1))
+    for file, line in book.kin:
+        files.setdefault(file, set()).add(line)
+    found = []
+    for file, numbers in files.items():
+        found.append(Line(f"# {file}", opens=True))
+        before = 0
+        for number in sorted(numbers):
+            text = linecache.getline(file, number).rstrip("\n")
+            if before and number > before + 1:
+                found.append(Line("…"))
+            before = number
+            found.append(Line(f"{number:4} {text}", 0, book.kin.get((file, number), 0)))
+        found.append(Line("", closes=True))
+    return found
+
+
+def described(values: Sequence[Any]) -> str:
+    """The range of values, and how many of them are NaN."""
+    parts = []
+    for x in values:
+        found = np.asarray(x) if getattr(x, "size", 0) and hasattr(x, "dtype") else None
+        if found is None or found.dtype.kind not in "fiubV":
+            continue
+        if found.dtype.kind == "V":
+            found = found.astype(np.float32)
+        bad = int(np.isnan(found).sum()) if found.dtype.kind == "f" else 0
+        good = found[~np.isnan(found)] if bad else found
+        text = "" if not good.size else f"{good.min():.4g}"
+        if good.size and good.size > 1:
+            text += f" … {good.max():.4g}"
+        parts.append(text + (f" {bad} NaN" if bad else ""))
+    return ", ".join(parts)

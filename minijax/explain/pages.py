@@ -1,0 +1,115 @@
+"""One page of HTML for an explanation: no network, right without JavaScript.
+
+Each line has the number of the user's line in `data-k`: with JavaScript all lines of a number light up
+together. Sub-programs are `details`, which fold by themselves.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from minijax.explain.lines import Line
+from minijax.explain.page_style import SCRIPT, STYLE
+
+if TYPE_CHECKING:
+    from minijax.explain.showing import Explanation, Stage
+
+__all__ = ["framed", "page"]
+
+_LARGEST = 1_900_000  # bytes of a page
+_LONGEST = 600  # characters of a line
+_TYPE = re.compile(r":([a-z]+\d*(?:_\w+)?\[[^\]]*\])")
+_NAME = re.compile(r"^((?:[^=\[]|\[[^\]]*\])*? = )?([a-z_][\w-]*)")
+
+
+def page(found: Explanation) -> str:
+    """Return the page, with fewer lines of each stage where it would be too large."""
+    for most in (3000, 1000, 400, 150, 50):
+        text = _page(found, most)
+        if len(text.encode()) <= _LARGEST:
+            break
+    return text
+
+
+def framed(found: Explanation, height: int = 640) -> str:
+    """Return the page within a frame, for a notebook: its style and keys are its own."""
+    source = html.escape(page(found), quote=True)
+    return (
+        f'<iframe srcdoc="{source}" sandbox="allow-scripts" title="{html.escape(found.name)}" '
+        f'style="width: 100%; height: {height}px; border: 0"></iframe>'
+    )
+
+
+def _page(found: Explanation, most: int) -> str:
+    sections = "".join(_section(n, stage, most) for n, stage in enumerate(found.stages))
+    cost = "".join(table._repr_html_() for table in found.tables())
+    count = len(found.stages)
+    sections += f'<section id="s{count}"><h2>cost</h2><div class="tables">{cost}</div></section>'
+    name = html.escape(found.name)
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<style>{STYLE}</style></head><body><header><h1>{name}</h1>"
+        '<ul class="legend"><li class="jvp">jvp</li><li class="transpose">transpose</li>'
+        '<li class="vmap">vmap</li><li>as written</li></ul></header>'
+        f"<main>{sections}</main><script>{SCRIPT}</script></body></html>"
+    )
+
+
+def _section(number: int, stage: Stage, most: int) -> str:
+    lines = "".join(_lines(stage, most))
+    return (
+        f'<section id="s{number}" class="{stage.kind}"><h2>{html.escape(stage.name)}</h2>'
+        f'<div class="code">{lines}</div></section>'
+    )
+
+
+def _lines(stage: Stage, most: int) -> Iterator[str]:
+    opened = 0
+    for number, line in enumerate(stage.lines):
+        if number >= most:
+            yield f'<div class="l">… {len(stage.lines) - most} more lines</div>'
+            break
+        text = _line(stage.kind, line)
+        if line.opens:
+            opened += 1
+            yield f"<details open><summary {text}</summary>"
+        else:
+            yield f"<div {text}</div>"
+        if line.closes and opened:
+            opened -= 1
+            yield "</details>"
+    yield "</details>" * opened
+
+
+def _line(kind: str, line: Line) -> str:
+    transform = line.transform if line.transform in ("jvp", "transpose", "vmap") else ""
+    transform = "transpose" if line.transform == "sum" else transform
+    attributes = f'class="l {transform}"' if transform else 'class="l"'
+    if line.kin:
+        attributes += f' data-k="{line.kin}"'
+    told = " · ".join(x for x in (line.where, line.made, line.place) if x)
+    if told:
+        attributes += f' title="{html.escape(told, quote=True)}"'
+    if line.depth:
+        attributes += f' style="--d:{line.depth}"'
+    notes = f'<em class="v">{html.escape(line.value)}</em>' if line.value else ""
+    notes += f"<em>{html.escape(line.where)}</em>" if line.where else ""
+    if line.made and line.made != "written":
+        notes += f'<em class="m">{html.escape(line.made.partition(" ← ")[0])}</em>'
+    notes = f'<span class="n">{notes}</span>' if notes else ""
+    return f"{attributes}><code>{_marked_up(kind, line)}</code>{notes}"
+
+
+def _marked_up(kind: str, line: Line) -> str:
+    text = line.text if len(line.text) <= _LONGEST else line.text[:_LONGEST] + "…"
+    text = html.escape(text, quote=False)
+    if kind != "jaxpr":
+        return text
+    if not (line.opens or line.closes):
+        text = _NAME.sub(r"\1<b>\2</b>", text, count=1)
+    return _TYPE.sub(r"<i>:\1</i>", text)

@@ -1,0 +1,248 @@
+"""`explain(f, *args)`: every stage of a program, from the source to what XLA runs.
+
+The stages are lists of lines (`explain.lines`); here they are put in order, and written for a
+terminal. `explain.pages` writes them as one HTML page.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax import tree_util
+from minijax.core.jaxpr import ClosedJaxpr, Literal, jaxpr_as_fun
+from minijax.explain.lines import Book, Line, described, sources
+from minijax.explain.origins import Applied, watched
+from minijax.explain.programs import called, traced
+from minijax.explain.tables import Report, Table
+from minijax.explain.work import CostReport, _rows
+from minijax.features.stages.struct import ShapeDtypeStruct
+from minijax.transforms.jit import jit
+
+__all__ = ["Explanation", "Stage", "explain"]
+
+_MOST_STAGES = 24  # of programs before and after transforms
+_MOST_LINES = 3000  # of one stage
+_COLORS = {"jvp": "36", "transpose": "35", "vmap": "33", "sum": "35", "written": "0"}
+
+
+class Stage(NamedTuple):
+    """One stage: its name, the kind of its text, its lines, and a program where it is one."""
+
+    name: str
+    kind: str
+    lines: list[Line]
+    jaxpr: ClosedJaxpr | None = None
+
+    @property
+    def text(self) -> str:
+        """The lines with their indents."""
+        return "\n".join("  " * line.depth + line.text for line in self.lines)
+
+
+class Explanation(Report):
+    """The result of `explain`: the stages of a program in order."""
+
+    def __init__(self, name: str, stages: list[Stage], cost: CostReport | None, book: Book):
+        self.name, self.stages, self.cost = name, stages, cost
+        self.lines = {number: line for line, number in book.kin.items()}
+
+    def __getitem__(self, name: str) -> Stage:
+        """The stage of a name, or whose name begins so. KeyError if there is none."""
+        for stage in self.stages:
+            if stage.name.startswith(name):
+                return stage
+        raise KeyError(f"There is no stage {name!r}: there are {[s.name for s in self.stages]}.")
+
+    def tables(self) -> list[Table]:
+        """Return the tables of the cost."""
+        return [] if self.cost is None else self.cost.tables()
+
+    def text(self, width: int | None = None, color: bool | None = None) -> str:
+        """Return the stages one below the other, with the user's line and the rule beside them.
+
+        `width` is by default the terminal's; `color` is on where standard output is a terminal.
+        """
+        width = shutil.get_terminal_size((100, 40)).columns if width is None else width
+        color = sys.stdout.isatty() and "NO_COLOR" not in os.environ if color is None else color
+        parts = [part for stage in self.stages for part in _section(stage, width, color)]
+        parts += [
+            "",
+            *(line[:width] for table in self.tables()[:1] for line in str(table).split("\n")),
+        ]
+        return "\n".join(parts)
+
+    __str__ = __repr__ = lambda self: self.text()
+
+    def html(self) -> str:
+        """Return one page of HTML that needs nothing else."""
+        from minijax.explain.pages import page
+
+        return page(self)
+
+    def save(self, path: Any) -> Any:
+        """Write the page to a file, and return the path."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html())
+        return path
+
+    def _repr_html_(self) -> str:
+        from minijax.explain.pages import framed
+
+        return framed(self)
+
+
+def _section(stage: Stage, width: int, color: bool) -> Iterator[str]:
+    """A stage as text: beside the program stand lines and rules where the width allows it."""
+    title = f"── {stage.name} ".ljust(width, "─")
+    yield f"\033[1m{title}\033[0m" if color else title
+    notes = [f"{line.where}  {line.made}".strip() for line in stage.lines]
+    beside = width >= 72 and any(notes)
+    room = width - min(width // 2, max(map(len, notes), default=0) + 2) if beside else width
+    for line, note in zip(stage.lines, notes, strict=True):
+        text = "  " * line.depth + line.text
+        if line.value:
+            text += f"   # {line.value}"
+        if beside and note:
+            text = text if len(text) <= room - 2 else text[: room - 3] + "…"
+            text = text.ljust(room) + note[: width - room]
+        elif len(text) > width:
+            text = text[: width - 1] + "…"
+        code = _COLORS.get(line.transform, "0")
+        yield f"\033[{code}m{text}\033[0m" if color and code != "0" else text
+        if note and not beside:
+            yield ("  " * (line.depth + 2) + f"# {note}")[:width]
+    yield ""
+
+
+def explain(
+    f: Callable[..., Any], *args: Any, values: bool = False, compile: bool = True, **kwargs: Any
+) -> Explanation:
+    """Show a function at every stage, from its source to the program that XLA runs.
+
+    - `args`, `kwargs`: arrays and pytrees as `f` takes them, or `ShapeDtypeStruct`s
+    - `values`: whether to run it, and to show the range of each value and how many are NaN
+    - `compile`: whether to show XLA's optimised program
+
+    The stages are the source, the program before and after each transform within `f` and around it,
+    the whole jaxpr, StableHLO, XLA's program, and the cost. Each equation has the user's line, the
+    transform and the rule that made it. The result is shown as text, or as a page in a notebook;
+    `.save(path)` writes the page. TypeError where `f` cannot be traced.
+
+    >>> print(explain(jax.grad(jnp.sin), 1.0)["jaxpr"].lines[1].made)
+    jvp of sin
+    """
+    seconds: dict[str, float] = {}
+    stage, seen = _timed(seconds, "trace", lambda: watched(lambda: traced(f, args, kwargs)))
+    book = Book(seen, f)
+    closed = stage.jaxpr
+    if values:
+        _note_values(book, closed, tree_util.tree_leaves((args, kwargs)))
+    programs = _programs(seen.applied, closed)
+    name = getattr(f, "__name__", type(f).__name__)
+    stages = [Stage(title, "jaxpr", _cut(book.program(p)), p) for title, p in programs]
+    stages += list(_modules(book, closed, name, compile, seconds))
+    stages.insert(0, Stage("source", "python", sources(book, f)))
+    cost = CostReport(list(_rows(closed, 1, False)), seconds, None)
+    return Explanation(name, stages, cost, book)
+
+
+def _timed(seconds: dict[str, float], name: str, run: Callable[[], Any]) -> Any:
+    start = time.perf_counter()
+    result = run()
+    seconds[name] = time.perf_counter() - start
+    return result
+
+
+def _cut(lines: list[Line]) -> list[Line]:
+    if len(lines) <= _MOST_LINES:
+        return lines
+    kept = lines[:_MOST_LINES]
+    opened = sum(line.opens for line in kept) - sum(line.closes for line in kept)
+    more = Line(f"… {len(lines) - _MOST_LINES} more lines")
+    return [*kept, more, *[Line("", closes=True)] * opened]
+
+
+def _programs(applied: Sequence[Applied], whole: ClosedJaxpr) -> list[tuple[str, ClosedJaxpr]]:
+    """The programs before and after each transform, inner ones first; equal ones appear once."""
+    found: list[tuple[str, ClosedJaxpr]] = []
+
+    def visit(each: Applied) -> None:
+        for inner in each.inner:
+            visit(inner)
+        for side, program in (("before", each.before), ("after", each.after)):
+            if program is not None:
+                found.append((f"{side} {each.transform} of {each.name}", program))
+
+    for each in applied:
+        visit(each)
+    kept: dict[str, tuple[list[str], ClosedJaxpr]] = {}
+    for title, program in found[: 4 * _MOST_STAGES]:
+        titles, _ = kept.setdefault(_shape_of(program), ([], program))
+        if title not in titles:
+            titles.append(title)
+    kept.pop(_shape_of(whole), None)
+    rows = [(", ".join(titles[:3]), program) for titles, program in kept.values()]
+    return [*rows[:_MOST_STAGES], ("jaxpr", whole)]
+
+
+def _shape_of(program: ClosedJaxpr) -> str:
+    """The text of a program with its constants among its inputs, so that equal ones have equal texts."""
+    jaxpr = program.jaxpr
+    inputs = [*jaxpr.constvars, *jaxpr.invars]
+    return str(jaxpr.replace(constvars=[], invars=sorted(inputs, key=_first_use(jaxpr))))
+
+
+def _first_use(jaxpr: Any) -> Callable[[Any], int]:
+    order: dict[Any, int] = {}
+    for eqn in jaxpr.eqns:
+        for var in eqn.invars:
+            if type(var) is not Literal:
+                order.setdefault(var, len(order))
+    return lambda var: order.get(var, len(order))
+
+
+def _modules(
+    book: Book, closed: ClosedJaxpr, name: str, compile: bool, seconds: dict[str, float]
+) -> Iterator[Stage]:
+    """StableHLO, and the program that XLA makes of it."""
+    run = jaxpr_as_fun(book.marked(closed))
+    flat = lambda *leaves: run(*leaves)
+    flat.__name__ = name if name.isidentifier() else "f"
+    structs = [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=getattr(a, "weak_type", False))
+        for a in closed.in_avals
+    ]
+    lowered = _timed(seconds, "lower", lambda: jit(flat).trace(*structs).lower())
+    yield Stage("StableHLO", "mlir", _cut(book.module(lowered.as_text(debug_info=True))))
+    if compile:
+        compiled = _timed(seconds, "compile", lowered.compile)
+        yield Stage("optimised HLO", "hlo", _cut(book.module(compiled.as_text())))
+
+
+def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Run a program equation by equation, within calls too, and note the ranges of results."""
+    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, args, strict=True))
+    read = lambda v: v.value() if type(v) is Literal else env[v]
+
+    def run(program: ClosedJaxpr) -> None:
+        env.update(zip(program.constvars, program.consts, strict=True))
+        for eqn in program.eqns:
+            ins, inner = [read(v) for v in eqn.invars], called(eqn)
+            if inner is not None:
+                env.update(zip(inner.invars, ins, strict=True))
+                run(inner)
+                outs = [read(v) for v in inner.outvars]
+            else:
+                out = eqn.primitive.bind(*ins, **eqn.params)
+                outs = out if eqn.primitive.multiple_results else [out]
+            env.update(zip(eqn.outvars, outs, strict=True))
+            for var, value in zip(eqn.outvars, outs, strict=True):
+                book.values[var] = described([value])
+
+    run(closed)

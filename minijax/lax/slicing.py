@@ -18,7 +18,7 @@ from minijax.core.primitive import Primitive
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first
-from minijax.features.symbolic.dims import dim_max, is_dim, is_negative
+from minijax.features.symbolic.dims import is_dim, is_negative, max_dim
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear_in
@@ -242,7 +242,7 @@ def _(x, value, *, padding_config):
             f"{padding_config}"
         )
     shape = tuple([
-        low + high + size + (interior and interior * dim_max(size - 1, 0))
+        low + high + size + (interior and interior * max_dim(size - 1, 0))
         for size, (low, high, interior) in zip(x.shape, padding_config, strict=True)
     ])  # fmt: skip
     if any(map(is_negative, shape)):

@@ -18,7 +18,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.trace import Tracer, eval_trace
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
-from minijax.features.symbolic.dims import dim_max, is_dim
+from minijax.features.symbolic.dims import is_dim, max_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.joining import concatenate_p
@@ -136,7 +136,7 @@ def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
     """A range of integers whose length depends on dimension variables."""
     start, stop = (0, start) if stop is None else (start, stop)
     by = 1 if step is None else step
-    length = dim_max((stop - start + by - (1 if by > 0 else -1)) // by, 0)
+    length = max_dim((stop - start + by - (1 if by > 0 else -1)) // by, 0)
     kind = dtypes.int_() if dtype is None else dtype
     return _iota_range(None if isinstance(start, int) and start == 0 else start, step, length, kind)
 

@@ -18,7 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import JaxprTrace
 from minijax.errors import InconclusiveDimensionOperation
-from minijax.features.symbolic.dims import dim_max, dim_min, is_dim
+from minijax.features.symbolic.dims import is_dim, max_dim, min_dim
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
@@ -145,7 +145,7 @@ def _clamped(term: tuple, size: Any) -> tuple:
     """An integer on an axis whose size is symbolic: the last place, where it is beyond that."""
     if term[0] is SLICE:
         return term
-    return (INT, dim_max(dim_min(term[1], size - 1), 0), *term[2:])
+    return (INT, max_dim(min_dim(term[1], size - 1), 0), *term[2:])
 
 
 def _counts(places: list[tuple]) -> list[int]:

@@ -27,7 +27,7 @@ from minijax import dtypes, errors
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.features.symbolic.dims import dim_max, dim_min, is_dim
+from minijax.features.symbolic.dims import is_dim, max_dim, min_dim
 from minijax.lax.joining import stack
 from minijax.numpy.dynamic_slices import Slice
 
@@ -240,16 +240,16 @@ def _symbolic_slice(item: slice, size: Any) -> tuple:
     def place(given: Any, default: Any) -> Any:
         if given is None:
             return default
-        return dim_max(given + size, low) if given < 0 else dim_min(given, high)
+        return max_dim(given + size, low) if given < 0 else min_dim(given, high)
 
     start, stop = (
         place(item.start, low if step > 0 else high),
         place(item.stop, high if step > 0 else low),
     )
     if step == 1:
-        count = dim_max(stop - start, 0)
+        count = max_dim(stop - start, 0)
     else:
-        count = dim_max((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+        count = max_dim((stop - start + step - (1 if step > 0 else -1)) // step, 0)
     if step < 0:
         return SLICE, start + (count - 1) * step, count, step, start + 1
     return SLICE, start, count, step, start + count if step == 1 else stop

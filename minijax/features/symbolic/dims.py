@@ -23,8 +23,8 @@ __all__ = [
     "Scope",
     "Term",
     "certain",
-    "dim_max",
-    "dim_min",
+    "max_dim",
+    "min_dim",
     "evaluate",
     "is_dim",
     "is_negative",
@@ -379,18 +379,18 @@ def _extreme(name: str, x: Any, y: Any) -> Any:
     return x if above == (name == "max") else y
 
 
-def dim_max(x: Any, y: Any) -> Any:
+def max_dim(x: Any, y: Any) -> Any:
     """The larger of two sizes, whichever it is."""
     return _extreme("max", x, y)
 
 
-def dim_min(x: Any, y: Any) -> Any:
+def min_dim(x: Any, y: Any) -> Any:
     """The smaller of two sizes, whichever it is."""
     return _extreme("min", x, y)
 
 
 OPERATIONS = {
-    "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "max": dim_max, "min": dim_min,
+    "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "max": max_dim, "min": min_dim,
 }  # fmt: skip
 
 
@@ -548,4 +548,4 @@ def _facts(term: Term, own: Any) -> Sequence[Any]:
 
 
 hooks.fill(is_expression=is_dim)
-minijax.core.show(max_dim=dim_max, min_dim=dim_min)
+minijax.core.show(max_dim=max_dim, min_dim=min_dim)

@@ -25,7 +25,7 @@ from minijax.features.effects.inputs import JaxprInputEffect
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, OrderedIOEffect
 from minijax.features.references.effects import RefEffect
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
-from minijax.features.symbolic.dims import dim_max, dim_min, evaluate, is_dim, is_negative
+from minijax.features.symbolic.dims import evaluate, is_dim, is_negative, max_dim, min_dim
 from minijax.jax.private.programs import definitely_equal
 from minijax.lax.shapes import canonical_shape
 from minijax.lowering.types import physical
@@ -321,12 +321,12 @@ def canonicalize_slice(s: slice, axis_size: Any) -> tuple[Any, Any, Any]:
             return default
         given = given if is_dim(given) else operator.index(given)
         given = given + axis_size if is_negative(given) else given
-        return dim_max(low, dim_min(given, high))
+        return max_dim(low, min_dim(given, high))
 
     start = place(s.start, high if back else low)
     stop = place(s.stop, low if back else high)
     gap = start - stop if back else stop - start
-    return start, step, dim_max(0, (gap + abs(step) - 1) // abs(step))
+    return start, step, max_dim(0, (gap + abs(step) - 1) // abs(step))
 
 
 # -- types -----------------------------------------------------------------------------------------

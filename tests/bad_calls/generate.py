@@ -5,6 +5,7 @@ import importlib
 import inspect
 import random
 import re
+from itertools import islice
 
 from tests.bad_calls import inputs
 from tests.bad_calls.calls import listed
@@ -186,25 +187,28 @@ def _transformed(rng, call):
     return f"jax.grad(lambda {name}: jnp.sum({call}))({name})"
 
 
-def rounds(number, seed=0):
-    """Wrong calls of each valid one, by its text: `number` of them.
+def _endless(base, rng):
+    while True:
+        yield _wrong(rng, base)
+
+
+def _streams(seed):
+    """Wrong calls of each valid one without an end, by its text.
 
     They depend on that text and on the seed alone, not on what other functions there are.
     """
-    found = {}
-    for base in bases():
-        text = _written(base.function, base.args, base.kwargs)
-        rng = random.Random(f"{seed} {text}")
-        found[text] = [_wrong(rng, base) for _ in range(number)]
-    return found
+    valid = {_written(base.function, base.args, base.kwargs): base for base in bases()}
+    return {text: _endless(base, random.Random(f"{seed} {text}")) for text, base in valid.items()}
+
+
+def rounds(number, seed=0):
+    """Wrong calls of each valid one, by its text: `number` of them."""
+    return {text: list(islice(stream, number)) for text, stream in _streams(seed).items()}
 
 
 def calls(count, seed=0):
     """`count` different wrong calls, as many of each function."""
-    number, found = 0, {}
+    streams, found = _streams(seed).values(), {}
     while len(found) < count:
-        number += 10
-        found = {}
-        for part in zip(*rounds(number, seed).values(), strict=True):
-            found.update(dict.fromkeys(part))
+        found.update(dict.fromkeys(map(next, streams)))
     return list(found)[:count]

@@ -8,11 +8,11 @@ out. Nobody waits.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from typing import Any
 
 from minijax.runtime import distributed
+from minijax.runtime.digests import sha256
 
 __all__ = ["check_agreement"]
 
@@ -28,7 +28,7 @@ def check_agreement(text: str, devices: tuple) -> None:
     number = _compiled[processes]
     _compiled[processes] += 1
     name = text.split(maxsplit=2)[1]
-    mine = f"{name} {hashlib.sha256(text.encode()).hexdigest()}"
+    mine = f"{name} {sha256(text.encode()).hexdigest()}"
     own = distributed.state.process_id
     place = f"minijax/programs/{'-'.join(map(str, processes))}/{number}"
     client.key_value_set(f"{place}/{own}", mine)

@@ -10,7 +10,6 @@ file under a lock.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -25,13 +24,13 @@ from typing import Any
 
 from minijax.config import local
 from minijax.runtime import plugins
+from minijax.runtime.digests import sha256
 from minijax.runtime.folders import Untrusted, open_file, open_private, resolved
 from minijax.runtime.versions import jaxlib_version_text, library_path
 
 __all__ = ["DiskCache", "cacheable", "disk_cache", "program_key", "reset_cache"]
 
 _MAGIC = b"minijax program 2\n"
-_DIGEST = hashlib.sha256
 _DIGEST_SIZE = 32
 _SUFFIX = ".program"
 _NEW = ".new-"
@@ -80,7 +79,7 @@ def _machine() -> bytes:
 
 def program_key(text: str, devices: tuple, options: Any) -> str:
     """The name of a program: a digest of module, devices, options, machine and libraries."""
-    digest = _DIGEST(_machine())
+    digest = sha256(_machine())
     client = devices[0].client
     about = (
         client.platform, client.platform_version, plugins.identities.get(client),
@@ -285,7 +284,7 @@ class _Counter:
 
 
 def _seal(key: str, payload: bytes) -> bytes:
-    digest = _DIGEST(b"%s\n" % key.encode("utf-8", "surrogatepass"))
+    digest = sha256(b"%s\n" % key.encode("utf-8", "surrogatepass"))
     digest.update(payload)
     return digest.digest()
 
@@ -293,7 +292,7 @@ def _seal(key: str, payload: bytes) -> bytes:
 def _file_name(key: str) -> str:
     """A key as the name of a file; a digest of it if it could name another place."""
     if not _SAFE_KEY.fullmatch(key):
-        key = _DIGEST(key.encode("utf-8", "surrogatepass")).hexdigest()
+        key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return key + _SUFFIX
 
 

@@ -11,7 +11,6 @@ import errno
 import operator
 import os
 import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -235,6 +234,8 @@ def _host_and_port(name: str, address: Any) -> tuple[str, int]:
 
 def _check_free(address: str) -> None:
     """RuntimeError if the service could not listen there: jaxlib would end the process."""
+    import socket  # here, as below: it takes 2.9 ms, of every start if above
+
     host, port = _host_and_port("coordinator_bind_address", address)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -284,6 +285,8 @@ _abandoned: list[Any] = []  # what a thread still waits with
 
 def _wait_for(address: str, seconds: float) -> None:
     """TimeoutError that names the address if nothing listens there in time."""
+    import socket
+
     where = _host_and_port("coordinator_address", address)
     deadline = time.monotonic() + seconds
     while True:

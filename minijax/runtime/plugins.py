@@ -9,7 +9,6 @@ asks for its platform by name.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import logging
@@ -22,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from minijax.runtime import gpus, plugin_names
+from minijax.runtime.digests import sha256
 from minijax.runtime.versions import _jax
 
 __all__ = [
@@ -153,7 +153,7 @@ def library_identity(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
             info = os.fstat(file.fileno())
-            digest = hashlib.sha256(f"{info.st_size} {info.st_mtime_ns}\n".encode())
+            digest = sha256(f"{info.st_size} {info.st_mtime_ns}\n".encode())
             digest.update(file.read(_SAMPLE))
             file.seek(max(0, info.st_size - _SAMPLE))
             digest.update(file.read(_SAMPLE))

@@ -7,7 +7,6 @@ of theirs runs. A compiled program itself is code of the machine, which no check
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
 import types
@@ -16,6 +15,7 @@ from typing import Any
 
 from minijax.runtime import sharding as shardings
 from minijax.runtime.cache import disk_cache, program_key
+from minijax.runtime.digests import sha256
 from minijax.runtime.executables import compile_options, is_compile_only
 from minijax.runtime.versions import _jax
 
@@ -114,19 +114,19 @@ def load(data: bytes, devices: dict[int, Any]) -> Any:
 
 def sealed(data: bytes) -> bytes:
     """Return bytes as a program is handed out: with what tells them from others, and from damage."""
-    return _MAGIC + hashlib.sha256(data).digest() + data
+    return _MAGIC + sha256(data).digest() + data
 
 
 def unsealed(data: bytes) -> bytes:
     """Return the bytes that `sealed` was given. ValueError for others, and for damaged ones."""
-    start = len(_MAGIC) + hashlib.sha256().digest_size
+    start = len(_MAGIC) + sha256().digest_size
     content = data[start:]
     if not data.startswith(_MAGIC):
         raise ValueError(
             f"these {len(data)} bytes are no program that this version of minijax serialized: "
             "give the bytes that serialize gave, whole."
         )
-    if data[len(_MAGIC) : start] != hashlib.sha256(content).digest():
+    if data[len(_MAGIC) : start] != sha256(content).digest():
         raise ValueError(
             f"a serialized program of {len(data)} bytes is damaged: give the bytes that serialize "
             "gave, whole."

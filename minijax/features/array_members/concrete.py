@@ -178,8 +178,10 @@ class _Members(ArrayImpl):
         A property, so that no bytecode runs after the wait for the array: NumPy drops the errors of
         this protocol, and would drop the KeyboardInterrupt of a wait in Python.
         """
+        if self.signature.viewed and not self._buffer.is_deleted():
+            return self._buffer.__buffer__  # in 0.2 us less than by the tests that follow
         dtype = self.aval.dtype
-        if getattr(dtype, "isbuiltin", 0) != 1 or dtype == dtypes.float0:
+        if getattr(dtype, "isbuiltin", 0) != 1:
             raise BufferError(f"The buffer protocol knows no arrays of {dtype}: use np.asarray(x).")
         self._check_deleted()
         return self._buffer.__buffer__

@@ -1,6 +1,8 @@
 """Tools that show programs, and what the transforms did.
 
     explain(f, *args)             every stage of a program, from the source to what XLA runs
+    explain.graph(f, *args)       a picture of a program
+    explain.diff(f, g, *args)     what two programs differ in
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
     explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
@@ -21,7 +23,7 @@ from typing import Any
 _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
-    "where": "rule_tables",
+    "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)

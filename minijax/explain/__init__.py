@@ -6,6 +6,7 @@
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
     explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
+    explain.nan(f)(*args)         the line of the first NaN
     explain.step(f, *args)        the program run equation by equation, forward and back
     explain.rules("jvp")          the rules of one interpreter
     explain.primitive("sin")      the rules of one primitive
@@ -23,6 +24,7 @@ from typing import Any
 _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
+    "nan": "nans", "NanError": "nans",
     "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 

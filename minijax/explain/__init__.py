@@ -1,9 +1,12 @@
 """Tools that show programs, and what the transforms did.
 
     explain(f, *args)             every stage of a program, from the source to what XLA runs
+    explain.graph(f, *args)       a picture of a program
+    explain.diff(f, g, *args)     what two programs differ in
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
     explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
+    explain.nan(f)(*args)         the line of the first NaN
     explain.step(f, *args)        the program run equation by equation, forward and back
     explain.rules("jvp")          the rules of one interpreter
     explain.primitive("sin")      the rules of one primitive
@@ -21,7 +24,8 @@ from typing import Any
 _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
-    "where": "rule_tables",
+    "nan": "nans", "NanError": "nans",
+    "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)

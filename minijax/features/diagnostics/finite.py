@@ -80,7 +80,8 @@ def check_finite(outs: Sequence[ArrayImpl], name: str) -> None:
                 where = f" at {source.summarize(place)}" if place else ""
                 raise FloatingPointError(
                     f"invalid value ({label}) encountered in {name}{where}, in a result of type "
-                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to stop there."
+                    f"{out.aval.str_short()}. Run it under minijax.disable_jit() to stop there, or "
+                    "explain.nan(f)(...) of minijax.explain to see what led to it."
                 )
 
 

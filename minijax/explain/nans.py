@@ -1,0 +1,315 @@
+"""Where a NaN comes from: the first equation that made one which reaches a result."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from minijax.explain.origins import Origins, watched
+from minijax.explain.programs import called, line_of, short, traced
+from minijax.transforms.arguments import named_after
+
+__all__ = ["NanError", "nan"]
+
+_MOST_TURNS = 100_000  # of a loop that is looked into
+
+
+class NanError(FloatingPointError):
+    """A NaN, with where it arose.
+
+    `line` is the user's line (a file and a number), `primitive` the name of the operation, `index`
+    the place in its result, `turns` those of the loops around it, outermost first; `backward` says
+    whether it arose in the gradient, `masked` whether a `where` was to hide it.
+    """
+
+    line: tuple[str, int]
+    primitive: str
+    index: tuple[int, ...]
+    turns: tuple[int, ...]
+    backward: bool
+    masked: bool
+
+
+def nan(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that gives the results of `f`, or names the line where a NaN arose.
+
+    - `f`: function of pytrees of arrays, also under `jit`, `grad`, `vmap` and in loops
+
+    Where a result is NaN, the function raises `FloatingPointError` with the user's line of the
+    operation that made it from operands without NaN, in which turn of which loop, whether in the
+    gradient, and what to write where a `where` was to hide it. A NaN that reaches no result is none.
+    Source: the jaxpr, run equation by equation.
+
+    >>> explain.nan(jax.grad(jnp.sqrt))(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+
+    @functools.wraps(f, updated=())
+    def checked(*args, **kwargs):
+        results = f(*args, **kwargs)
+        leaves = tree_util.tree_leaves(results)
+        if any(map(_has_nan, leaves)):
+            raise _found(f, args, kwargs)
+        return results
+
+    return named_after(f, checked)
+
+
+def _found(f: Callable, args: tuple, kwargs: dict) -> NanError:
+    leaves = tree_util.tree_leaves((args, kwargs))
+    for number, x in enumerate(leaves):
+        if _has_nan(x):
+            return _of_argument(number, x)
+    stage, seen = watched(lambda: traced(f, args, kwargs))
+    run = _Run(stage.jaxpr, leaves)
+    origin = _search(run, [n for n, v in enumerate(run.results) if _has_nan(v)], ())
+    if origin is None:  # only the compiled program makes one
+        return NanError("A result of the compiled program is NaN, and none if run step by step.")
+    return _error(origin, seen)
+
+
+def _of_argument(number: int, x: Any) -> NanError:
+    error = NanError(
+        f"Argument {number} is NaN already, at index {_index(x)} of shape {np.shape(x)}."
+    )
+    error.line, error.primitive, error.index = ("", 0), "", _index(x)
+    error.turns, error.backward, error.masked = (), False, False
+    return error
+
+
+def _host(value: Any) -> np.ndarray | None:
+    """The values as NumPy can look at them; None where there is no NaN among values of the type."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return np.asarray(value) if isinstance(value, (float, complex)) else None
+    if not dtypes.issubdtype(dtype, np.inexact):
+        return None
+    found = np.asarray(value)
+    return found.astype(np.float32) if found.dtype.kind == "V" else found
+
+
+def _has_nan(value: Any) -> bool:
+    found = _host(value)
+    return found is not None and bool(np.isnan(found).any())
+
+
+def _index(value: Any) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(np.isnan(_host(value)))[0])
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+
+class _Run:
+    """A program with the values of all variables, those within calls among them."""
+
+    def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]):
+        self.values: dict[Any, Any] = {}
+        self.same: dict[Var, Any] = {}  # variables of calls, and what stands for them outside
+        self.eqns: list[JaxprEqn] = []
+        self.maker: dict[Var, int] = {}
+        self.outvars = list(closed.outvars)
+        self._bind(closed, args)
+        self._run(closed)
+        self.results = [self.read(v) for v in self.outvars]
+
+    def _bind(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+        self.values.update(zip(closed.constvars, closed.consts, strict=True))
+        self.values.update(zip(closed.invars, args, strict=True))
+
+    def read(self, atom: Any) -> Any:
+        return atom.value() if type(atom) is Literal else self.values[atom]
+
+    def base(self, atom: Any) -> Any:
+        while type(atom) is not Literal and atom in self.same:
+            atom = self.same[atom]
+        return atom
+
+    def _run(self, closed: ClosedJaxpr) -> None:
+        for eqn in closed.eqns:
+            ins, inner = [self.read(v) for v in eqn.invars], called(eqn)
+            if inner is not None:
+                self._bind(inner, ins)
+                self.same.update(zip(inner.invars, eqn.invars, strict=True))
+                self._run(inner)
+                outs = [self.read(v) for v in inner.outvars]
+                self.same.update(zip(eqn.outvars, inner.outvars, strict=True))
+            else:
+                out = eqn.primitive.bind(*ins, **eqn.params)
+                outs = out if eqn.primitive.multiple_results else [out]
+                self.maker.update(dict.fromkeys(eqn.outvars, len(self.eqns)))
+                self.eqns.append(eqn)
+            self.values.update(zip(eqn.outvars, outs, strict=True))
+
+
+class _Origin(NamedTuple):
+    """An equation that makes NaN, in a run of a program, and the turns of the loops around it."""
+
+    run: _Run
+    eqn: JaxprEqn
+    place: int  # of the result
+    turns: tuple[int, ...]
+
+
+def _search(run: _Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin | None:
+    """The first of the equations that made, from operands without NaN, the NaN of these results."""
+    todo = [run.base(run.outvars[n]) for n in places]
+    done, first = set(), None
+    while todo:
+        var = todo.pop()
+        if type(var) is Literal or var in done:
+            continue
+        done.add(var)
+        number = run.maker.get(var)
+        if number is None:
+            continue
+        bad = [v for v in map(run.base, run.eqns[number].invars) if _has_nan(run.read(v))]
+        todo += bad
+        if not bad and (first is None or number < first[0]):
+            first = number, run.eqns[number].outvars.index(var)
+    if first is None:
+        return None
+    eqn, place = run.eqns[first[0]], first[1]
+    return _within(run, eqn, turns) or _Origin(run, eqn, place, turns)
+
+
+def _within(run: _Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
+    """The origin within a loop or branch: in the first turn whose results are NaN."""
+    if eqn.primitive.rule_steps is None:
+        return None
+    found: list[_Origin | None] = []
+    count = 0
+
+    def turn(program, *args):
+        nonlocal count
+        inner = _Run(program, args)
+        bad = [n for n, x in enumerate(inner.results) if _has_nan(x)]
+        if bad:
+            found.append(_search(inner, bad, (*turns, count)))
+            raise _FoundError
+        count += 1
+        if count > _MOST_TURNS:
+            raise _FoundError
+        return inner.results
+
+    try:
+        eqn.primitive.rule_steps(turn, *(run.read(v) for v in eqn.invars), **eqn.params)
+    except _FoundError:
+        pass
+    return found[0] if found else None
+
+
+class _FoundError(Exception):
+    """Raised to leave a loop in which a NaN has been found."""
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+def _error(origin: _Origin, seen: Origins) -> NanError:
+    run, eqn, place, turns = origin
+    rules = seen.rules(eqn)
+    backward = any(transform == "transpose" for transform, _ in rules) or "transpose(" in eqn.scope
+    line, index = line_of(eqn), _index(run.read(eqn.outvars[place]))
+    choice = _choice(run, eqn, line)
+    masked = choice is not None
+    made = f" ({' ← '.join(f'{t} of {p.name}' for t, p in rules)})" if rules else ""
+    side = ", in the gradient" if backward else ""
+    loops = f", in turn {', '.join(map(str, turns))} of the loop" if turns else ""
+    written = linecache.getline(*line).strip()
+    text = [
+        f"the first NaN arose at {line[0]}:{line[1]}{side}{loops}:",
+        f"    {written}",
+        f"{eqn.primitive.name}{made} gave it at index {index} of {eqn.outvars[place].aval.str_short()}"
+        f"{_operands(run, eqn, index)}.",
+    ]
+    if masked:
+        text += list(_remedy(line, choice))
+    error = NanError("\n".join(text))
+    error.line, error.primitive, error.index, error.turns = line, eqn.primitive.name, index, turns
+    error.backward, error.masked = backward, masked
+    return error
+
+
+def _operands(run: _Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
+    """The operands at the place of the NaN, where they have one there."""
+    shape, shown = eqn.outvars[0].aval.shape, []
+    for var in eqn.invars:
+        value = run.read(var)
+        if np.shape(value) == shape and _host(value) is not None:
+            shown.append(f"{_host(value)[index]:.6g}")
+        elif np.shape(value) == () and _host(value) is not None:
+            shown.append(f"{_host(value)[()]:.6g}")
+    return f", from {' and '.join(shown)}" if shown else ""
+
+
+def _choice(run: _Run, eqn: JaxprEqn, line: tuple[str, int]) -> tuple[str, int] | None:
+    """The line of a `where` that chooses between the value that was made on a line and another."""
+    reached: set[Any] = set()
+    for other in run.eqns:
+        if "transpose(" in other.scope:
+            continue
+        if line_of(other) == line and other.primitive.name not in _CHOOSING:
+            reached.update(other.outvars)
+            continue
+        if not any(run.base(v) in reached for v in other.invars if type(v) is not Literal):
+            continue
+        if other.primitive.name in _CHOOSING and not _has_nan(run.read(other.outvars[0])):
+            return line_of(other)
+        reached.update(other.outvars)
+    return None
+
+
+_CHOOSING = {"select_n"}
+
+
+def _remedy(line: tuple[str, int], choice: tuple[str, int]) -> Iterator[str]:
+    """How to write a masked value, with the user's own expressions where they are on one line."""
+    where = "there" if choice == line else f"at {short(choice)}"
+    yield (
+        f"The where {where} does not hide it: both of its values are computed, and the derivative of "
+        "the one not chosen is 0 times what is not finite. Give that one a harmless operand first:"
+    )
+    yield f"    {_rewritten(choice) or 'safe = jnp.where(mask, x, 1.0); jnp.where(mask, f(safe), other)'}"
+
+
+def _rewritten(line: tuple[str, int]) -> str | None:
+    """A `where` of the user's with the operand of the function within replaced by a harmless one."""
+    text = linecache.getline(*line).strip()
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 3:
+            continue
+        name = ast.unparse(node.func)
+        if name.rpartition(".")[2] != "where":
+            continue
+        mask = ast.unparse(node.args[0])
+        for branch, safe in ((1, (mask, "{}", "1.0")), (2, (mask, "1.0", "{}"))):
+            inner = node.args[branch]
+            operands = [n for n in ast.walk(inner) if isinstance(n, ast.Name) and n.id in mask]
+            if not operands or isinstance(inner, ast.Name):
+                continue
+            operand = operands[0].id
+            chosen = ", ".join(part.format(operand) for part in safe)
+            return f"safe = {name}({chosen}); {_renamed(node, branch, operand)}"
+    return None
+
+
+def _renamed(node: ast.Call, branch: int, operand: str) -> str:
+    parts = [ast.unparse(x) for x in node.args]
+    inner = ast.parse(parts[branch], mode="eval")
+    for name in ast.walk(inner):
+        if isinstance(name, ast.Name) and name.id == operand:
+            name.id = "safe"
+    parts[branch] = ast.unparse(inner)
+    return f"{ast.unparse(node.func)}({', '.join(parts)})"

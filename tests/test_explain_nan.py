@@ -1,0 +1,184 @@
+"""`explain.nan`: the user's line of the first NaN, forward and in gradients; masked `where`s."""
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import explain, lax, nn
+
+X = np.array([1, 0, 4], np.float32)
+NEGATIVE = np.array([1, -1, 4], np.float32)
+ZEROS = np.zeros(3, np.float32)
+PROGRAMS = {}
+
+
+def program(*args, line, backward=False, masked=False, turns=(), index=None):
+    """Add a program with the number of its line, counted from its `def`, on which NaN arises."""
+
+    def add(f):
+        PROGRAMS[f.__name__] = f, args, line, backward, masked, turns, index
+        return f
+
+    return add
+
+
+@program(NEGATIVE, line=2, index=(1,))
+def log_of_negative(x):
+    y = x * 1
+    z = jnp.log(y)
+    return jnp.sum(z * 2)
+
+
+@program(ZEROS, line=1)
+def zero_by_zero(x):
+    return jax.jit(lambda x: x / jnp.sum(x))(x)
+
+
+@program(NEGATIVE, line=1)
+def power(x):
+    return jnp.sum(jnp.asarray(x) ** 0.5)
+
+
+@program(np.array([np.inf, 1], np.float32), line=1)
+def infinity_less_infinity(x):
+    return nn.softmax(x)
+
+
+@program(NEGATIVE, line=1)
+def arcsine_of_large(x):
+    return jnp.arcsin(x * 2)
+
+
+@program(5.0, line=2, turns=(2,))
+def in_scan(x):
+    def body(c, x):
+        c = jnp.log(c - x)
+        return c, c * 2
+
+    return lax.scan(body, x, jnp.arange(3.0))
+
+
+@program(np.float32([50, 5, 3]), line=3, turns=(2,), index=(0,))
+def in_scan_under_vmap(x):
+    def one(x):
+        def body(c, x):
+            return jnp.log(c - x), None
+
+        return lax.scan(body, x, jnp.arange(3.0))[0]
+
+    return jax.jit(jax.vmap(one))(x)
+
+
+@program(4.0, line=1, turns=(5,))
+def in_while(x):
+    return lax.while_loop(lambda x: x > -1, lambda x: jnp.sqrt(x - 1.5), x)
+
+
+@program(4.0, line=2, turns=(3, 0))
+def in_branch_of_loop(x):
+    return lax.fori_loop(
+        0, 9, lambda i, x: lax.cond(i > 2, lambda x: jnp.log(-x), lambda x: x, x), x
+    )
+
+
+@program(ZEROS, line=1, backward=True)
+def gradient_of_norm(x):
+    return jax.grad(lambda x: jnp.linalg.norm(x))(x)
+
+
+@program(np.ones(3, np.float32), line=1, backward=True)
+def gradient_of_std(x):
+    return jax.grad(jnp.std)(x)
+
+
+@program(ZEROS, line=3, backward=True, turns=(0,))
+def gradient_in_scan(x):
+    def loss(x):
+        def body(c, _):
+            return jnp.sqrt(c) * c, None
+
+        return jnp.sum(lax.scan(body, x, None, length=2)[0])
+
+    return jax.grad(loss)(x)
+
+
+@program(X, line=1, backward=True, masked=True, index=(1,))
+def masked_logarithm(x):
+    return jax.grad(lambda x: jnp.sum(jnp.where(x > 0, x * jnp.log(x), 0.0)))(x)
+
+
+@program(NEGATIVE, line=2, masked=True, index=(1,))
+def masked_root(x):
+    def loss(x):
+        return jnp.sum(jnp.where(x > 0, jnp.sqrt(x), 0.0))
+
+    return jax.jit(jax.grad(loss))(x)
+
+
+@program(X, line=3, backward=True, masked=True)
+def masked_on_another_line(x):
+    def loss(x):
+        y = 1 / x
+        z = y * y * 0
+        return jnp.sum(jnp.where(x == 0, 0.0, z))
+
+    return jax.grad(loss)(x)
+
+
+@program(X, line=2, masked=True)
+def masked_under_vmap(x):
+    def loss(x):
+        return jnp.where(x == 0, 0.0, jnp.sin(x) / x)
+
+    return jax.vmap(jax.grad(loss))(x)
+
+
+@program(X, line=2, backward=True, masked=True)
+def masked_norm(x):
+    def one(x):
+        return jnp.where(x == 0.0, 0.0, jnp.sqrt(x * x))
+
+    return jax.grad(lambda x: jax.vmap(one)(x).sum())(x)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_line_of_the_first_nan(name):
+    f, args, line, backward, masked, turns, index = PROGRAMS[name]
+    with pytest.raises(FloatingPointError, match="NaN") as caught:
+        explain.nan(f)(*args)
+    error = caught.value
+    first = f.__code__.co_firstlineno + 1  # of `def`, behind the decorator
+    assert error.line == (__file__, first + line), str(error)
+    assert (error.backward, error.masked, error.turns) == (backward, masked, turns)
+    assert index is None or error.index == index
+    if masked:
+        assert "safe = jnp.where(" in str(error)
+    assert f"{__file__}:{error.line[1]}" in str(error)
+
+
+@pytest.mark.parametrize(
+    "name", ["masked_logarithm", "masked_root", "masked_under_vmap", "masked_norm"]
+)
+def test_what_is_to_be_written_has_a_gradient_without_nan(name):
+    f, args = PROGRAMS[name][:2]
+    with pytest.raises(FloatingPointError) as caught:
+        explain.nan(f)(*args)
+    safe, _, choice = str(caught.value).split("\n")[-1].strip().partition("; ")
+    scope = {"jnp": jnp}
+    exec(f"def written(x):\n    {safe}\n    return jnp.sum({choice})", scope)
+    assert np.isfinite(jax.grad(scope["written"])(args[0])).all()
+
+
+def test_no_nan_no_error():
+    hidden = lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x), 0.0))
+    assert explain.nan(hidden)(NEGATIVE) == hidden(NEGATIVE)
+    assert explain.nan(lambda x: {"a": x + 1, "b": "text"}["a"])(1) == 2
+    assert explain.nan(jax.grad(jnp.sum))(X).tolist() == [1, 1, 1]
+
+
+def test_argument_that_is_nan():
+    with pytest.raises(FloatingPointError, match="Argument 1 is NaN already, at index \\(1,\\)"):
+        explain.nan(lambda x, y: x + y)(X, np.float32([0, np.nan]).repeat(2)[1:])
+    with pytest.raises(FloatingPointError, match="of bfloat16"):
+        explain.nan(lambda x: jnp.log(x - 3).astype(jnp.float32))(X.astype(jnp.bfloat16))

@@ -11,13 +11,18 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, NamedTuple
 
+from minijax import tracebacks
 from minijax.config import local
-from minijax.tracebacks import internal_code, is_internal
+from minijax.tracebacks import is_internal
 
 __all__ = [
     "MarkedScope", "NameStack", "Source", "SourceInfo", "capture", "joined", "marked",
     "named_scope", "relative", "summarize", "transposed",
 ]  # fmt: skip
+
+
+# A name of this module, since Python calls methods of imported names more slowly.
+_known = tracebacks.internal_code
 
 
 class Source(NamedTuple):
@@ -65,7 +70,7 @@ def capture(depth: int = 2) -> Source | None:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        internal = internal_code.get(code)
+        internal = _known.get(code)
         if internal is None:
             internal = is_internal(code)
         if not internal:

@@ -30,7 +30,6 @@ from minijax.features.custom_rules.closures import closure_convert, custom_gradi
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.features.effects.pending import effects_barrier
-from minijax.features.references.cells import Ref
 from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (
     make_array_from_callback,
@@ -47,9 +46,9 @@ from minijax.features.sharding.transfer import (
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
-from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
 from minijax.lax.shard_map import shard_map
 from minijax.lax.smap import smap
+from minijax.namespace import is_present as _is_present
 from minijax.namespace import shown as _shown
 from minijax.numpy.dynamic_slices import dslice as ds
 from minijax.runtime.mesh import PartitionSpec as P
@@ -86,6 +85,11 @@ from minijax.transforms.staging import (
 )
 from minijax.transforms.vmap import vmap
 from minijax.version import __version__, __version_info__
+
+if _is_present("minijax.features.references"):
+    from minijax.features.references.cells import Ref
+    from minijax.lax import ref_views as _ref_views  # what references can do
+    from minijax.lax.refs import empty_ref, free_ref, freeze, new_ref
 
 allow_f16_reductions = _setting_context("allow_f16_reductions")
 array_garbage_collection_guard = _setting_context("array_garbage_collection_guard")

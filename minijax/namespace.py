@@ -7,12 +7,13 @@ Ground layer: imports the standard library only. A module that is public ends in
 from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["named", "own_names", "shown", "written_in"]
+__all__ = ["is_present", "named", "own_names", "shown", "written_in"]
 
 _F = TypeVar("_F", bound=Callable)
 
@@ -21,6 +22,11 @@ def shown(module: str) -> Callable[[], list[str]]:
     """Return the `__dir__` of a module: the names in its `__all__`, and those like `__doc__`."""
     names = sys.modules[module].__dict__
     return lambda: sorted({*names["__all__"], *(n for n in names if n.startswith("__"))})
+
+
+def is_present(module: str) -> bool:
+    """Whether a module of a feature is there: the package works without it."""
+    return importlib.util.find_spec(module) is not None
 
 
 def named(fun: _F, name: str, module: str) -> _F:

@@ -16,8 +16,8 @@ from minijax import dtypes, random, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.trace import current, eval_trace
+from minijax.features.queries import is_ref
 from minijax.features.references.cells import Ref
-from minijax.features.references.effects import is_ref
 from minijax.lax.refs import new_ref
 from minijax.namespace import shown
 

@@ -15,7 +15,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.export.sizes import argument_names, check_sizes
 from minijax.features.custom_rules.custom_vjp import custom_vjp
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax.exported import call_exported_p
 
 __all__ = ["call"]

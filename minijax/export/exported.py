@@ -20,7 +20,7 @@ from minijax.features.export.modules import (
     to_portable,
     unstable_calls,
 )
-from minijax.features.references.effects import is_ref
+from minijax.features.queries import is_ref
 from minijax.features.stages.stages import Traced, signature_for
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.lowering import is_symbolic

@@ -22,7 +22,7 @@ from minijax.core.effects import Effect
 from minijax.export.bytecode import check_module
 from minijax.export.symbolic import SymbolicScope
 from minijax.export.trees import read_tree, write_tree
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax.prng import key_type
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import (

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.features.symbolic.dims import evaluate, is_dim
+from minijax.features.queries import is_dim
+from minijax.features.symbolic.dims import evaluate
 from minijax.features.symbolic.lowering import is_symbolic, solved
 
 __all__ = ["argument_names", "check_sizes", "check_solvable"]

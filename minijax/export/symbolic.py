@@ -16,9 +16,10 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.avals import abstract
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.queries import is_dim
 from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.features.symbolic.dims import OPERATIONS, Scope, is_dim
+from minijax.features.symbolic.dims import OPERATIONS, Scope
 from minijax.tree_util.prefix import broadcast_prefix
 from minijax.typing import DimSize
 

@@ -1,6 +1,7 @@
 """Features: what tracing and interpreting can do that a first reader does not need.
 
-Each extends the machine through `core.hooks`, or by rules of primitives of its own.
+Each extends the machine through `core.hooks`, or by rules of primitives of its own. The package
+works without the folders of `references` and `symbolic`; `hijax` is imported by who asks for it.
 """
 
 from minijax.features import (
@@ -12,10 +13,14 @@ from minijax.features import (
     export,
     frontend_attributes,
     printing,
-    references,
     sharding,
     stages,
-    symbolic,
     vjp,
     vmappable,
 )
+from minijax.namespace import is_present
+
+if is_present("minijax.features.references"):
+    from minijax.features import references
+if is_present("minijax.features.symbolic"):
+    from minijax.features import symbolic

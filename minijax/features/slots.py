@@ -26,7 +26,31 @@ class FeatureSlots(Slots):
         """Add to a part of what a reference holds."""
         raise NotImplementedError("Nothing writes references: import minijax.lax.refs.")
 
+    def ref_member(self, ref: Any, name: str) -> Any:
+        """Return a member of a tracer of a reference that arrays have as well, such as `at`."""
+        raise NotImplementedError("Nothing views references: import minijax.lax.ref_views.")
+
+    def bind_checkpointed(self, primitive: Any, /, *args: Any, **params: Any) -> Any:
+        """Apply `checkpoint`'s primitive to operands that may be references; its method `bind`."""
+        raise NotImplementedError  # until the slot is filled, the class has the method of calls
+
+    def on_values(self, closed: Any) -> Any:
+        """Return a program on values in the places of references, which gives their last values."""
+        raise NotImplementedError(
+            "Nothing replaces references: import minijax.features.references."
+        )
+
+    def keep_in_refs(self, args: Any, outs: Any, count: int) -> Any:
+        """Give references among arguments the values behind `count` results; return the results."""
+        raise NotImplementedError(
+            "Nothing replaces references: import minijax.features.references."
+        )
+
     # -- symbolic sizes: lax.dims, export.symbolic -------------------------------------------------------
+
+    def extreme(self, name: str, x: Any, y: Any) -> Any:
+        """Return the larger ("max") or smaller ("min") of two sizes, one of them an expression."""
+        raise NotImplementedError("Nothing compares sizes: import minijax.features.symbolic.")
 
     def dim_as_array(self, dim: Any) -> Any:
         """Return a symbolic size as an array, while a program is traced."""

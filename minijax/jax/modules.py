@@ -192,7 +192,7 @@ _MODULES: dict[str, str] = {
     "stages": "stages features.stages.stages",
     "state": "jax.private.state features.references.cells features.references.discharge core.effects features.effects.inputs features.effects.kinds features.references.effects ref",
     "state.discharge": "jax.private.state features.references.cells features.references.discharge",
-    "state.indexing": "jax.private.state features.references.slices",
+    "state.indexing": "jax.private.state lax.dynamic_slices",
     "state.primitives": "jax.private.state lax.refs ref",
     "state.types": "jax.private.state features.references.cells core.effects features.effects.inputs features.effects.kinds features.references.effects",
     "state.utils": "jax.private.state",

@@ -302,9 +302,9 @@ ALIASES: dict[str, dict[str, str]] = {
         "ref_swap": "minijax.lax.refs:swap",
     },
     "jax._src.state.indexing": {
-        "Slice": "minijax.features.references.slices:Slice",
-        "ds": "minijax.features.references.slices:dslice",
-        "dslice": "minijax.features.references.slices:dslice",
+        "Slice": "minijax.lax.dynamic_slices:Slice",
+        "ds": "minijax.lax.dynamic_slices:dslice",
+        "dslice": "minijax.lax.dynamic_slices:dslice",
     },
     "jax._src.state.types": {
         "AbstractRef": "minijax.features.references.cells:AbstractRef",

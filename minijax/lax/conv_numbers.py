@@ -7,7 +7,7 @@ from enum import Enum
 from operator import index
 from typing import Any, NamedTuple
 
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.transforms.arguments import check_at_most
 
 __all__ = [

@@ -16,9 +16,9 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.queries import is_dim
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import along
-from minijax.features.symbolic.dims import is_dim
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,

@@ -14,10 +14,10 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.queries import certain, is_dim
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import ambiguous, as_operand, parts_of
 from minijax.features.sharding.unreduced import alike, first_reduced
-from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p, select_n_p
 from minijax.lax.convert import convert_element_type

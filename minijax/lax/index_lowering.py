@@ -8,7 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax.index_numbers import GatherScatterMode, window_sizes
 from minijax.lax.shapes import trailing
 from minijax.lowering.module import Value, i64_array

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.array import Array
-from minijax.features.references.slices import Slice
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.creation import full, iota
+from minijax.lax.dynamic_slices import Slice
 from minijax.lax.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from minijax.lax.shapes import reshape
 

@@ -16,7 +16,8 @@ from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
 from minijax.core.staging import StagedTracer, trace_to_jaxpr
 from minijax.features.references.cells import Ref, attach_to_refs
-from minijax.lax import refs
+from minijax.features.slots import slots
+from minijax.lax import ref_calls, refs  # noqa: F401  (the rules of calls)
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.shapes import reshape, transpose
 
@@ -228,4 +229,9 @@ def _member_of(tracer: StagedTracer, name: str) -> Any:
     return member.__get__(tracer)
 
 
+def _member(ref: Any, name: str) -> Any:
+    return views_of(ref) if name == "at" else getattr(view_of(ref), name)
+
+
 hooks.fill(member_of_tracer=_member_of)
+slots.fill(ref_member=_member)

@@ -30,10 +30,10 @@ from minijax.features.references.effects import (
     RefEffect,
     WriteEffect,
 )
-from minijax.features.references.slices import Slice
 from minijax.features.slots import slots
 from minijax.lax.arithmetic import add_p
 from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.dynamic_slices import Slice
 from minijax.lax.ref_blocks import (
     block_of,
     check_windows,

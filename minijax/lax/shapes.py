@@ -21,10 +21,10 @@ from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.errors import ShardingTypeError
+from minijax.features.queries import is_dim, is_negative
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import batched_sharding, kept_axes, parts_of
 from minijax.features.sharding.unreduced import first, refused
-from minijax.features.symbolic.dims import is_dim, is_negative
 from minijax.lax.rules import linear
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical

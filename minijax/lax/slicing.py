@@ -15,10 +15,10 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.features.queries import is_dim, is_negative, max_dim
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first
-from minijax.features.symbolic.dims import is_dim, is_negative, max_dim
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
 from minijax.lax.rules import linear_in

@@ -12,9 +12,9 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.queries import certain, is_dim
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import along
-from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.creation import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p

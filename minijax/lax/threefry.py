@@ -15,7 +15,7 @@ import numpy as np
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
-from minijax.features.symbolic.dims import certain, is_dim
+from minijax.features.queries import certain, is_dim
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from minijax.lax.convert import bitcast_convert_type, convert_element_type

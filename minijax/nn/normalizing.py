@@ -18,7 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.errors import ConcretizationTypeError
 from minijax.features.custom_rules.custom_jvp import custom_jvp
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.numpy.promotion import (
     axes_of,
     axis_of,

@@ -18,7 +18,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.trace import Tracer, eval_trace
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
-from minijax.features.symbolic.dims import is_dim, max_dim
+from minijax.features.queries import is_dim, max_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.joining import concatenate_p

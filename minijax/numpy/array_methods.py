@@ -15,9 +15,9 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.array import Array, attach
-from minijax.features.references.effects import is_ref
+from minijax.features.queries import is_ref
 from minijax.features.sharding.transfer import device_put
-from minijax.lax import ref_views, refs
+from minijax.features.slots import slots
 from minijax.lax.arithmetic import complex as complex_
 from minijax.lax.convert import bitcast_convert_type
 from minijax.lax.joining import stack_p, unstack_p
@@ -146,7 +146,7 @@ def _method(function: Callable) -> Callable:
 def _getitem(self, index):
     try:
         if is_ref(self.aval):
-            return refs.get(self, index)
+            return slots.ref_get(self, index)
         return indexing.getitem(self, index)
     except Exception as error:
         hide_frames(error)
@@ -162,12 +162,12 @@ def _at(self):
     >>> jnp.array([1, 2, 3]).at[0].set(9)
     Array([9, 2, 3], dtype=int32)
     """
-    return ref_views.views_of(self) if is_ref(self.aval) else indexing.IndexHelper(self)
+    return slots.ref_member(self, "at") if is_ref(self.aval) else indexing.IndexHelper(self)
 
 
 def _setitem(self, index, value):
     if is_ref(self.aval):
-        return refs.set(self, index, value)
+        return slots.ref_set(self, index, value)
     shown = _shown_index(index)
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment: x"
@@ -256,7 +256,7 @@ def _reshape(self, *args, order="C", out_sharding=None):
            [3, 4, 5]], dtype=int32)
     """
     if is_ref(self.aval):
-        return ref_views.view_of(self).reshape(*args)
+        return slots.ref_member(self, "reshape")(*args)
     sizes = args[0] if len(args) == 1 else args
     try:
         return shapes.reshape(self, sizes, order=order, out_sharding=out_sharding)

@@ -3,6 +3,6 @@
 `index_terms` knows what a `Slice` stands for.
 """
 
-from minijax.features.references.slices import Slice, dslice
+from minijax.lax.dynamic_slices import Slice, dslice
 
 __all__ = ["Slice", "dslice"]

@@ -11,7 +11,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.arange_grids import linspace
 from minijax.numpy.creation import zeros

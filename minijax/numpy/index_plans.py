@@ -18,7 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import JaxprTrace
 from minijax.errors import InconclusiveDimensionOperation
-from minijax.features.symbolic.dims import is_dim, max_dim, min_dim
+from minijax.features.queries import is_dim, max_dim, min_dim
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p

@@ -27,7 +27,7 @@ from minijax import dtypes, errors
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.features.symbolic.dims import is_dim, max_dim, min_dim
+from minijax.features.queries import is_dim, max_dim, min_dim
 from minijax.lax.joining import stack
 from minijax.numpy.dynamic_slices import Slice
 

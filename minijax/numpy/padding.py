@@ -10,7 +10,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core.array import Array
 from minijax.errors import TracerArrayConversionError
-from minijax.features.symbolic.dims import is_dim, is_negative
+from minijax.features.queries import is_dim, is_negative
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import reductions, ufuncs

@@ -21,7 +21,7 @@ from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
 from minijax.transforms.arguments import check_at_most

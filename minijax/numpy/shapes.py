@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.errors import InconclusiveDimensionOperation
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import div_p, mul_p
 from minijax.numpy import reductions, ufuncs

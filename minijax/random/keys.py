@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import minijax.lax.key_reuse  # noqa: F401  (the check that a setting turns on)
 from minijax import dtypes, lax
 from minijax.config import local
 from minijax.core.array import Array
@@ -31,10 +30,14 @@ from minijax.lax.prng import (
     resolve_prng,
 )
 from minijax.lax.shapes import as_value, canonical_shape, size_of
+from minijax.namespace import is_present
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
 from minijax.typing import ArrayLike
+
+if is_present("minijax.lax.key_reuse"):
+    pass  # the check that a setting turns on
 
 __all__ = [
     "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",

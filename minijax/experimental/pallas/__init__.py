@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.experimental.checkify import debug_check as _checked
-from minijax.features.references.slices import Slice
-from minijax.features.references.slices import dslice as ds
-from minijax.features.references.slices import dslice as dslice
+from minijax.lax.dynamic_slices import Slice
+from minijax.lax.dynamic_slices import dslice as ds
+from minijax.lax.dynamic_slices import dslice as dslice
 from minijax.lax.pallas.call import pallas_call_p
 from minijax.lax.pallas.costs import estimate_cost
 from minijax.lax.pallas.grid import num_programs, program_id

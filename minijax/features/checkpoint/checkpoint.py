@@ -29,13 +29,12 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
 )
 from minijax.core.primitive import CallPrimitive, NoRule, Primitive
-from minijax.core.staging import JaxprTrace, trace_to_jaxpr
-from minijax.core.trace import Tracer, is_constant, set_trace
+from minijax.core.staging import trace_to_jaxpr
+from minijax.core.trace import is_constant, set_trace
 from minijax.features.checkpoint.offload import fetch, offload
 from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
 from minijax.features.custom_rules.common import hoist_constants
-from minijax.features.references.cells import AbstractRef, Ref, discharge, resolved
-from minijax.features.references.discharge import apart, keep, values, without_refs
+from minijax.features.slots import slots
 from minijax.namespace import named
 from minijax.tracebacks import boundary
 from minijax.transforms.arguments import as_ints, as_names, debug_info, fun_name, signature_of
@@ -106,23 +105,8 @@ class _Remat(CallPrimitive):
 
     __slots__ = ()
 
-    def bind(self, *args, **params):
-        if type(local.context.trace) is not JaxprTrace:
-            args = tuple(map(resolved, args))
-            refs = [x for x in args if isinstance(x, Tracer) and type(x.aval) is AbstractRef]
-            if refs:
-                return self._on_cells({id(x): (x, Ref(x[...])) for x in refs}, args, params)
-        return super().bind(*args, **params)
 
-    def _on_cells(self, refs: dict[int, tuple], args: Sequence[Any], params: dict) -> list[Any]:
-        """The call on cells for references of a program that is being recorded."""
-        outs = self.bind(*[refs[id(x)][1] if id(x) in refs else x for x in args], **params)
-        for ref, cell in refs.values():
-            if cell._written:
-                ref[...] = cell._value
-        return outs
-
-
+slots.method("bind_checkpointed", _Remat, "bind")
 remat_p = _Remat("remat2")
 
 
@@ -141,44 +125,28 @@ def _(*args, jaxpr, **params):
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-@discharge(remat_p)
-def _(args, params):
-    """References are read before and written after, once: values may be computed again."""
-    plain, cells, which = apart(args)
-    closed, flags = params["jaxpr"], _flags(params["prevent_cse"], len(args))
-    made = without_refs(closed, which, [cell.aval for cell in cells])
-    held = values(cells)
-    flags = [
-        *(flag for flag, n in zip(flags, which, strict=True) if n is None),
-        *[True] * len(held),
-    ]
-    joined = _joined(params["prevent_cse"], flags)
-    outs = remat_p.bind(*plain, *held, **dict(params, jaxpr=made, prevent_cse=joined))
-    return keep(cells, outs, len(closed.out_avals), made)
-
-
 @remat_p.jvp
 def _(primals, tangents, *, jaxpr, prevent_cse, **params):
     nonzeros = [type(t) is not Zero for t in tangents]
     made, out_nonzeros = jvp_jaxpr(jaxpr, nonzeros)
-    flags = _flags(prevent_cse, len(primals))
+    flags = flags_of(prevent_cse, len(primals))
     more = [flag for flag, nz in zip(flags, nonzeros, strict=True) if nz]
     results = remat_p.bind(
         *primals,
         *[t for t in tangents if type(t) is not Zero],
         jaxpr=made,
-        prevent_cse=_joined(prevent_cse, [*flags, *more]),
+        prevent_cse=joined_flags(prevent_cse, [*flags, *more]),
         **params,
     )
     count = len(jaxpr.out_avals)
     return results[:count], _spread(results[count:], out_nonzeros, jaxpr.out_avals)
 
 
-def _flags(prevent_cse: bool | tuple, count: int) -> Sequence[bool]:
+def flags_of(prevent_cse: bool | tuple, count: int) -> Sequence[bool]:
     return (prevent_cse,) * count if isinstance(prevent_cse, bool) else prevent_cse
 
 
-def _joined(prevent_cse: bool | tuple, flags: Sequence[bool]) -> bool | tuple:
+def joined_flags(prevent_cse: bool | tuple, flags: Sequence[bool]) -> bool | tuple:
     return prevent_cse if isinstance(prevent_cse, bool) else tuple(flags)
 
 
@@ -202,7 +170,7 @@ def _(trace, primals, tangents, *, jaxpr, prevent_cse, differentiated, policy):
         ]
     out = []
     if split.program.out_avals:
-        flags = _flags(prevent_cse, len(primals))
+        flags = flags_of(prevent_cse, len(primals))
         given = [t for t in tangents if type(t) is not Zero]
         operands = [*split.constants, *saved, *[primals[i] for i in split.inputs], *given]
         before = [True] * (len(split.constants) + len(saved))
@@ -212,7 +180,7 @@ def _(trace, primals, tangents, *, jaxpr, prevent_cse, differentiated, policy):
             operands,
             {
                 "jaxpr": split.program,
-                "prevent_cse": _joined(prevent_cse, flags),
+                "prevent_cse": joined_flags(prevent_cse, flags),
                 "differentiated": True,
                 "policy": policy,
             },
@@ -229,7 +197,7 @@ def _(cts, *args, jaxpr, prevent_cse, differentiated, policy):
     made, out_nonzeros, used = jaxpr.derive(
         key, lambda: _transposed(jaxpr, linear, nonzeros, summed)
     )
-    flags = _flags(prevent_cse, len(args))
+    flags = flags_of(prevent_cse, len(args))
     operands = [
         *((a, flag) for a, lin, flag in zip(args, linear, flags, strict=True) if not lin),
         *((ct, True) for ct in cts if type(ct) is not Zero),
@@ -239,7 +207,7 @@ def _(cts, *args, jaxpr, prevent_cse, differentiated, policy):
     results = remat_p.bind(
         *[x for x, _ in operands],
         jaxpr=made,
-        prevent_cse=_joined(prevent_cse, [flag for _, flag in operands]),
+        prevent_cse=joined_flags(prevent_cse, [flag for _, flag in operands]),
         differentiated=True,
         policy=policy,
     )
@@ -267,12 +235,12 @@ def _(used, eqn):
     if not any(used) and not made.effects:
         return [False] * len(eqn.invars), None
     prevent_cse = eqn.params["prevent_cse"]
-    flags = _flags(prevent_cse, len(eqn.invars))
+    flags = flags_of(prevent_cse, len(eqn.invars))
     kept = [flag for flag, keep in zip(flags, used_inputs, strict=True) if keep]
     return used_inputs, eqn.replace(
         invars=[v for v, keep in zip(eqn.invars, used_inputs, strict=True) if keep],
         outvars=[v for v, keep in zip(eqn.outvars, used, strict=True) if keep],
-        params={**eqn.params, "jaxpr": made, "prevent_cse": _joined(prevent_cse, kept)},
+        params={**eqn.params, "jaxpr": made, "prevent_cse": joined_flags(prevent_cse, kept)},
     )
 
 
@@ -285,7 +253,7 @@ def _pruned(closed: ClosedJaxpr, used: Sequence[bool]) -> tuple[ClosedJaxpr, lis
 def _(b, *operands, jaxpr, prevent_cse, differentiated, **params):
     operands = list(operands)
     if differentiated:
-        flags = _flags(prevent_cse, len(operands))
+        flags = flags_of(prevent_cse, len(operands))
         places = [index for index, flag in enumerate(flags) if flag]
         held = [operands[index] for index in places]
         if held:

@@ -18,6 +18,7 @@ from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
 from minijax.core.primitive import RuleColumn
 from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Trace, Tracer, eval_trace
+from minijax.features.queries import Reference
 from minijax.features.slots import slots
 from minijax.transforms.arguments import place_of
 
@@ -116,7 +117,7 @@ class _AlsoTracers(type):
         return type(x) is Ref or (isinstance(x, Tracer) and type(x.aval) is AbstractRef)
 
 
-class Ref(metaclass=_AlsoTracers):
+class Ref(Reference, metaclass=_AlsoTracers):
     """Reference to an array that can be changed in place: `ref[index]` and `ref[index] = value`.
 
     Made by `new_ref`; it has the shape and dtype of the array. TypeError for a value that is not a

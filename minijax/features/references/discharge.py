@@ -14,6 +14,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, eval_trace
+from minijax.features.queries import is_ref
 from minijax.features.references.cells import (
     AbstractRef,
     Ref,
@@ -23,7 +24,8 @@ from minijax.features.references.cells import (
     is_cell,
     resolved,
 )
-from minijax.features.references.effects import AccumEffect, WriteEffect, is_ref
+from minijax.features.references.effects import AccumEffect, WriteEffect
+from minijax.features.slots import slots
 from minijax.transforms.arguments import path_of, place_of
 
 __all__ = [
@@ -259,4 +261,8 @@ hooks.fill(
     check_operands=check_operands,
     discharged=discharged,
     is_lasting=lambda x: type(x) is Ref and x._trace is eval_trace,
+)
+slots.fill(
+    on_values=on_values,
+    keep_in_refs=lambda args, outs, count: keep(apart(args)[1], outs, count),
 )

@@ -5,13 +5,9 @@ from __future__ import annotations
 from minijax.core.effects import control_flow_allowed, lowerable, remat_allowed
 from minijax.core.jaxpr import Jaxpr
 from minijax.features.effects.inputs import JaxprInputEffect
+from minijax.features.queries import is_ref
 
-__all__ = ["AccumEffect", "FreezeEffect", "ReadEffect", "RefEffect", "WriteEffect", "is_ref"]
-
-
-def is_ref(aval: object) -> bool:
-    """Whether it is the type of a reference, and not of a value."""
-    return getattr(aval, "inner_aval", None) is not None
+__all__ = ["AccumEffect", "FreezeEffect", "ReadEffect", "RefEffect", "WriteEffect"]
 
 
 class RefEffect(JaxprInputEffect):

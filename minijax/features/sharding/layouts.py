@@ -16,7 +16,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Misplaced, Primitive
-from minijax.features.references.effects import is_ref
+from minijax.features.queries import is_ref
 from minijax.features.sharding.memory import MemorySpace, common
 from minijax.features.sharding.sharding_rules import as_asked, split_results, with_sums
 from minijax.features.sharding.types import NO_AXES, vma_of, with_placement

@@ -24,9 +24,7 @@ from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, ra
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.features.references.cells import Ref
-from minijax.features.references.discharge import apart, keep, on_values
-from minijax.features.references.effects import is_ref
+from minijax.features.queries import Reference, is_ref
 from minijax.features.sharding.program_placement import over_devices
 from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
@@ -123,7 +121,9 @@ class _Spec:
     def on_arrays(self, closed: ClosedJaxpr, out_types: Sequence[Any]) -> _Spec:
         """Return the specification of a program on the arrays that the values are made of."""
         changing = any(a.of_values() is not a for a in self.in_avals)
-        if changing or not opaque_types.difference([Ref]).isdisjoint(map(type, self.consts)):
+        if changing or any(
+            type(c) in opaque_types and not isinstance(c, Reference) for c in self.consts
+        ):
             raise NotImplementedError(
                 f"{self.name} takes or closes over values that change in place, of types that a "
                 "library defined: it cannot be compiled ahead of time. Call the jitted function."
@@ -163,12 +163,14 @@ class Traced(_Stage):
         if low is not None:
             spec = spec.on_arrays(*low)
             self._spec.out_types = spec.out_types
-        if not all(type(c) is Ref for c in spec.consts):
+        if not all(isinstance(c, Reference) for c in spec.consts):
             raise ValueError(
                 f"{spec.name} closes over traced values, so that it cannot be compiled ahead of "
                 "time within another transformation: pass them as arguments."
             )
-        closed = on_values(spec.closed) if any(map(is_ref, spec.closed.in_avals)) else spec.closed
+        closed = (
+            slots.on_values(spec.closed) if any(map(is_ref, spec.closed.in_avals)) else spec.closed
+        )
         donated = [False] * len(spec.consts) + spec.donated
         signatures = [*[c._value.signature for c in spec.consts], *spec.signatures]
         lower = functools.partial(
@@ -362,11 +364,11 @@ class Compiled(_Stage):
         if not opaque_types.isdisjoint(map(type, leaves)):
             leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
         leaves = [*spec.consts, *leaves]
-        arrays = [_array(x._value if type(x) is Ref else x) for x in leaves]
+        arrays = [_array(x._value if isinstance(x, Reference) else x) for x in leaves]
         outs = self._program(arrays)
         count = spec.out_tree.num_leaves
         if len(outs) > count and spec.out_types is None:
-            outs = keep(apart(leaves)[1], outs, count)
+            outs = slots.keep_in_refs(leaves, outs, count)
         if spec.out_types is not None:
             outs = raised(spec.out_types, outs)
         elif not spec.consts and len(outs) == count:
@@ -479,7 +481,7 @@ def _signatures(x: Any, aval: Any) -> list[Signature]:
 
 def signature_for(x: Any, aval: ShapedArray) -> Signature:
     """The signature that an argument given as a value or as a type has."""
-    if type(x) is Ref:
+    if isinstance(x, Reference):
         x = x._value
     if isinstance(x, ArrayImpl):
         return x.signature

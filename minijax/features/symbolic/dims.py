@@ -8,13 +8,13 @@ fails. Comparisons are decided for all values of the variables, or raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import Any
 
-import minijax.core
 from minijax.core.hooks import hooks
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.queries import SizeExpression, is_dim, max_dim, min_dim
 from minijax.features.slots import slots
 
 __all__ = [
@@ -22,12 +22,7 @@ __all__ = [
     "Inconclusive",
     "Scope",
     "Term",
-    "certain",
-    "max_dim",
-    "min_dim",
     "evaluate",
-    "is_dim",
-    "is_negative",
 ]
 
 _INFINITY = math.inf
@@ -88,7 +83,7 @@ def _order_of(x: Any) -> tuple:
     return tuple((_order(monomial), count) for monomial, count in terms)
 
 
-class DimExpr:
+class DimExpr(SizeExpression):
     """A size that depends on dimension variables. Equal only to what is the same for all of them."""
 
     __slots__ = ("_hash", "_terms", "scope")
@@ -284,11 +279,6 @@ class DimExpr:
         return found
 
 
-def is_dim(x: Any) -> bool:
-    """Whether a size depends on variables."""
-    return type(x) is DimExpr
-
-
 # -- making expressions ----------------------------------------------------------------------------
 
 
@@ -365,8 +355,7 @@ def _quotient(monomial: Monomial, other: Monomial) -> Monomial | None:
 
 
 def _extreme(name: str, x: Any, y: Any) -> Any:
-    if not is_dim(x) and not is_dim(y):
-        return max(x, y) if name == "max" else min(x, y)
+    """Return the larger or the smaller of two sizes, of which one is an expression at least."""
     if not is_dim(x):
         x, y = y, x
     try:
@@ -379,32 +368,9 @@ def _extreme(name: str, x: Any, y: Any) -> Any:
     return x if above == (name == "max") else y
 
 
-def max_dim(x: Any, y: Any) -> Any:
-    """The larger of two sizes, whichever it is."""
-    return _extreme("max", x, y)
-
-
-def min_dim(x: Any, y: Any) -> Any:
-    """The smaller of two sizes, whichever it is."""
-    return _extreme("min", x, y)
-
-
 OPERATIONS = {
     "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "max": max_dim, "min": min_dim,
 }  # fmt: skip
-
-
-def certain(holds: Callable[[], Any]) -> bool:
-    """Whether something holds of sizes, for all values of the variables in them."""
-    try:
-        return bool(holds())
-    except InconclusiveDimensionOperation:
-        return False
-
-
-def is_negative(size: Any) -> bool:
-    """Whether a size is below zero, for all values of the variables in it."""
-    return certain(lambda: size < 0) if type(size) is DimExpr else size < 0
 
 
 def evaluate(x: Any, values: dict[str, Any]) -> Any:
@@ -548,4 +514,4 @@ def _facts(term: Term, own: Any) -> Sequence[Any]:
 
 
 hooks.fill(is_expression=is_dim)
-minijax.core.show(max_dim=max_dim, min_dim=min_dim)
+slots.fill(extreme=_extreme)

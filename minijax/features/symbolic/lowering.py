@@ -16,8 +16,9 @@ import numpy as np
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.features.queries import is_dim
 from minijax.features.sharding.lowering import ShardedBuilder
-from minijax.features.symbolic.dims import DimExpr, is_dim
+from minijax.features.symbolic.dims import DimExpr
 from minijax.lowering.module import Builder, Module, Value
 from minijax.lowering.types import physical
 

@@ -15,8 +15,9 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.export import sizes
+from minijax.features.queries import is_dim
 from minijax.features.symbolic import dims
-from minijax.features.symbolic.dims import DimExpr, is_dim
+from minijax.features.symbolic.dims import DimExpr
 
 DimSize = int | DimExpr
 

@@ -22,7 +22,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, set_trace
 from minijax.export.symbolic import is_symbolic_dim
 from minijax.extend.linear_util import wrap_init
-from minijax.features.symbolic.dims import certain
+from minijax.features.queries import certain
 from minijax.interpreters.ad import Zero
 from minijax.interpreters.partial_eval import PartialVal, trace_to_jaxpr_nounits
 from minijax.lax.shapes import canonical_shape

@@ -23,9 +23,10 @@ from minijax.features import program_check as checking
 from minijax.features.diagnostics.leaks import leaked
 from minijax.features.effects.inputs import JaxprInputEffect
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect, OrderedIOEffect
+from minijax.features.queries import is_dim, is_negative, max_dim, min_dim
 from minijax.features.references.effects import RefEffect
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
-from minijax.features.symbolic.dims import evaluate, is_dim, is_negative, max_dim, min_dim
+from minijax.features.symbolic.dims import evaluate
 from minijax.jax.private.programs import definitely_equal
 from minijax.lax.shapes import canonical_shape
 from minijax.lowering.types import physical

@@ -16,8 +16,8 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.features.references.cells import AbstractRef, discharge
 from minijax.features.references.discharge import on_values
 from minijax.features.references.effects import RefEffect
-from minijax.features.references.slices import Slice
 from minijax.lax import broadcast_shapes
+from minijax.lax.dynamic_slices import Slice
 from minijax.lax.ref_views import recast
 
 StateEffect = RefEffect

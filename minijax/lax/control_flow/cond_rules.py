@@ -18,8 +18,6 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dce_jaxpr
 from minijax.core.primitive import CallPrimitive, Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.effects.kinds import is_io
-from minijax.features.references.cells import discharge
-from minijax.features.references.discharge import apart, keep, values, without_refs
 from minijax.lax.compare import eq_p, select_n_p
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
@@ -55,17 +53,6 @@ def _(index, *avals, branches, **params):
 @cond_p.effects_rule
 def _(*, branches, **params):
     return frozenset().union(*(branch.effects for branch in branches))
-
-
-@discharge(cond_p)
-def _(args, params):
-    index, *operands = args
-    plain, cells, which = apart(operands)
-    avals = [cell.aval for cell in cells]
-    branches = params["branches"]
-    made = tuple([without_refs(branch, which, avals) for branch in branches])
-    outs = cond_p.bind(index, *plain, *values(cells), **dict(params, branches=made))
-    return keep(cells, outs, len(branches[0].out_avals), *made)
 
 
 def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray
+from minijax.features.queries import certain, is_dim
 from minijax.features.sharding.lowering import SummingBuilder
 from minijax.features.sharding.unreduced import sums_of
-from minijax.features.symbolic.dims import certain, is_dim
 from minijax.lax.control_flow.dependence import ordered_effects, split_list
 from minijax.lowering.module import Builder, Value, i64_array
 from minijax.lowering.types import physical

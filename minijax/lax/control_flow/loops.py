@@ -22,9 +22,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.features.effects.inputs import numbered
 from minijax.features.effects.kinds import is_io
-from minijax.features.references.cells import discharge, is_cell
-from minijax.features.references.discharge import apart, check_settled, keep, values, without_refs
-from minijax.features.symbolic.dims import is_dim
+from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
 from minijax.lax.control_flow.common import (
@@ -86,30 +84,6 @@ def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     consts, carry = rest[:body_nconsts], rest[body_nconsts:]
     while run(cond_jaxpr, *test, *carry)[0]:
         carry = run(body_jaxpr, *consts, *carry)
-
-
-@discharge(while_p)
-def _(args, params):
-    """References, which are among the constants, become part of the carry."""
-    test, body = params["cond_jaxpr"], params["body_jaxpr"]
-    counts = (params["cond_nconsts"], params["body_nconsts"])
-    _, cells, which = apart(args)
-    test_consts, body_consts, init = split_list(args, *counts)
-    of_test, of_body, of_init = split_list(which, *counts)
-    avals = [cell.aval for cell in cells]
-    tested = without_refs(test, [*of_test, *of_init], avals)
-    made = without_refs(body, [*of_body, *of_init], avals)
-    check_settled("while_loop", made, cells)
-    first = [x for x in test_consts if not is_cell(x)]
-    second = [x for x in body_consts if not is_cell(x)]
-    found = while_p.bind(
-        *first, *second, *init, *values(cells),
-        cond_jaxpr=tested.derive("while", lambda: permuted(
-            tested, tested.jaxpr.invars, tested.jaxpr.outvars[:1]
-        )),
-        body_jaxpr=made, cond_nconsts=len(first), body_nconsts=len(second),
-    )  # fmt: skip
-    return keep(cells, found, len(init), made)
 
 
 class _Jvp:

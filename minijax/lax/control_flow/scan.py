@@ -14,7 +14,7 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
-from minijax.features.references.effects import is_ref
+from minijax.features.queries import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import (
     TracedFunction,

@@ -12,8 +12,6 @@ from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
 from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.features.references.cells import discharge
-from minijax.features.references.discharge import apart, check_settled, keep, values, without_refs
 from minijax.features.sharding.unreduced import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
 from minijax.lax.control_flow.dependence import (
@@ -72,32 +70,6 @@ def _(*, jaxpr, **params):
 
 
 scan_p.lower(lower_scan)
-
-
-@discharge(scan_p)
-def _(args, params):
-    """References, which are among the constants, become part of the carry."""
-    closed, counts = params["jaxpr"], (params["num_consts"], params["num_carry"])
-    consts, init, xs = split_list(args, *counts)
-    plain, cells, which = apart([*consts, *init, *xs])
-    if any(n is not None for n in which[len(consts) :]):
-        raise ValueError(
-            "scan carries arrays, not references, and reads slices of arrays: let the body close "
-            "over a reference."
-        )
-    made = without_refs(closed, which, [cell.aval for cell in cells])
-    counts = (len(consts) - len(cells), len(init), len(xs))
-    ins = split_list(made.jaxpr.invars, *counts)
-    outs = split_list(made.jaxpr.outvars, len(init), len(closed.out_avals) - len(init))
-    body = made.derive(("scan", *counts), lambda: permuted(
-        made, [*ins[0], *ins[3], *ins[1], *ins[2]], [*outs[2], *outs[0], *outs[1]]
-    ))  # fmt: skip
-    check_settled("scan", made, cells)
-    held = values(cells)
-    changed = dict(params, jaxpr=body, num_consts=counts[0], num_carry=len(held) + len(init))
-    found = scan_p.bind(*plain[: counts[0]], *held, *init, *xs, **changed)
-    last, results = found[: len(held)], found[len(held) :]
-    return keep(cells, [*results, *last], len(results), made)
 
 
 # -- derivatives ------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.queries import is_ref
 from minijax.features.references.cells import AbstractRef, Ref
-from minijax.features.references.effects import is_ref
 from minijax.lax import refs
 from minijax.lax.pallas.call import pallas_call_p
 from minijax.lax.pallas.grid import in_kernel

@@ -17,8 +17,8 @@ from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.references.cells import AbstractRef
-from minijax.features.references.slices import Slice
 from minijax.lax.convert import convert_element_type
+from minijax.lax.dynamic_slices import Slice
 from minijax.lax.pallas.specs import (
     Blocked,
     BlockSpec,

@@ -28,6 +28,8 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     found = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
     if isinstance(found, dtypes.ExtendedDType):
         return False
+    if not dtypes.is_supported(found):
+        return False
     return dtypes.bit_width(found) >= 8 and found != dtypes.float0
 
 

@@ -256,6 +256,10 @@ def is_supported(dtype: DType) -> bool:
     return dtype in _SUPPORTED or isinstance(dtype, ExtendedDType)
 
 
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "ndim") and hasattr(type(x), "__array__")
+
+
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType:
     """The canonical dtype for a `dtype=` argument a user wrote; None stands for the default float.
 
@@ -271,7 +275,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     if isinstance(dtype, ExtendedDType):
         return dtype
     where = f" in {fun_name}" if fun_name else ""
-    if not isinstance(dtype, (np.dtype, type, str, memoryview)) and hasattr(dtype, "ndim"):
+    if not isinstance(dtype, (np.dtype, type, np.generic)) and _is_array(dtype):
         raise (TypeError if isinstance(dtype, np.ndarray) else ValueError)(
             "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
             f"dtype=arr.dtype{where}: it has dtype {dtype.dtype} and shape {dtype.shape}."

@@ -1,5 +1,6 @@
 """Numbers that were wrong silently, and calls that upstream takes: each class by its members."""
 
+import decimal
 import functools
 import importlib
 import json
@@ -581,6 +582,61 @@ def test_objects_that_become_arrays():
         assert m.random.choice(m.random.key(0), given).shape == ()
         assert not m.numpy.isscalar(given)
         assert not m.numpy.iscomplexobj(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Fraction(1, 2),
+        [Fraction(1, 2), 1],
+        np.array([decimal.Decimal(3), 2**100]),
+        np.array(["1.5", "2"]),
+        np.array(["2020-01-01"], "datetime64[D]"),
+        {1, 2},
+        b"a",
+    ],
+)
+@pytest.mark.parametrize("dtype", [None, np.float32, np.complex64, np.bool_])
+def test_objects_whose_numbers_a_dtype_asks_for(given, dtype):
+    found = []
+    for m in BOTH:
+        try:
+            found.append(m.numpy.asarray(given, dtype))
+        except (TypeError, ValueError) as error:
+            found.append(type(error))
+    if isinstance(found[0], type) or isinstance(found[1], type):
+        assert found[0] is found[1]
+    else:
+        assert_same(*found)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.float16(1),
+        np.ones(3),
+        lambda m: m.ShapeDtypeStruct((), "float16"),
+        lambda m: m.numpy.ones(3),
+    ],
+)
+def test_objects_that_have_a_dtype_where_one_is_wanted(given):
+    found = []
+    for m in BOTH:
+        try:
+            found.append(m.numpy.zeros(2, given(m) if callable(given) else given).dtype)
+        except (TypeError, ValueError) as error:
+            found.append(type(error))
+    assert found[0] == found[1]
+
+
+def test_iterators_of_arrays_to_stack():
+    assert_same(*[m.lax.stack(iter([m.numpy.ones(2), m.numpy.zeros(2)])) for m in BOTH])
+
+
+def test_tolerances_in_a_list():
+    matrix = np.diag([1.0, 0.3, 0.1]).astype(np.float32)
+    results = [m.numpy.linalg.pinv(matrix, rtol=[0.05, 0.2, 0.5]) for m in BOTH]
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
 
 
 def test_dtype_of_categories_without_replacement():

@@ -453,6 +453,8 @@ def strictly(m):
 
 
 SAME_WORDS = [
+    ("which is not a valid JAX type", lambda m: m.jit(lambda: m.custom_derivatives.SymbolicZero(m.typeof(X)))()),
+    ("which is not a valid JAX type", lambda m: m.jit(lambda: m.make_jaxpr(lambda x: x)(X).jaxpr.invars[0])()),
     ("Unknown backend nope", lambda m: m.jit(lambda x: x, backend="nope")(1.0)),
     ("unknown dialect: nope", lambda m: m.jit(lambda x: x).lower(X).compiler_ir("nope")),
     ("Abstract tracer value encountered where concrete value is expected:", lambda m: m.jit(lambda x: x.tobytes())(X)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from operator import index
 from typing import Any
 
@@ -290,7 +290,8 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    check_at_most("the number of arrays", len(operands), 1 << 24)
+    if isinstance(operands, Sized):
+        check_at_most("the number of arrays", len(operands), 1 << 24)
     operands = list(operands)
     if not operands:
         raise ValueError("stack takes at least one array; none was given.")

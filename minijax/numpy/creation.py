@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence, Sized
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -194,8 +195,9 @@ def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
             raise
         said = f"a sequence of {len(x)} items" if isinstance(x, Sized) else f"{type(x)}"
         raise MemoryError(f"No memory for the elements of {said}: give a NumPy array.") from None
-    if out.dtype.kind == "U" and dtype is not None:
-        out = np.asarray(x, dtype)  # numbers written as strings; ValueError for other strings
+    if out.dtype.kind in "OSUMm" and dtype is not None:
+        with suppress(TypeError):  # which what follows says of the value
+            out = np.asarray(x, dtype)  # numbers as text or objects; ValueError for other text
     if out.dtype.kind in "OSUMm":
         raise TypeError(
             f"Value {str(x)!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
@@ -206,7 +208,7 @@ def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
 
 def _from_numpy(x: Any, dtype: Any) -> Array:
     if x.dtype.kind in "OSUMm":
-        _through_numpy(x)
+        x = _through_numpy(x, dtype)
     if dtype is not None and dtype != x.dtype:
         x = x.astype(dtype)  # NumPy warns of what is lost
     return as_value(x if dtype is None else as_typed(x))
@@ -225,7 +227,7 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
         return as_value(np.asarray(x, dtype or dtypes.float_()))
     if kinds <= _NUMBERS.keys():
         return _from_numbers(x, kinds, dtype)
-    leaves = [_leaf(leaf) for leaf in leaves]
+    leaves = [_leaf(leaf, dtype) for leaf in leaves]
     if dtype is None and not isinstance(leaves[0].dtype, dtypes.ExtendedDType):
         dtype = dtypes.lattice_result_type(*leaves)[0]
     plain = all(
@@ -238,13 +240,13 @@ def _from_sequence(x: Sequence[Any], dtype: Any) -> Array:
     return _stacked(x, dtype)
 
 
-def _leaf(x: Any) -> Any:
+def _leaf(x: Any, dtype: Any) -> Any:
     """An element of a sequence, as something with a dtype."""
     if hasattr(x, "__jax_array__") and not isinstance(x, Array):
-        return _leaf(x.__jax_array__())
+        return _leaf(x.__jax_array__(), dtype)
     if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
         return x if hasattr(x, "dtype") else as_value(x)
-    return _through_numpy(x)
+    return _through_numpy(x, dtype)
 
 
 def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
@@ -263,7 +265,7 @@ def _from_numbers(x: Any, kinds: set[type], dtype: Any) -> Array:
 def _stacked(x: Any, dtype: Any) -> Array:
     """Nested sequences with arrays in them, stacked from the inside out."""
     if not isinstance(x, (list, tuple)):
-        x = _leaf(x)
+        x = _leaf(x, dtype)
         x = to_array("array", x)
         return x if dtype is None else cast(x, dtype)
     parts = [_stacked(item, dtype) for item in x]

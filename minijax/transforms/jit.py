@@ -28,7 +28,8 @@ from minijax.arrays.dispatch import (
     program_for,
 )
 from minijax.config import Context, local
-from minijax.core.avals import get_aval, opaque_types
+from minijax.core.array import Array
+from minijax.core.avals import AbstractValue, ShapedArray, get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive
@@ -611,11 +612,21 @@ def _with_constants(program: Program, traced: _Traced) -> Callable:
     return call
 
 
+def _aval_of_result(out: Any) -> AbstractValue:
+    aval = get_aval(out)
+    described = (
+        isinstance(aval, ShapedArray) and hasattr(out, "aval") and not isinstance(out, Array)
+    )
+    if described or not isinstance(aval, AbstractValue):  # a symbolic zero, a variable of a jaxpr
+        raise TypeError
+    return aval
+
+
 def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: str) -> None:
     """TypeError unless every result is an array or a number; ValueError for a reference."""
     for index, out in enumerate(outs):
         try:
-            aval = get_aval(out)
+            aval = _aval_of_result(out)
         except TypeError:
             paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
             path = tree_util.keystr(list(paths)[index][0])

@@ -14,6 +14,7 @@ from minijax.custom_derivatives import custom_jvp
 from minijax.lax.linalg.elimination import solve_general
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.arange_grids import eye
+from minijax.numpy.creation import asarray
 from minijax.numpy.linalg.factors import adjoint, matrix_of, svd
 from minijax.numpy.promotion import (
     broadcast_shapes,
@@ -181,7 +182,8 @@ def pinv(
     a = converted(a, a.dtype)
     if 0 in a.shape:
         return broadcast_to_shape(np.zeros((), a.dtype)[()], (*a.shape[:-2], columns, rows))
-    rtol = converted(to_array("pinv", rtol), dtypes.to_real_dtype(a.dtype))
+    rtol = asarray(rtol) if isinstance(rtol, (list, tuple)) else to_array("pinv", rtol)
+    rtol = converted(rtol, dtypes.to_real_dtype(a.dtype))
     return _pinv(a, rtol, hermitian)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minijax.features.operations import layouts_text
 from minijax.interpreters.mlir import (
     LoweringRuleContext,
     aval_to_ir_type,
@@ -18,7 +19,6 @@ from minijax.interpreters.mlir import (
     stablehlo,
 )
 from minijax.lax.ffi_calls import ffi_call
-from minijax.lowering.module import layouts_text
 from minijax.namespace import shown
 from minijax.runtime import foreign
 from minijax.runtime.foreign import include_dir, pycapsule

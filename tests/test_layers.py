@@ -75,6 +75,43 @@ def test_imports_run_downward(path):
             raise AssertionError(f"{path}:{line}: core and runtime do not know each other")
 
 
+# Names of modules as data: of objects that have moved, of classes that pickles of programs may hold.
+NAMED_AS_DATA = {"deprecated.py", "runtime/saved.py"}
+
+
+def test_modules_named_by_strings_are_below():
+    """A module whose whole name is a string is one that `import_module` may be given."""
+    names = {named(path) for path in files()}
+    for path in files():
+        here = module(path)
+        if here == "__init__" or str(path.relative_to(ROOT)) in NAMED_AS_DATA:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and node.value in names - {"minijax"}:
+                there = layer(node.value.split(".")[1])
+                assert there <= layer(here), f"{path}:{node.lineno}: {node.value} is above"
+
+
+def named(path: pathlib.Path) -> str:
+    parts = ("minijax", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("package", ["core", "lowering", "arrays", "transforms"])
+def test_files_of_a_package_have_an_order(package):
+    """None imports another, wherever in it the import stands, that comes to import it in turn."""
+    paths = {named(path): path for path in (ROOT / package).glob("*.py")}
+    below = {
+        name: {there if there in paths else there.rpartition(".")[0] for there, _ in imports(path)}
+        & set(paths) - {name}
+        for name, path in paths.items()
+    }
+    while below:
+        lowest = {name for name, others in below.items() if not others & set(below)}
+        assert lowest, f"these import each other: {sorted(below)}"
+        below = {name: others for name, others in below.items() if name not in lowest}
+
+
 def test_files_say_what_they_are_for_and_not_what_they_import():
     heads = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in files()}
     assert not [path for path, text in heads.items() if "ay import" in text]

@@ -10,12 +10,9 @@ Read `core.trace` next.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minijax import tree_util
-
-if TYPE_CHECKING:
-    from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 
 __all__ = ["Hooks", "Slots", "hooks"]
 
@@ -53,7 +50,7 @@ class Hooks(Slots):
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
         raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
 
-    def place(self, jaxpr: Jaxpr, signatures: Any, **asked: Any) -> Any:
+    def place(self, jaxpr: Any, signatures: Any, **asked: Any) -> Any:
         """Return the devices of a program, and where its arguments and results lie.
 
         ValueError if arguments of these signatures, or what is asked for, want different devices.
@@ -68,7 +65,7 @@ class Hooks(Slots):
         """Run a program that has effects, ordered ones after those of the programs before."""
         raise NotImplementedError("Nothing orders effects: import minijax.features.")
 
-    def donations(self, lowered: Any, jaxpr: Jaxpr, args: Any) -> list[str]:
+    def donations(self, lowered: Any, jaxpr: Any, args: Any) -> list[str]:
         """Return the attributes of the arguments of a module that lend results their memory."""
         return [""] * len(jaxpr.invars)
 
@@ -93,6 +90,9 @@ class Hooks(Slots):
         """Return what a compiler said, with the operation that it would not compile."""
         return message
 
+    def say_place(self, error: NotImplementedError, eqn: Any) -> None:
+        """Have the error of a lowering rule name the operation, and the user's line."""
+
     def result_check(self, name: str) -> Any:
         """Return what is called with arguments and results of each run of a program, or None.
 
@@ -102,6 +102,14 @@ class Hooks(Slots):
 
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
+
+    def origin(self, trace: Any, var: Any) -> str:
+        """Return one sentence on where a variable of a program that is being recorded comes from."""
+        return ""
+
+    def source_info(self, eqn: Any) -> Any:
+        """Return the place of an equation in the user's program, and the scopes there."""
+        return eqn.source
 
     def check_executed(self, args: Any, error: Exception) -> None:
         """Raise what users know for what jaxlib said of the arguments of a program."""
@@ -120,7 +128,7 @@ class Hooks(Slots):
 
     # -- keys: lax.key_reuse -----------------------------------------------------------------------------
 
-    def watcher_of(self, closed: ClosedJaxpr) -> Callable | None:
+    def watcher_of(self, closed: Any) -> Callable | None:
         """Return what is to be called with the arguments before each run of a program, or None.
 
         It returns a function that is called with the results. Used while keys are checked.
@@ -284,7 +292,7 @@ class Hooks(Slots):
         """Return the effects of an equation, those on inputs in terms of its operands."""
         return effects
 
-    def check_effects(self, jaxpr: Jaxpr) -> None:
+    def check_effects(self, jaxpr: Any) -> None:
         """Raise ValueError if a program that has been recorded cannot have its effects."""
 
     # -- values that are no arrays: features.hijax -----------------------------------------------------
@@ -292,7 +300,7 @@ class Hooks(Slots):
     def recorded(self, eqn: Any) -> None:
         """Note an equation that has effects, when it has been recorded."""
 
-    def as_arrays(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]] | None:
+    def as_arrays(self, closed: Any) -> tuple[Any, list[Any]] | None:
         """Return a program on the arrays that values are made of, and the types of its results.
 
         None for a program that is one already. Asked when a program is about to be compiled.
@@ -332,7 +340,7 @@ class Hooks(Slots):
         """Return an attribute that arrays do not have, of a tracer that stands for something else."""
         raise AttributeError(name)
 
-    def discharged(self, jaxpr: Jaxpr) -> ClosedJaxpr | None:
+    def discharged(self, jaxpr: Any) -> Any | None:
         """Return a program without the references that it makes; None if it makes none."""
         return None
 
@@ -351,6 +359,10 @@ class Hooks(Slots):
     def make_module(self, name: str, platform: str, *, devices: tuple = (None,)) -> Any:
         """Return a new module for these devices; `Module.make`."""
         raise NotImplementedError("Nothing writes modules: import minijax.lowering.module.")
+
+    def on_scopes(self, fun: Callable[..., str], *scopes: str) -> str:
+        """Return what a function of scopes gives, for scopes that carry attributes."""
+        raise NotImplementedError
 
     def mark_lines(self, lines: list, start: int, marks: Any, makes: bool) -> None:
         """Give attributes that the user named to the operations from a line on."""

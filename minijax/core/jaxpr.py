@@ -4,7 +4,7 @@ without control flow of its own: `{ lambda consts ; inputs. let equations in out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minijax.config import local
@@ -12,7 +12,7 @@ from minijax.core.avals import AbstractValue
 from minijax.core.effects import Effect, is_impure
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive, no_effects
-from minijax.core.source import NameStack, SourceInfo, joined
+from minijax.core.source import joined
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "ParamDict",
@@ -91,10 +91,7 @@ class JaxprEqn:
         self.source = source
         self.scope: str = scope
 
-    @property
-    def source_info(self) -> SourceInfo:
-        """The place in the user's program, and the scopes there."""
-        return SourceInfo(self.source, NameStack.of(self.scope))
+    source_info = property(lambda self: hooks.source_info(self))
 
     def replace(self, **changes: Any) -> JaxprEqn:
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in _EQN_FIELDS))
@@ -336,19 +333,3 @@ def live_equations(jaxpr: Jaxpr) -> list[JaxprEqn]:
             live.update(eqn.invars)
     eqns.reverse()
     return eqns
-
-
-def prune_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Leave out the constants that nothing reads."""
-    jaxpr = closed.jaxpr
-    read: set[Any] = {v for v in jaxpr.outvars if type(v) is not Literal}
-    for eqn in jaxpr.eqns:
-        read.update(v for v in eqn.invars if type(v) is not Literal)
-    kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in read]
-    if len(kept) == len(closed.consts):
-        return closed
-    return ClosedJaxpr(jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept])
-
-
-def used_by(eqns: Iterable[JaxprEqn]) -> set[Var]:
-    return {v for eqn in eqns for v in eqn.invars if type(v) is not Literal}

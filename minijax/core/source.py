@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 
 from minijax import tracebacks
 from minijax.config import local
+from minijax.core.hooks import hooks
 from minijax.tracebacks import is_internal
 
-__all__ = [
-    "MarkedScope", "NameStack", "Source", "SourceInfo", "capture", "joined", "marked",
-    "named_scope", "relative", "summarize", "transposed",
-]  # fmt: skip
+__all__ = ["Source", "capture", "joined", "named_scope", "relative", "summarize", "transposed"]
 
 
 # A name of this module, since Python calls methods of imported names more slowly.
@@ -38,31 +36,6 @@ class Source(NamedTuple):
         index = self.offset // 2
         line, _, column, _ = positions[index] if 0 <= index < len(positions) else (0, 0, 0, 0)
         return line, column
-
-
-class NameStack(NamedTuple):
-    """The scopes that operations are recorded under, outermost first."""
-
-    stack: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, scope: str) -> NameStack:
-        return cls(tuple(scope.split("/")) if len(scope) else ())
-
-    def extend(self, name: str) -> NameStack:
-        return NameStack((*self.stack, name))
-
-    def __str__(self) -> str:
-        return "/".join(self.stack)
-
-
-class SourceInfo(NamedTuple):
-    """A place in a program and the scopes there."""
-
-    where: Any
-    name_stack: NameStack
-
-    traceback = property(lambda self: self.where)  # upstream's name
 
 
 def capture(depth: int = 2) -> Source | None:
@@ -104,7 +77,7 @@ def named_scope(name: str) -> Any:
         raise TypeError(
             f"named_scope name argument must be a string: got {name!r} of type {type(name)}."
         )
-    return _scope(name if type(name) in (str, MarkedScope) else str(name))
+    return _scope(name if hasattr(name, "marks") else str(name))
 
 
 @contextmanager
@@ -125,8 +98,7 @@ def _scope(name: str):
 def joined(outer: str, inner: str) -> str:
     """The scope `inner` within the scope `outer`."""
     if type(outer) is not str or type(inner) is not str:
-        marks = {**marks_of(outer), **marks_of(inner)}
-        return MarkedScope(joined(str(outer), str(inner)), marks)
+        return hooks.on_scopes(joined, outer, inner)
     if not outer or not inner:
         return outer or inner
     head, is_open, tail = outer.rpartition("()")
@@ -139,7 +111,7 @@ def joined(outer: str, inner: str) -> str:
 def relative(outer: str, scope: str) -> str:
     """The `inner` that `joined` to `outer` gives `scope`."""
     if type(scope) is not str:
-        return MarkedScope(relative(str(outer), str(scope)), scope.marks)
+        return hooks.on_scopes(relative, outer, scope)
     head, is_open, tail = outer.rpartition("()")
     if not is_open or tail.strip(")"):
         return scope.removeprefix(outer).removeprefix("/")
@@ -150,53 +122,6 @@ def relative(outer: str, scope: str) -> str:
 def transposed(scope: str) -> str:
     """The scope of the transpose of an operation."""
     if type(scope) is not str:
-        return MarkedScope(transposed(str(scope)) if len(scope) else "", scope.marks)
+        return hooks.on_scopes(transposed, scope)
     first, slash, rest = scope.partition("/")
     return f"transpose({first}){slash}{rest}"
-
-
-class MarkedScope(str):
-    """A scope whose operations carry attributes, by name, into the compiled program.
-
-    One with the value None is left out, as if no outer scope had it. Such a scope is true even where
-    it has no name.
-    """
-
-    __slots__ = ("marks",)
-
-    def __new__(cls, names: str, marks: dict[str, str | None]):
-        scope = super().__new__(cls, names)
-        scope.marks = marks
-        return scope
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __str__(self) -> str:
-        return self[:]
-
-    def __reduce__(self):
-        return MarkedScope, (self[:], self.marks)
-
-
-def marks_of(scope: str) -> dict[str, str | None]:
-    """The attributes that operations of a scope carry."""
-    return {} if type(scope) is str else scope.marks
-
-
-@contextmanager
-def marked(marks: dict[str, str | None]):
-    """Have all operations carry these attributes, those of programs that are traced within too."""
-    if not marks:
-        yield
-        return
-    context = local.context
-    saved = context.scope, context.marks
-    context.scope = joined(saved[0], MarkedScope("", marks))
-    context.marks = joined(saved[1], MarkedScope("", marks))
-    context.refresh_key()
-    try:
-        yield
-    finally:
-        context.scope, context.marks = saved
-        context.refresh_key()

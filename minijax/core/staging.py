@@ -52,7 +52,7 @@ class StagedTracer(Tracer):
         return None if values is None else values.value(self)
 
     def origin(self) -> str:
-        return self._trace.describe(self._var)
+        return hooks.origin(self._trace, self._var)
 
 
 hooks.fill(staged_tracer=StagedTracer)
@@ -188,21 +188,6 @@ class JaxprTrace(Trace):
             hooks.check_effects(jaxpr)
         drop_unused(jaxpr)
         return prune_trivial(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
-
-    def describe(self, var: Var) -> str:
-        """Where `var` comes from: an argument by name, or the line of the equation that made it."""
-        name = self.debug_info.func_name or "the traced function"
-        doing = f" for {self.debug_info.traced_for}" if self.debug_info.traced_for else ""
-        for index, candidate in enumerate(self.in_vars):
-            if candidate is var:
-                names = self.debug_info.arg_names
-                which = names[index] if names and index < len(names) else f"number {index}"
-                return f"It is the argument {which} of {name}, traced{doing}."
-        for eqn in self.eqns:
-            if any(var in (found, getattr(found, "var", None)) for found in eqn.outvars):
-                place = source.summarize(eqn.source)
-                return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
-        return f"It belongs to {name}, traced{doing}."
 
 
 def drop_unused(jaxpr: Jaxpr) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
-from minijax.core.source import NameStack
 from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, _rule_of
 from minijax.explain.programs import bytes_of, inlined, line_of, names, short, sub_programs, traced
 from minijax.explain.tables import Report, Table, quantity
+from minijax.features.source_info import NameStack
 
 __all__ = ["CostReport", "CostRow", "cost"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core import source
-from minijax.core.source import NameStack, SourceInfo, joined
+from minijax.core.source import joined
+from minijax.features.source_info import NameStack, SourceInfo
 from minijax.namespace import shown
 from minijax.tracebacks import register_exclusion
 

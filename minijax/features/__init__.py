@@ -14,6 +14,7 @@ from minijax.features import (
     frontend_attributes,
     printing,
     sharding,
+    source_info,
     stages,
     vjp,
     vmappable,

@@ -7,12 +7,15 @@ nothing of what it computes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
 
+from minijax.config import local
 from minijax.core.hooks import hooks
+from minijax.core.source import joined
 from minijax.runtime.escape import key, quoted
 
-__all__ = ["attributes_text", "mark_lines", "with_attributes"]
+__all__ = ["MarkedScope", "attributes_text", "mark_lines", "marked", "marks_of", "with_attributes"]
 
 _NAME = "mhlo.frontend_attributes = {"
 _PAIR = re.compile(r'("[^"]*"|[^\s{,]+) = ("[^"]*")')
@@ -72,4 +75,61 @@ def mark_lines(
         lines[index] = with_attributes(line, placing if helper else given)
 
 
-hooks.fill(mark_lines=mark_lines)
+# -- scopes that carry attributes -----------------------------------------------------------------------
+
+
+class MarkedScope(str):
+    """A scope whose operations carry attributes, by name, into the compiled program.
+
+    One with the value None is left out, as if no outer scope had it. Such a scope is true even where
+    it has no name.
+    """
+
+    __slots__ = ("marks",)
+
+    def __new__(cls, names: str, marks: dict[str, str | None]):
+        scope = super().__new__(cls, names)
+        scope.marks = marks
+        return scope
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return self[:]
+
+    def __reduce__(self):
+        return MarkedScope, (self[:], self.marks)
+
+
+def marks_of(scope: str) -> dict[str, str | None]:
+    """The attributes that operations of a scope carry."""
+    return {} if type(scope) is str else scope.marks
+
+
+def on_scopes(fun: Callable[..., str], *scopes: str) -> MarkedScope:
+    """Return the scope that a function of names gives, with the attributes of all scopes."""
+    marks = {name: value for scope in scopes for name, value in marks_of(scope).items()}
+    names = map(str, scopes)
+    return MarkedScope(fun(*names) if any(map(len, scopes)) else "", marks)
+
+
+@contextmanager
+def marked(marks: dict[str, str | None]):
+    """Have all operations carry these attributes, those of programs that are traced within too."""
+    if not marks:
+        yield
+        return
+    context = local.context
+    saved = context.scope, context.marks
+    context.scope = joined(saved[0], MarkedScope("", marks))
+    context.marks = joined(saved[1], MarkedScope("", marks))
+    context.refresh_key()
+    try:
+        yield
+    finally:
+        context.scope, context.marks = saved
+        context.refresh_key()
+
+
+hooks.fill(mark_lines=mark_lines, on_scopes=on_scopes)

@@ -20,7 +20,7 @@ from minijax.core.avals import AbstractToken, ShapedArray, get_aval
 from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.source import NameStack
+from minijax.features.source_info import NameStack
 from minijax.lowering.module import Builder, Module, Value, write_function
 from minijax.lowering.types import dense, element_type, physical
 from minijax.runtime.mlir_modules import shared_context

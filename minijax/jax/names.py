@@ -327,6 +327,25 @@ ALIASES: dict[str, dict[str, str]] = {
     # Running Python beside devices of other processes, which is for clusters: minijax has none of it,
     # and libraries that can use it import it unasked.
     "jax.experimental.colocated_python": {},
+    "jax.experimental.sparse.test_util": {
+        **{
+            name: f"minijax.experimental.sparse.test_util:{name}"
+            for name in (
+                "SparseLayout",
+                "is_sparse",
+                "iter_bcsr_layouts",
+                "iter_sparse_layouts",
+                "iter_subsets",
+                "rand_bcoo",
+                "rand_bcsr",
+                "rand_sparse",
+            )
+        },
+        **{
+            name: f"minijax.jax.testing.sparse:{name}"
+            for name in ("BatchedDotGeneralProperties", "MATMUL_TOL", "SparseTestCase")
+        },
+    },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {
         "DeviceList": "minijax.runtime.versions:xla_client.DeviceList",

@@ -13,8 +13,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.primitive import CallPrimitive
-from minijax.core.source import marked
-from minijax.features.frontend_attributes import with_attributes
+from minijax.features.frontend_attributes import marked, with_attributes
 from minijax.features.sharding.memory import MemorySpace
 from minijax.features.sharding.transfer import annotated
 from minijax.lax.metadata import MarkedContext

@@ -16,8 +16,7 @@ from minijax import tree_util
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
 from minijax.core.primitive import CallPrimitive, Primitive
-from minijax.core.source import marked
-from minijax.features.frontend_attributes import with_attributes
+from minijax.features.frontend_attributes import marked, with_attributes
 from minijax.lax.programs import as_program
 from minijax.lowering.module import Value
 from minijax.transforms.call_rules import calls_program

@@ -26,12 +26,11 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
     live_equations,
 )
-from minijax.core.source import summarize
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
-from minijax.runtime.escape import label, quoted, symbol, utf8
+from minijax.runtime.escape import label, symbol, utf8
 
-__all__ = ["Builder", "Module", "Value", "i64_array", "layouts_text", "lower_by"]
+__all__ = ["Builder", "Module", "Value", "i64_array", "lower_by"]
 
 
 class Value:
@@ -51,15 +50,6 @@ class Value:
 def i64_array(items: Sequence[int]) -> str:
     """`array<i64: 0, 1>`, how dimension lists are written."""
     return f"array<i64: {', '.join(map(str, items))}>" if items else "array<i64>"
-
-
-def layouts_text(orders: Sequence[Sequence[int]]) -> str:
-    """The layouts of arrays as an attribute: dimensions from the one that varies fastest."""
-    parts = [
-        f"dense<{list(order) if len(order) else ''}> : tensor<{len(order)}xindex>"
-        for order in orders
-    ]
-    return f"[{', '.join(parts)}]"
 
 
 class Module:
@@ -214,17 +204,6 @@ class Builder:
         )
         return values
 
-    def statements(self, text: str, outs: Sequence[Any]) -> list[Value]:
-        """One operation written out in the form of its own dialect, and its results."""
-        name = self._name()
-        if len(outs) == 1:
-            values = [Value(name, outs[0])]
-        else:
-            values = [Value(f"{name}#{index}", aval) for index, aval in enumerate(outs)]
-            name = f"{name}:{len(outs)}"
-        self.lines.append(f"{name} = {text}{self.location}" if outs else text + self.location)
-        return values
-
     def region(
         self,
         in_avals: Sequence[Any],
@@ -282,84 +261,12 @@ class Builder:
         attributes = f"broadcast_dimensions = {i64_array(dims)}"
         return self.op("stablehlo.broadcast_in_dim", (x,), out, attributes)
 
-    def full(self, value: Any, aval: ShapedArray) -> Value:
-        """An array of this type, filled with one number."""
-        return self.broadcast(self.constant(value, aval.update(shape=())), aval.shape, ())
-
-    def convert(self, x: Value, dtype: np.dtype) -> Value:
-        if x.dtype == dtype:
-            return x
-        return self.op("stablehlo.convert", (x,), x.aval.update(dtype=dtype))
-
-    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
-        """`stablehlo.compare` with direction EQ, NE, LT, LE, GT or GE."""
-        if kind is None:
-            code = x.dtype.kind
-            kind = (
-                "UNSIGNED" if code in "ub" or x.dtype.name.startswith("uint")
-                else "SIGNED" if code == "i" or x.dtype.name.startswith("int")
-                else "FLOAT"
-            )  # fmt: skip
-        attributes = (
-            f"compare_type = #stablehlo<comparison_type {kind}>, "
-            f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-        )
-        out = x.aval.update(dtype=np.dtype(np.bool_), weak_type=False)
-        return self.op("stablehlo.compare", (x, y), out, attributes)
-
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        if x.shape == tuple(shape):
-            return x
-        return self.op("stablehlo.reshape", (x,), x.aval.update(shape=tuple(shape)))
-
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         extra = physical(x.aval).ndim - len(x.shape)
         order = (*permutation, *range(len(x.shape), len(x.shape) + extra))
         shape = tuple(x.shape[axis] for axis in permutation)
         out = x.aval.update(shape=shape)
         return self.op("stablehlo.transpose", (x,), out, f"permutation = {i64_array(order)}")
-
-    def custom_call(
-        self,
-        target: str,
-        operands: Sequence[Value],
-        outs: Sequence[Any],
-        *,
-        config: str = "",
-        api_version: int = 4,
-        side_effect: bool = False,
-        layouts: tuple[Sequence, Sequence] | None = None,
-        aliases: Sequence[tuple[int, int]] = (),
-        calls: Sequence[str] = (),
-        extra: str = "",
-    ) -> list[Value]:
-        """A call of a registered target; `config` is a dictionary attribute for the typed FFI.
-
-        `layouts` are those of the operands and of the results (see `layouts_text`), `aliases` pairs
-        of an operand and the result that takes its memory. `calls` are functions that the callee applies, and `extra`
-        further attributes (see `op_n`).
-        """
-        parts = [
-            f"call_target_name = {quoted(target)}",
-            f"api_version = {api_version} : i32",
-            f"has_side_effect = {'true' if side_effect else 'false'}",
-        ]
-        if config:
-            parts.append(f"backend_config = {config}")
-        if layouts is not None:
-            for what, orders in zip(("operand", "result"), layouts, strict=True):
-                parts.append(f"{what}_layouts = {layouts_text(orders)}")
-        if aliases:
-            shown = [
-                "#stablehlo.output_operand_alias<output_tuple_indices = "
-                f"[{out if len(outs) > 1 else ''}], operand_index = {index}, "
-                "operand_tuple_indices = []>"
-                for index, out in aliases
-            ]
-            parts.append(f"output_operand_aliases = [{', '.join(shown)}]")
-        if calls:
-            parts.append(f"called_computations = [{', '.join([f'@{name}' for name in calls])}]")
-        return self.op_n("stablehlo.custom_call", operands, outs, ", ".join(parts), (), extra)
 
     def call(self, function: str, operands: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         return self.op_n("func.call", operands, outs, f"callee = {symbol(function)}")
@@ -380,7 +287,7 @@ class Builder:
                 )
             result = primitive.rule_lower(self, *operands, **eqn.params)
         except NotImplementedError as error:
-            _say_place(error, eqn)
+            hooks.say_place(error, eqn)
             raise
         self.location = outer
         if type(eqn.scope) is not str:
@@ -484,15 +391,6 @@ Module.builder = Builder
 hooks.method("make_module", Module, "make")
 
 _by_traced: dict[tuple, ClosedJaxpr] = {}
-
-
-def _say_place(error: NotImplementedError, eqn: JaxprEqn) -> None:
-    """Have the error of a rule name the innermost operation, and the innermost line of the user's."""
-    said = error.__dict__
-    name = said.setdefault("operation", eqn.primitive.name)
-    if "place" not in said and eqn.source is not None:
-        said["place"] = summarize(eqn.source)
-        error.args = (f"{error} This is for the operation {name!r} at {said['place']}.",)
 
 
 def _forget_places(jaxpr: Jaxpr) -> None:

@@ -27,7 +27,7 @@ _ARRAYS = "_reconstruct scalar"
 _CLASSES: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
-        "minijax.arrays.array": "_unpickle",
+        "minijax.features.array_members.concrete": "_unpickle",
         "minijax.core.avals": "_unpickle",
         "minijax.features.sharding.program_placement": "ProgramPlacement",
         "minijax.lax.prng": "key_type",

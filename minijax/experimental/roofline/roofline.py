@@ -18,8 +18,8 @@ from minijax import tree_util
 from minijax.core.avals import abstract
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.source import NameStack
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.source_info import NameStack
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.lax.shard_map import shard_map
 from minijax.namespace import shown

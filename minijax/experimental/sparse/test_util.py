@@ -1,8 +1,10 @@
-"""`minijax.experimental.sparse.test_util`: random sparse arrays and layouts, for tests."""
+"""`minijax.experimental.sparse.test_util`: random sparse arrays and layouts, for tests.
+
+`minijax.jax.testing.sparse` has the test case that upstream shows here.
+"""
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,15 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = shown(__name__)
-
-# The test case stands over that of all suites, which needs absl: it is brought when it is asked for.
-_CASE = frozenset(("BatchedDotGeneralProperties", "MATMUL_TOL", "SparseTestCase"))
-
-
-def __getattr__(name: str) -> Any:
-    if name in _CASE:
-        return getattr(importlib.import_module("minijax.jax.testing.sparse"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class SparseLayout(NamedTuple):

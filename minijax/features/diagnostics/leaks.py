@@ -1,4 +1,4 @@
-"""Tracers that outlive their trace: what holds them, and the error for one that is used."""
+"""Tracers that outlive their trace: what holds them, where they are from, the error for a use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from functools import partial
 
 from minijax import errors
 from minijax.config import local
+from minijax.core import source
 from minijax.core.hooks import hooks
+from minijax.core.jaxpr import Var
+from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Trace, Tracer
 
-__all__ = ["escaped_tracer", "leaked", "watch_leaks"]
+__all__ = ["escaped_tracer", "leaked", "origin", "watch_leaks"]
 
 
 def watch_leaks(trace: Trace) -> Callable[[], None]:
@@ -70,4 +73,20 @@ def escaped_tracer(tracer: Tracer) -> errors.UnexpectedTracerError:
     return errors.UnexpectedTracerError(" ".join(filter(None, parts)))
 
 
-hooks.fill(escaped_tracer=escaped_tracer, watch_leaks=watch_leaks)
+def origin(trace: JaxprTrace, var: Var) -> str:
+    """Where `var` comes from: an argument by name, or the line of the equation that made it."""
+    name = trace.debug_info.func_name or "the traced function"
+    doing = f" for {trace.debug_info.traced_for}" if trace.debug_info.traced_for else ""
+    for index, candidate in enumerate(trace.in_vars):
+        if candidate is var:
+            names = trace.debug_info.arg_names
+            which = names[index] if names and index < len(names) else f"number {index}"
+            return f"It is the argument {which} of {name}, traced{doing}."
+    for eqn in trace.eqns:
+        if any(var in (found, getattr(found, "var", None)) for found in eqn.outvars):
+            place = source.summarize(eqn.source)
+            return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
+    return f"It belongs to {name}, traced{doing}."
+
+
+hooks.fill(escaped_tracer=escaped_tracer, origin=origin, watch_leaks=watch_leaks)

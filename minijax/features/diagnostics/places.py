@@ -15,7 +15,7 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
-from minijax.core.source import Source
+from minijax.core.source import Source, summarize
 from minijax.lowering.module import Builder, Module, write_function
 from minijax.runtime.escape import label, mangled, quoted
 
@@ -135,4 +135,13 @@ def tell_places(module: Module, attributes: Sequence[str], names: Sequence[str])
     return named_arguments(attributes, names)
 
 
-hooks.fill(compile_error=compile_error, tell_places=tell_places)
+def say_place(error: NotImplementedError, eqn: JaxprEqn) -> None:
+    """Have the error of a rule name the innermost operation, and the innermost line of the user's."""
+    said = error.__dict__
+    name = said.setdefault("operation", eqn.primitive.name)
+    if "place" not in said and eqn.source is not None:
+        said["place"] = summarize(eqn.source)
+        error.args = (f"{error} This is for the operation {name!r} at {said['place']}.",)
+
+
+hooks.fill(compile_error=compile_error, tell_places=tell_places, say_place=say_place)

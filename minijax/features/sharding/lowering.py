@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr, JaxprEqn
+from minijax.features.operations import OperationBuilder
 from minijax.features.sharding.layouts import in_shape_rule
 from minijax.features.sharding.shardy import sdy_mesh, sdy_sharding
 from minijax.features.sharding.types import NO_AXES, explicit_of, vma_of
@@ -104,7 +105,7 @@ class ShardedModule(Module):
         return meshes
 
 
-class ShardedBuilder(Builder):
+class ShardedBuilder(OperationBuilder):
     """Writes the operations of a function that may run on several devices."""
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """What `jax.experimental.sparse.test_util` has beside random arrays: a test case for sparse
 functions.
 
-That module shows these names, and imports this file when asked.
+The stand-in shows these names there (`jax/names.py`).
 """
 
 from __future__ import annotations

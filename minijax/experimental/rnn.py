@@ -64,6 +64,7 @@ def init_lstm_weight(
 
 def _parts(weights: Array, *sizes: Any) -> Iterator[tuple[int, Array]]:
     check_arraylike("weights of an LSTM", weights)
+    weights = jnp.asarray(weights)
     start = 0
     for kind, shape in _shapes(*sizes):
         count = math.prod(shape)

@@ -135,14 +135,17 @@ class NamedSharding(Sharding):
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """The shape of the part that one device holds."""
         pieces = self._pieces(len(global_shape))
-        for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
-            if size % count:
-                raise IndivisibleError(
-                    f"Sharding {self} implies that array axis {axis} is partitioned {count} times, "
-                    f"but the dimension size is {size} (full shape: {tuple(global_shape)}). Pad "
-                    "it to a multiple, or split another dimension."
-                )
-        return tuple(s // n for s, n in zip(global_shape, pieces, strict=True))
+        try:
+            for axis, (size, count) in enumerate(zip(global_shape, pieces, strict=True)):
+                if size % count:
+                    raise IndivisibleError(
+                        f"Sharding {self} implies that array axis {axis} is partitioned {count} "
+                        f"times, but the dimension size is {size} (full shape: "
+                        f"{tuple(global_shape)}). Pad it to a multiple, or split another dimension."
+                    )
+            return tuple(s // n for s, n in zip(global_shape, pieces, strict=True))
+        except TypeError:
+            raise TypeError(f"A shape is a sequence of integers; got {global_shape!r}.") from None
 
     def _index_list(self, global_shape: Shape) -> list[tuple[slice, ...]]:
         """For each device, in the order of the mesh, the part of an array that it holds."""

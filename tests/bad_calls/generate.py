@@ -20,7 +20,7 @@ EXCLUDED = {  # what a call would do to those after it, in the same process
     r"jax\.config|set_mesh|set_current_trace|take_current_trace": "changes settings",
     r"inspect_array_sharding|visualize|print_environment": "prints",
     r"jax\.(core\.)?(Tracer|Trace|Value|Atom|Array|Device|Shard)\b": "is not to be called",
-    r"jax\.stages\.|AbstractRef|\.Exported": "is made by the library alone",
+    r"jax\.stages\.|AbstractRef|\.Exported|checkify\.Error": "is made by the library alone",
     r"jax\.interpreters\.|jax\.extend\.": "is for those who extend the machine, with values of its own",
     r"dtypes\.bfloat16": "is of ml_dtypes, which ends the process for text that is no number",
     r"live_arrays|eval_context|SparseTracer": "depends on what else the process did",

@@ -42,8 +42,6 @@ MEASURES = ("flops", "bytes accessed", "temporaries", "optimal_seconds")
 REASONS = [
     ("tpu-v5p", "debug.callback ordered",
      "one copy of three numbers more, whose token upstream takes as an argument"),
-    ("tpu.*", "(cumprod|cummax|cummin|cumlogsumexp) grad",
-     "the value is by the window of the forward pass, where upstream's is by a scan"),
     ("tpu.*", "lu_pivots_to_permutation", "one gather where upstream has two, of a few numbers"),
     ("tpu.*", "numpy.linalg.slogdet", "eleven operations more on scalars of each matrix"),
     ("tpu.*", "betainc", "0.53 of upstream's bytes and of its estimated time"),

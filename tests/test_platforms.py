@@ -452,7 +452,7 @@ def test_a_kernel_that_is_not_there():
 
 _WITH_LIBTPU = """
 import minijax as m, numpy as np
-from minijax.experimental import buffer_callback, io_callback, topologies
+from minijax.experimental import serialize_executable, topologies
 try:
     topologies.get_topology_desc("v9z:2x2", "tpu")
 except ValueError as error:
@@ -473,6 +473,12 @@ try:
     lowered(lambda x: call(x), (4,)).compile()
 except m.errors.JaxRuntimeError as error:
     print(error)
+kept = serialize_executable.serialize(lowered(m.numpy.sin, (4,)).compile())
+for options in ({}, {"execution_devices": devices[:1]}):
+    try:
+        serialize_executable.deserialize_and_load(*kept, **options)
+    except m.errors.JaxRuntimeError as error:
+        print(error)
 """
 
 
@@ -490,6 +496,8 @@ def test_with_the_compiler_of_tpus(tmp_path):
     for part in (
         "Invalid TPU external name: TPU v9z", "it knows v2:2x2", "(3, 5)",
         f"XLA cannot compile the operation 'ffi_call' at {script}:21:22 for 'TPU v5 lite'",
+        "compiled for 'TPU v5 lite' and is loaded for 'cpu': load it where devices of the kind",
+        "is loaded for 'TPU v5 lite' that is described and not attached",
     ):  # fmt: skip
         assert part in done.stdout
     assert done.stdout.count("no array can be put on 'TPU v5 lite'") == 2

@@ -30,7 +30,7 @@ def program():
 
 
 def _sealed_elsewhere(data):
-    return b"minijax executable 1\n" + hashlib.sha256(data).digest() + data
+    return b"minijax executable 2\n" + hashlib.sha256(data).digest() + data
 
 
 class _Runs:

@@ -57,6 +57,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "program": _fields(lowered, _NOT_OF_PROGRAM),
         "out_avals": spec.closed.out_avals,
         "executable": payload,
+        "device_kind": lowered.devices[0].device_kind,
     }
     about["spec"]["arg_names"] = list(spec.arg_names) if spec.arg_names else None
     ids = [device.id for device in lowered.devices]
@@ -71,7 +72,8 @@ def deserialize_and_load(
 
     It runs on `execution_devices`, in the order of those that it was compiled for; or on those
     with the same numbers of a platform (its name, or a client). ValueError for another number of
-    devices, and for bytes that `serialize` did not give, or that are damaged.
+    devices, and for bytes that `serialize` did not give, or that are damaged; JaxRuntimeError for
+    devices of a kind that cannot run it, or that are described and not attached.
     """
     ids, data = saved.load(saved.unsealed(bytes(memoryview(serialized))), {})
     if execution_devices is None:
@@ -89,7 +91,10 @@ def deserialize_and_load(
         setattr(lowered, name, value)
     lowered.callbacks, lowered.keepalives, lowered.effects = [], [], frozenset()
     executable = saved.load_executable(
-        about["executable"], lowered.devices, spmd=lowered.place.spmd
+        about["executable"],
+        lowered.devices,
+        spmd=lowered.place.spmd,
+        made_for=about["device_kind"],
     )
     spec = Compiled.Spec()
     for name, value in about["spec"].items():

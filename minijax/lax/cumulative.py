@@ -23,7 +23,6 @@ from minijax.lax.arithmetic import (
     abs_p,
     add_p,
     complex_p,
-    div_p,
     imag_p,
     max_p,
     min_p,
@@ -34,17 +33,14 @@ from minijax.lax.arithmetic import (
     sub_p,
 )
 from minijax.lax.compare import eq_p, lt_p, ne_p, select_n_p
-from minijax.lax.convert import convert_element_type_p
-from minijax.lax.joining import concatenate_p
+from minijax.lax.control_flow.associative import associative_scan
 from minijax.lax.reductions import combine_by, greatest, least, one, zero
 from minijax.lax.rules import INEXACT, NUMBER, check_dtype, elementwise, linear, scalar_like
-from minijax.lax.shapes import rev_p
-from minijax.lax.slicing import pad_p, slice_p
 from minijax.lax.transcendental import exp_p, log1p_p
 from minijax.lax.window_rules import lower_window
 from minijax.lowering.module import i64_array, lower_by
-from minijax.transforms.primitives import add_any_p, full_like_aval
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.primitives import full_like_aval
 from minijax.typing import Array
 
 __all__ = [
@@ -300,106 +296,26 @@ linear(
 # -- derivatives ----------------------------------------------------------------------------------------
 
 
-def _product_weights(x: Any, y: Any, out: Any) -> tuple[Any, Any]:
-    return y, x
+def _differentiable(p: Primitive, combine: Callable) -> None:
+    """Give a cumulative operation its derivative, and the value beside it, by an associative scan.
 
-
-def _extremum_weights(x: Any, y: Any, out: Any) -> tuple[Any, Any]:
-    """All to the operand that is the extremum; half to each where both are."""
-    dtype = get_aval(out).dtype
-    hit_x, hit_y = (
-        convert_element_type_p.bind(
-            eq_p.bind(v, out), new_dtype=dtype, weak_type=False, sharding=None
-        )
-        for v in (x, y)
-    )
-    one_ = scalar_like(1, out)
-    return (
-        div_p.bind(hit_x, add_p.bind(one_, hit_y)),
-        div_p.bind(hit_y, add_p.bind(one_, hit_x)),
-    )
-
-
-def _differentiable(p: Primitive, combine: Callable, weights: Callable) -> None:
-    """Give a cumulative operation its derivative.
-
-    Tangents come together in a balanced tree, each pair by `weights(x, y, combined)`. Where extrema are
-    equal the shares depend on the tree, which is why it is this one and not a recurrence.
+    Where extrema are equal the shares depend on the order in which elements come together, which is
+    why it is this one and not a recurrence.
     """
     p.rule_transpose = no_rule("it is not linear in its operand")
 
     @p.jvp
     def _(primals, tangents, *, axis, reverse):
-        (x,), (t,) = primals, tangents
-        out = p.bind(x, axis=axis, reverse=reverse)
-        if type(t) is Zero:
-            return out, zero_tangent(get_aval(out))
-        turn = (lambda v: rev_p.bind(v, dimensions=(axis,))) if reverse else (lambda v: v)
-        return out, turn(_tree(combine, weights, turn(x), turn(out), turn(t), axis))
-
-
-def _tree(combine: Callable, weights: Callable, x: Any, out: Any, t: Any, axis: int) -> Any:
-    """The tangent of the cumulative result `out` along an axis of `x`, of tangent `t`."""
-    size = x.shape[axis]
-    if size <= 1:
-        return t
-    whole = size - size % 2
-    even, odd = _every_other(x, axis, 0, whole), _every_other(x, axis, 1, whole)
-    pairs = combine(even, odd)
-    of_even, of_odd = weights(even, odd, pairs)
-    t_pairs = add_any_p.bind(
-        mul_p.bind(_every_other(t, axis, 0, whole), of_even),
-        mul_p.bind(_every_other(t, axis, 1, whole), of_odd),
-    )
-    out_odd = _every_other(out, axis, 1, whole)
-    t_odd = _tree(combine, weights, pairs, out_odd, t_pairs, axis)
-    t_even = _range(t, axis, 0, 1)
-    if size > 2:
-        count = (size - 1) // 2
-        of_before, of_next = weights(
-            _range(out_odd, axis, 0, count),
-            _every_other(x, axis, 2, size),
-            _every_other(out, axis, 2, size),
+        (out,), (t,) = jvp_flat(
+            lambda x: [associative_scan(combine, x, reverse, axis)], primals, tangents
         )
-        t_later = add_any_p.bind(
-            mul_p.bind(_range(t_odd, axis, 0, count), of_before),
-            mul_p.bind(_every_other(t, axis, 2, size), of_next),
-        )
-        t_even = concatenate_p.bind(t_even, t_later, dimension=axis)
-    return add_any_p.bind(_spaced(t_even, axis, 0, 1 - size % 2), _spaced(t_odd, axis, 1, size % 2))
+        return out, t
 
 
-def _range(x: Any, axis: int, start: int, limit: int, step: int = 1) -> Any:
-    shape = x.shape
-    if (start, limit, step) == (0, shape[axis], 1):
-        return x
-    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis], limits[axis], steps[axis] = start, limit, step
-    strides = None if step == 1 else tuple(steps)
-    return slice_p.bind(
-        x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=strides
-    )
-
-
-def _every_other(x: Any, axis: int, start: int, limit: int) -> Any:
-    return _range(x, axis, start, limit, 2)
-
-
-def _spaced(x: Any, axis: int, low: int, high: int) -> Any:
-    """`x` with zeros between its elements, before and after."""
-    config = [(0, 0, 0)] * x.ndim
-    config[axis] = (low, high, 1)
-    return pad_p.bind(x, scalar_like(0, x), padding_config=tuple(config))
-
-
-_differentiable(cumprod_p, mul_p.bind, _product_weights)
-_differentiable(cummax_p, max_p.bind, _extremum_weights)
-_differentiable(cummin_p, min_p.bind, _extremum_weights)
-_differentiable(
-    cumlogsumexp_p,
-    logaddexp_p.bind,
-    lambda x, y, out: (_logaddexp_weight(x, out), _logaddexp_weight(y, out)),
-)
+for _p, _combine in (
+    (cumprod_p, mul_p), (cummax_p, max_p), (cummin_p, min_p), (cumlogsumexp_p, logaddexp_p)
+):  # fmt: skip
+    _differentiable(_p, _combine.bind)
 
 # -- the functions --------------------------------------------------------------------------------------
 

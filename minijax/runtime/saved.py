@@ -21,7 +21,7 @@ from minijax.runtime.versions import _jax
 
 __all__ = ["load", "load_executable", "save", "save_executable", "sealed", "unsealed"]
 
-_MAGIC = b"minijax executable 1\n"
+_MAGIC = b"minijax executable 2\n"
 _ARRAYS = "_reconstruct scalar"
 # What a description of a program is made of: modules, and names in them.
 _CLASSES: dict[str, frozenset[str]] = {
@@ -148,8 +148,18 @@ def save_executable(executable: Any, text: str, devices: Any, spmd: bool, option
     return executable.serialize() if found is None else found
 
 
-def load_executable(data: bytes, devices: Sequence[Any], *, spmd: bool) -> Any:
-    """The executable, loaded to run on these devices."""
+def load_executable(data: bytes, devices: Sequence[Any], *, spmd: bool, made_for: str) -> Any:
+    """The executable, loaded to run on these devices; `made_for` is the kind it was compiled for."""
     devices = tuple(devices)
-    options = compile_options(devices, spmd=spmd)
-    return devices[0].client.deserialize_executable(data, shardings.device_list(devices), options)
+    options, client = compile_options(devices, spmd=spmd), devices[0].client
+    try:
+        return client.deserialize_executable(data, shardings.device_list(devices), options)
+    except _jax.JaxRuntimeError as error:
+        kind, described = devices[0].device_kind, is_compile_only(devices)
+        if kind == made_for and not described:
+            raise
+        what = " that is described and not attached" if described else ""
+        raise _jax.JaxRuntimeError(
+            f"{str(error).rstrip('.')}. The program was compiled for {made_for!r} and is loaded for {kind!r}{what}: "
+            f"load it where devices of the kind {made_for!r} are attached."
+        ) from None

@@ -420,7 +420,7 @@ def setting_context(
 ) -> Callable[..., AbstractContextManager[None]]:
     """The public context manager of one setting, such as `enable_x64(True)`."""
 
-    def context(new_val: Any = default):
+    def context(new_val: Any = default) -> AbstractContextManager[None]:
         if new_val is _NO_VALUE:
             raise TypeError(f"{name}() takes the new value of the setting, as {name}(value)")
         if name == "default_device" or _FIELDS[name].metadata["choices"] is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import ml_dtypes
 import numpy as np
@@ -33,6 +33,18 @@ __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
     "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
 ]  # fmt: skip
+
+
+@runtime_checkable
+class _HasDType(Protocol):
+    """Anything with a `dtype`."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+# The names of a dtype; None, where it is allowed, is the default one.
+DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | _HasDType
 
 
 # Extended dtypes
@@ -411,7 +423,7 @@ def scalar_type_of(x: Any) -> type:
 # Categories and widths
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike | ExtendedDType | None, b: DTypeLike | ExtendedDType | None) -> bool:
     """Test whether a dtype lies under another one in the hierarchy of dtypes.
 
     - `a`, `b`: dtypes or scalar classes, such as `float32` and `jnp.floating`; types of narrow and
@@ -463,7 +475,7 @@ _CATEGORIES = frozenset((
 ))  # fmt: skip
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Test whether a dtype is of a kind.
 
     - `dtype`: a dtype.
@@ -503,7 +515,7 @@ def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:
     return dtype == _as_dtype(kind)
 
 
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """Bits of one element of `dtype`: 4 for int4, 8 for bool, 64 for `float`.
 
     Raises ValueError for None and for dtypes without a width (`float0`, keys, strings).
@@ -729,7 +741,7 @@ def promote(pairs: _Pairs) -> tuple[DType, bool]:
     return result
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """Return the dtype to which two dtypes promote.
 
     - `a`, `b`: dtypes, scalar types, or Python's `int`, `float`, `complex`, which are weakly typed.

@@ -12,6 +12,7 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.lax.indexing import GatherScatterMode
 from minijax.namespace import shown
 from minijax.numpy.promotion import known_index
 from minijax.typing import ArrayLike
@@ -94,7 +95,7 @@ def segment_sum(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Sum the rows of each segment: `out[segment_ids[i]] += data[i]`.
 
@@ -123,7 +124,7 @@ def segment_prod(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Multiply the rows of each segment.
 
@@ -152,7 +153,7 @@ def segment_max(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Compute the maximum of the rows of each segment.
 
@@ -181,7 +182,7 @@ def segment_min(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """Compute the minimum of the rows of each segment.
 

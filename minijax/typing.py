@@ -6,29 +6,19 @@ Core layer: imports the ground layer and `core.array` only, so that every layer 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from minijax.core.array import Array
+from minijax.dtypes import DTypeLike
 from minijax.namespace import shown
 
 __all__ = ["ArrayLike", "DTypeLike"]
 
 
-@runtime_checkable
-class _HasDType(Protocol):
-    """Anything with a `dtype`."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-
 # The arguments of `minijax.numpy` that stand for an array: no lists and no strings.
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-
-# The names of a dtype; None, where it is allowed, is the default one.
-DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | _HasDType
 
 DimSize: TypeAlias = int | Any  # an integer or a symbolic size
 Shape: TypeAlias = Sequence[DimSize]

@@ -27,6 +27,7 @@ from minijax.lax.checks import JaxRuntimeError, check_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
 from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
+from minijax.typing import ArrayLike
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
@@ -84,7 +85,9 @@ class _Message:
         return f"{self.template.format(*args, **kwargs)} (`check` failed)"
 
 
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(
+    pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any
+) -> None:
     """Check that a scalar boolean is true: in a checkified function, record it if it is not.
 
     `msg` is a format string for the arguments, which are arrays. Outside of `checkify` a failed
@@ -112,7 +115,7 @@ def _is_bool(pred: Any) -> bool:
     return getattr(pred, "dtype", None) == np.bool_
 
 
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """`check` in a checkified function; elsewhere nothing."""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 

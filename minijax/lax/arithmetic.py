@@ -846,7 +846,7 @@ def reciprocal(x: ArrayLike) -> Array:
     return integer_pow_p.bind(x, y=-1)
 
 
-def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the square root of each element.
 
     - `x`: floating-point or complex array of any shape
@@ -861,7 +861,7 @@ def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(sqrt_p, x, accuracy)
 
 
-def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the reciprocal of the square root of each element.
 
     - `x`: floating-point or complex array of any shape
@@ -876,7 +876,7 @@ def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(rsqrt_p, x, accuracy)
 
 
-def cbrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the real cube root of each element.
 
     - `x`: floating-point array of any shape

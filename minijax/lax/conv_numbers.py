@@ -180,7 +180,7 @@ def padtype_to_pads(
     in_shape: Sequence[int],
     window_shape: Sequence[int],
     window_strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """Return the padding that a name stands for.
 

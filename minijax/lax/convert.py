@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
+from minijax.dtypes import ExtendedDType
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.unreduced import first, refused
 from minijax.lax.rules import FLOAT, elementwise, linear
@@ -141,7 +142,7 @@ def lower_conversion(b: Any, x: Value, out: ShapedArray) -> Value:
     return b.op("stablehlo.convert", (x,), out)
 
 
-def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike | ExtendedDType) -> Array:
     """Convert an array to another dtype.
 
     - `operand`: array of any shape and dtype

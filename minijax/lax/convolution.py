@@ -18,6 +18,7 @@ from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import ambiguous, cotangent_sharding, parts_of
 from minijax.lax.conv_numbers import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     Ints,
     Pairs,
     conv_dimension_numbers,
@@ -505,7 +506,7 @@ def conv_general_dilated(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: PrecisionLike | None = None,
@@ -627,7 +628,7 @@ def conv_transpose(
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike | None = None,
     preferred_element_type: DTypeLike | None = None,
@@ -695,7 +696,7 @@ def conv_general_dilated_patches(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
@@ -753,7 +754,7 @@ def conv_general_dilated_local(
     filter_shape: Sequence[int],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike | None = None,
 ) -> Array:
     """Convolve with a separate filter at each position of the result ("locally connected").

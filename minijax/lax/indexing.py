@@ -538,9 +538,9 @@ def _scatter_function(p: Primitive, doing: str, example: str) -> Callable:
     name = p.name.replace("-", "_")
 
     def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,

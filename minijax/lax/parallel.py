@@ -380,7 +380,7 @@ def _(axis, args, dims, *, axis_name):
     return indices, 0
 
 
-def axis_index(axis_name: Any) -> Array:
+def axis_index(axis_name: Hashable) -> Array:
     """Return the position along a named axis.
 
     - `axis_name`: name of an axis of `vmap` or of a mesh, or several, counted in row-major order

@@ -5,7 +5,7 @@ It is `shard_map` with its specs made from axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,12 @@ __all__ = ["smap"]
 
 
 def smap(
-    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: Hashable,
 ) -> Callable[..., Any]:
     """Map a function over parts of its arguments, split over one axis of the mesh in force.
 

@@ -15,6 +15,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.lax.arithmetic import (
+    AccuracyMode,
+    Tolerance,
     accurate,
     add_p,
     div_p,
@@ -97,7 +99,7 @@ logistic_p = elementwise(
 )
 
 
-def exp(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Raise e to the power of each element.
 
     - `x`: floating-point or complex array of any shape
@@ -112,7 +114,7 @@ def exp(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(exp_p, x, accuracy)
 
 
-def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Raise 2 to the power of each element.
 
     - `x`: floating-point or complex array of any shape
@@ -127,7 +129,7 @@ def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(exp2_p, x, accuracy)
 
 
-def expm1(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute `exp(x) - 1` for each element, precisely near zero.
 
     - `x`: floating-point or complex array of any shape
@@ -142,7 +144,7 @@ def expm1(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(expm1_p, x, accuracy)
 
 
-def log(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the natural logarithm of each element.
 
     - `x`: floating-point or complex array of any shape
@@ -157,7 +159,7 @@ def log(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(log_p, x, accuracy)
 
 
-def log1p(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute `log(1 + x)` for each element, precisely near zero.
 
     - `x`: floating-point or complex array of any shape
@@ -172,7 +174,7 @@ def log1p(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(log1p_p, x, accuracy)
 
 
-def logistic(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute `1 / (1 + exp(-x))` for each element.
 
     - `x`: floating-point or complex array of any shape
@@ -340,7 +342,7 @@ atan2_p = elementwise(
 )
 
 
-def sin(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the sine of each element, in radians.
 
     - `x`: floating-point or complex array of any shape
@@ -355,7 +357,7 @@ def sin(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(sin_p, x, accuracy)
 
 
-def cos(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the cosine of each element, in radians.
 
     - `x`: floating-point or complex array of any shape
@@ -370,7 +372,7 @@ def cos(x: ArrayLike, *, accuracy: Any = None) -> Array:
     return with_accuracy(cos_p, x, accuracy)
 
 
-def tan(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the tangent of each element, in radians.
 
     - `x`: floating-point or complex array of any shape
@@ -524,7 +526,7 @@ def cosh(x: ArrayLike) -> Array:
     return cosh_p.bind(x)
 
 
-def tanh(x: ArrayLike, *, accuracy: Any = None) -> Array:
+def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Compute the hyperbolic tangent of each element.
 
     - `x`: floating-point or complex array of any shape

@@ -290,7 +290,10 @@ def _named(
     name: str, scale: float, mode: str, distribution: str, about: str
 ) -> Callable[..., Initializer]:
     def make(
-        in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: Any = None
+        in_axis: _Axes = -2,
+        out_axis: _Axes = -1,
+        batch_axis: _Axes = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

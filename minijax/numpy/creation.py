@@ -6,10 +6,11 @@ Ranges and grids stand in `arange_grids`.
 from __future__ import annotations
 
 import functools
+import os
 import warnings
 from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -714,7 +715,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
     )
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Array:
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """Load an array from a file written by `save`.
 
     - `file`: path or binary file; `*args`, `**kwargs`: further arguments of NumPy's `load`.

@@ -179,7 +179,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _ignoring_nan(name: str, comparison: Callable) -> BinaryFunction:
-    def fun(x1, x2):
+    def fun(x1: ArrayLike, x2: ArrayLike) -> Array:
         x1, x2 = promote_pair(name, x1, x2)
         x1, x2 = to_array(name, x1), to_array(name, x2)
         return where(or_p.bind(comparison(x1, x2), isnan(x2)), x1, x2)
@@ -262,7 +262,7 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> BinaryFu
         ]
         return out, add_p.bind(*parts)
 
-    def fun(x1, x2, /):
+    def fun(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         args = x1, x2
         x1, x2 = promote_inexact(name, x1, x2)
         shape = broadcast_shapes(np.shape(x1), np.shape(x2))

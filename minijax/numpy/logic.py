@@ -61,11 +61,11 @@ __all__ = [
 def _comparison(name: str, p: Any, doc: str, is_order: bool = False) -> BinaryFunction:
     bind = p.bind
 
-    def fun(x, y, /):
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = promote_pair(name, x, y)
         return bind(x, y)
 
-    def ordered(x, y, /):
+    def ordered(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = promote_pair(name, x, y)
         if get_aval(x).dtype.kind == "c":
             return _complex_order(bind, x, y)
@@ -127,7 +127,7 @@ def truth(x: Any) -> Any:
 def _logical(name: str, p: Any, doc: str) -> BinaryFunction:
     bind = p.bind
 
-    def fun(x, y, /):
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         check_arraylike(name, x, y)
         left, right = get_aval(x), get_aval(y)
         if left.weak_type != right.weak_type or left.dtype == right.dtype == dtypes.bool_:
@@ -177,7 +177,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 def _bitwise(name: str, p: Any, doc: str) -> BinaryFunction:
     bind = p.bind
 
-    def fun(x, y, /):
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = promote_pair(name, x, y)
         return bind(x, y)
 

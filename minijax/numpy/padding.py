@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,10 @@ _KEYWORDS: dict[str, tuple[str, ...]] = {
 
 
 def pad(
-    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any],
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
 ) -> Array:
     """Pad an array along its axes.
 

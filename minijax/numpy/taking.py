@@ -63,7 +63,7 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Take elements of an array along an axis.
 
@@ -132,7 +132,7 @@ def take_along_axis(
     indices: ArrayLike,
     axis: int | None = -1,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:

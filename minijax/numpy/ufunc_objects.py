@@ -32,6 +32,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, moveaxis, reshaped
 from minijax.numpy.vectorizing import vectorize
+from minijax.typing import ArrayLike
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2",
@@ -98,7 +99,7 @@ class ufunc:
             == (other._func, other.nin, other.nout, other.identity, other.__name__)
         )
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Array:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             self._refuse("out" if out is not None else "where")
         return self._call(*args)

@@ -80,7 +80,7 @@ def named(fun: Callable, name: str, doc: str, takes: str, dtype: str) -> Any:
 def _inexact(name: str, function: Callable, doc: str) -> UnaryFunction:
     """A function of one argument, computed in a floating or complex dtype."""
 
-    def fun(x, /):
+    def fun(x: ArrayLike, /) -> Array:
         return function(promote_one_inexact(name, x))
 
     return named(fun, name, doc, INEXACT, "float32")
@@ -89,7 +89,7 @@ def _inexact(name: str, function: Callable, doc: str) -> UnaryFunction:
 def _same(name: str, function: Callable, doc: str) -> UnaryFunction:
     """A function of one argument, computed in the dtype that this has."""
 
-    def fun(x, /):
+    def fun(x: ArrayLike, /) -> Array:
         return function(promote_one(name, x))
 
     return named(fun, name, doc, SAME, "int32")
@@ -99,11 +99,11 @@ def _pair(name: str, p: Any, doc: str, on_bool: Any = None) -> BinaryFunction:
     """A primitive of two operands; another one for booleans."""
     bind = p.bind
 
-    def fun(x, y, /):
+    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = promote_pair(name, x, y)
         return bind(x, y)
 
-    def fun_with_bool(x, y, /):
+    def fun_with_bool(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = promote_pair(name, x, y)
         if getattr(x, "dtype", None) == _BOOL:
             return on_bool.bind(x, y)
@@ -257,7 +257,7 @@ def clip(
 
 
 def _integers_stay(name: str, function: Callable, doc: str) -> UnaryFunction:
-    def fun(x, /):
+    def fun(x: ArrayLike, /) -> Array:
         x = promote_one(name, x)
         return function(x) if x.aval.dtype.kind in "fcV" and _is_inexact(x) else x
 

@@ -6,7 +6,7 @@ which every function here and in its sisters takes too.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from minijax.namespace import is_present
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.library import library
-from minijax.typing import ArrayLike
+from minijax.typing import ArrayLike, DTypeLike
 
 if is_present("minijax.lax.key_reuse"):
     pass  # the check that a setting turns on
@@ -160,7 +160,9 @@ def _seed_of(name: str, seed: Any) -> Any:
     return lax.add(seed, lax.convert_element_type(offset, dtype)) if offset else seed
 
 
-def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(
+    seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: str | KeyType | None = None
+) -> Array:
     """Make a key from an integer seed.
 
     - `seed`: integer scalar
@@ -182,7 +184,7 @@ def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     return _from_seed(_seed_of("key", seed), resolve_prng(impl))
 
 
-def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
+def PRNGKey(seed: int | ArrayLike, *, impl: Hashable | None = None) -> Array:
     """Make a key as an array of words, from an integer seed.
 
     - `seed`: integer scalar
@@ -203,7 +205,9 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
 # -- between keys and words ---------------------------------------------------------------------------
 
 
-def wrap_key_data(key_bits_array: Array, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(
+    key_bits_array: Array, *, impl: Hashable | None = None, dtype: str | KeyType | None = None
+) -> Array:
     """Make keys from their words.
 
     - `key_bits_array`: array of dtype uint32 and shape (..., words): 2 words for the default
@@ -255,7 +259,7 @@ def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     return impl.name if prngs.get(impl.name) is impl else PRNGSpec(impl)
 
 
-def key_dtype(impl_spec: Any = None) -> KeyType:
+def key_dtype(impl_spec: Hashable | None = None) -> KeyType:
     """Return the dtype of the keys of a generator.
 
     - `impl_spec`: generator, by default the setting `default_prng_impl`
@@ -362,7 +366,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 def bits(
     key: ArrayLike,
     shape: Sequence[int] = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:

@@ -33,7 +33,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: Hashable | None = None,
     sum_match: bool = False,
 ) -> _F:
     """Map a function over an axis of its arguments.

@@ -15,6 +15,7 @@ from minijax.experimental.sparse.coo import COO
 from minijax.experimental.sparse.csr import CSC, CSR
 from minijax.lax.sparse.todense import todense_p
 from minijax.namespace import shown
+from minijax.typing import DTypeLike
 
 __all__ = ["empty", "eye", "todense", "todense_p"]
 
@@ -34,7 +35,7 @@ _FORMATS = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
 
 def empty(
-    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
+    shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
 ) -> JAXSparse:  # fmt: skip
     """Zeros, of which nothing is stored.
@@ -48,7 +49,7 @@ def empty(
 
 
 def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
 ) -> JAXSparse:  # fmt: skip
     """Ones on the diagonal `k` of a matrix of `N` rows and `M` columns, `N` by default.

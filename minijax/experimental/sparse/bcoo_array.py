@@ -43,6 +43,7 @@ from minijax.lax.sparse.bcoo_order import (
 from minijax.lax.sparse.info import check_buffers
 from minijax.transforms.library import library
 from minijax.tree_util import register_pytree_node_class
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "BCOO", "bcoo_eliminate_zeros", "bcoo_extract", "bcoo_extract_p", "bcoo_fromdense",
@@ -288,8 +289,8 @@ def _count_stored(mat, n_batch, n_dense):
 
 
 def bcoo_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCOO:  # fmt: skip
     """The elements of a dense array that are not zero: the first `nse` of each batch.
 
@@ -325,7 +326,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     return bcoo_todense_p.bind(mat.data, mat.indices, spinfo=mat._info)
 
 
-def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
     """The values of a dense array at the places of a sparse one.
 
     Of places that occur twice the first has the value and the others zero, unless `assume_unique`,

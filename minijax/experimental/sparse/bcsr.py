@@ -35,6 +35,7 @@ from minijax.lax.sparse.bcsr_dot import bcsr_dot_general_p
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
 from minijax.tree_util import register_pytree_node_class
+from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "BCSR", "BCSRProperties", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general",
@@ -214,8 +215,8 @@ register_vmappable(BCSR, int, int, _to_element, _from_element, None)
 
 
 def bcsr_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
-    index_dtype: Any = jnp.int32,
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: DTypeLike = jnp.int32,
 ) -> BCSR:  # fmt: skip
     """The first `nse` nonzeros of each batch, row by row; as many as any batch has by default.
 
@@ -240,7 +241,7 @@ def bcsr_todense(mat: BCSR) -> Array:
     return bcsr_todense_p.bind(*mat._bufs, spinfo=mat._info)
 
 
-def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
     """What a dense array has at the places of a BCSR array; zero at those out of bounds."""
     return bcsr_extract_p.bind(*map(jnp.asarray, (indices, indptr, mat)))
 

@@ -26,6 +26,7 @@ from minijax.lax.sparse.coo import (
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
 from minijax.tree_util import register_pytree_node_class
+from minijax.typing import DTypeLike
 
 __all__ = [
     "COO", "COOInfo", "coo_fromdense", "coo_fromdense_p", "coo_matmat", "coo_matmat_p",
@@ -180,7 +181,7 @@ def matrix_of(name: str, mat: Any, nse: Any) -> tuple[Any, int]:
 # -- functions ------------------------------------------------------------------------------------
 
 
-def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: Any = jnp.int32) -> COO:
+def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
     """The first `nse` nonzeros of a matrix, row by row; all by default.
 
     Where there are fewer, the rest are zeros at (0, 0). ConcretizationTypeError if the matrix is

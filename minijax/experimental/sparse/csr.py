@@ -24,6 +24,7 @@ from minijax.experimental.sparse.coo import (
 from minijax.lax.sparse.csr import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
 from minijax.namespace import shown
 from minijax.tree_util import register_pytree_node_class
+from minijax.typing import DTypeLike
 
 __all__ = [
     "CSC", "CSR", "csr_fromdense", "csr_fromdense_p", "csr_matmat", "csr_matmat_p", "csr_matvec",
@@ -145,7 +146,7 @@ class CSC(_Compressed):
 # -- functions ------------------------------------------------------------------------------------
 
 
-def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
+def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The first `nse` nonzeros of a matrix, row by row; all by default.
 
     Where there are fewer, the rest are zeros after the last row. ConcretizationTypeError if the

@@ -12,6 +12,7 @@ from minijax.core.array import Array
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.namespace import shown
 from minijax.transforms.vmap import vmap
+from minijax.typing import DTypeLike
 
 __all__ = ["random_bcoo"]
 
@@ -19,7 +20,7 @@ __dir__ = shown(__name__)
 
 
 def random_bcoo(
-    key: Array, shape: Sequence[int], *, dtype: Any = jnp.float64, indices_dtype: Any = None,
+    key: Array, shape: Sequence[int], *, dtype: DTypeLike = jnp.float64, indices_dtype: DTypeLike | None = None,
     nse: int | float = 0.2, n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True,
     sorted_indices: bool = False, generator: Callable[..., Array] = random.uniform, **kwds: Any,
 ) -> BCOO:  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+
+Mode: TypeAlias = Literal["full", "same", "valid"]
 
 _MODES = ("full", "same", "valid")
 
@@ -90,7 +92,7 @@ _STATIC = ("mode", "method", "precision")
 def convolve(
     in1: Array,
     in2: Array,
-    mode: Any = "full",
+    mode: Mode = "full",
     method: str = "auto",
     precision: PrecisionLike | None = None,
 ) -> Array:
@@ -115,7 +117,7 @@ def convolve(
 def correlate(
     in1: Array,
     in2: Array,
-    mode: Any = "full",
+    mode: Mode = "full",
     method: str = "auto",
     precision: PrecisionLike | None = None,
 ) -> Array:
@@ -154,7 +156,7 @@ _STATIC_OF_TWO = ("mode", "boundary", "fillvalue", "precision")
 def convolve2d(
     in1: Array,
     in2: Array,
-    mode: Any = "full",
+    mode: Mode = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: PrecisionLike | None = None,
@@ -180,7 +182,7 @@ def convolve2d(
 def correlate2d(
     in1: Array,
     in2: Array,
-    mode: Any = "full",
+    mode: Mode = "full",
     boundary: str = "fill",
     fillvalue: float = 0,
     precision: PrecisionLike | None = None,

@@ -13,7 +13,7 @@ from typing import Any
 from minijax import numpy as jnp
 from minijax.numpy.promotion import promote_inexact
 from minijax.transforms.library import library
-from minijax.typing import Array
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["discrete", "exponential", "located", "real_arguments"]
 
@@ -87,6 +87,7 @@ def _with_names(formula: Callable, run: Callable, names: list[str], defaults: li
     exec(source, space)
     made = space[formula.__name__]
     made.__module__ = formula.__module__
+    made.__annotations__ = {**dict.fromkeys([*names, *rest], ArrayLike), "return": Array}
     made.__doc__ = _documented(made, formula.__doc__, [*names, *rest])
     return library(made)
 
@@ -128,5 +129,6 @@ def exponential(log: Callable, doc: str) -> Callable:
     exec(f"def {kind}({', '.join(given)}):\n    return exp(log({', '.join(names)}))\n", space)
     made = space[kind]
     made.__module__ = log.__module__
+    made.__annotations__ = log.__wrapped__.__annotations__
     made.__doc__ = _documented(made, doc, list(names)) if "\n" not in doc else doc
     return library(made)

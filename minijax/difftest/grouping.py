@@ -1,13 +1,12 @@
 """Many programs judged at the cost of a few: types one by one, values by the group.
 
 Most of what a program costs is compilation, and most of that is spent on each module rather than on what is
-in it. So the programs of a group that both libraries accept are compiled as one module of each. A program
-that differs there, or that no group compiles with, is judged again alone: a finding is never a group's.
+in it. So the programs of a group that a library accepts are compiled as one module. A program that differs
+from another library's is judged again alone: a finding is never a group's.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,24 +18,11 @@ from minijax.difftest.judging import Finding, judge, tolerance_of
 from minijax.difftest.programs import Program
 from minijax.difftest.running import Outcome, failure, library, outcome, settings
 
-__all__ = ["judge_all"]
+__all__ = ["differ", "judge_all", "outcomes"]
+
+Outcomes = tuple[Outcome, Outcome]  # by `eval_shape`, and compiled
 
 _LIBRARIES = ("minijax", "jax")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Traced:
-    """A program that both libraries accept: by library its compiled function; its inputs."""
-
-    index: int
-    program: Program
-    functions: dict[str, Callable]
-    arguments: tuple
-
-    @property
-    def setting(self) -> tuple[bool, bool]:
-        """Programs of one module have this in common: 64-bit mode, and whether several devices take part."""
-        return self.program.x64, "mesh" in programs.text(self.program)
 
 
 def judge_all(
@@ -52,77 +38,84 @@ def judge_all(
     >>> difftest.judge_all([difftest.generate(0, 1), difftest.generate(0, 2)])
     [None, None]
     """
-    if tuple(subjects) != _LIBRARIES or len(together) == 1:
+    if subjects != _LIBRARIES or len(together) == 1:
         return [judge(program, subjects=subjects) for program in together]
-    found: list[Finding | None] = [None] * len(together)
-    traced: list[_Traced] = []
-    for index, program in enumerate(together):
-        same, accepted = _types(index, program)
-        if not same:
-            found[index] = judge(program)
-        elif accepted is not None and program.mode != "abstract":
-            traced.append(accepted)
-    traced.sort(key=lambda t: t.setting)  # stable
-    for _, group in itertools.groupby(traced, key=lambda t: t.setting):
-        for member in _suspects(list(group)):
-            found[member.index] = judge(member.program)
-    return found
-
-
-def _types(index: int, program: Program) -> tuple[bool, _Traced | None]:
-    """Return whether both libraries agree on types, and the program if both accept it."""
-    try:
-        arguments = programs.arguments(program)
-    except Exception:
-        return False, None
-    functions, outcomes = {}, []
-    for name in _LIBRARIES:
-        module = library(name)
-        functions[name] = module.jit(programs.compiled(program, module))
-        try:
-            with settings(module, program):
-                # What is traced here is not traced again within a group.
-                outcomes.append(outcome(module, module.eval_shape(functions[name], *arguments)))
-        except Exception as error:
-            outcomes.append(failure(error))
-    if compare(*outcomes) is not None:
-        return False, None
-    accepted = None if outcomes[0].error else _Traced(index, program, functions, arguments)
-    return True, accepted
-
-
-def _suspects(group: list[_Traced]) -> list[_Traced]:
-    """Return those members of a group that have to be judged alone."""
-    if len(group) == 1:
-        return group
-    given = _given(group)
-    if given is None:  # one of them does not compile: halves tell which
-        middle = len(group) // 2
-        return _suspects(group[:middle]) + _suspects(group[middle:])
+    given = [outcomes(together, name) for name in subjects]
     return [
-        member
-        for member, ours, theirs in zip(group, *given, strict=True)
-        if compare(ours, theirs, tolerance_of(member.program)) is not None
+        judge(program) if differ(program, ours, theirs) else None
+        for program, ours, theirs in zip(together, *given, strict=True)
     ]
 
 
-def _given(group: list[_Traced]) -> list[list[Outcome]] | None:
-    """Return by library what the members of a group give, or None where one of them raises."""
+def differ(program: Program, ours: Outcomes, theirs: Outcomes) -> bool:
+    """Return whether what two libraries give for a program has to be looked at."""
+    tolerance = tolerance_of(program)
+    return any(compare(a, b, tolerance) is not None for a, b in zip(ours, theirs, strict=True))
+
+
+def outcomes(together: Sequence[Program], name: str) -> list[Outcomes]:
+    """Return what programs give under a library, compiled as few modules.
+
+    - `together`: programs of `generate`
+    - `name`: "minijax" or "jax"
+
+    Returns for each the outcomes of `run` by "abstract" and by "compiled"; the second is the first where
+    the program is abstract or refused. Source: this package.
+    """
+    module = library(name)
+    traced = [_traced(index, program, module) for index, program in enumerate(together)]
+    values = [member.types for member in traced]
+    accepted = [m for m in traced if not m.types.error and m.program.mode != "abstract"]
+    accepted.sort(key=_setting)  # stable
+    for _, group in itertools.groupby(accepted, key=_setting):
+        members = list(group)
+        for member, value in zip(members, _values(members, module), strict=True):
+            values[member.index] = value
+    return [(member.types, value) for member, value in zip(traced, values, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Traced:
+    """A program under a library: its compiled function, its inputs, and the types that it gives."""
+
+    index: int
+    program: Program
+    function: Callable
+    arguments: tuple
+    types: Outcome
+
+
+def _setting(member: _Traced) -> tuple[bool, bool]:
+    """Programs of one module have this in common: 64-bit mode, and whether several devices take part."""
+    return member.program.x64, "mesh" in programs.text(member.program)
+
+
+def _traced(index: int, program: Program, module) -> _Traced:
+    function = module.jit(programs.compiled(program, module))
+    arguments = ()
+    try:
+        arguments = programs.arguments(program)
+        with settings(module, program):
+            # What is traced here is not traced again within a group.
+            types = outcome(module, module.eval_shape(function, *arguments))
+    except Exception as error:
+        types = failure(error)
+    return _Traced(index, program, function, arguments, types)
+
+
+def _values(group: list[_Traced], module) -> list[Outcome]:
+    """Return what the members of a group give; those that do not compile are found by halving it."""
     inputs = [member.arguments for member in group]
-    with contextlib.ExitStack() as stack:
-        for name in _LIBRARIES:
-            stack.enter_context(settings(library(name), group[0].program))
+    functions = [member.function for member in group]
+    with settings(module, group[0].program):
         try:
-            lowered = [
-                library(name).jit(_together([m.functions[name] for m in group])).lower(inputs)
-                for name in _LIBRARIES
-            ]
-            return [
-                [outcome(library(name), result) for result in whole.compile()(inputs)]
-                for name, whole in zip(_LIBRARIES, lowered, strict=True)
-            ]
-        except Exception:
-            return None
+            results = module.jit(_together(functions)).lower(inputs).compile()(inputs)
+            return [outcome(module, result) for result in results]
+        except Exception as error:
+            if len(group) == 1:
+                return [failure(error)]
+    middle = len(group) // 2
+    return _values(group[:middle], module) + _values(group[middle:], module)
 
 
 def _together(functions: list[Callable]) -> Callable[[list[tuple]], list[Any]]:

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from minijax.difftest.programs import Call, Function, Type, Value
 from minijax.difftest.running import Leaf, Outcome, library
 from minijax.difftest.scripts import read
 from minijax.difftest.triage import triaged
+from tests import difftest_worker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -421,6 +423,68 @@ def test_fuzzing_resumes_from_its_journal(tmp_path):
     journal.write_text(lines[0] + '\n{"mode": "abs')  # killed while it wrote
     again = difftest.fuzz(plan, tmp_path)
     assert sum(again.done.values()) == 2 and again.done.keys() == first.done.keys()
+
+
+def stub(path):
+    return (str(ROOT / "tests" / "difftest_worker.py"), str(path))
+
+
+def test_what_ends_a_child_costs_its_program_alone(tmp_path):
+    """One group of four, of which one crashes, one hangs, one takes memory; another group after it."""
+    plan = difftest.Plan(
+        {"abstract": 5}, seed=1, patience=2.0, memory=400 << 20, worker=stub(tmp_path)
+    )
+    progress = difftest.fuzz(plan, tmp_path)
+    statuses = {"same": 2, "crash": 2, "hang": 1}
+    assert progress.done == {("abstract", status): n for status, n in statuses.items()}
+    told = {entry["number"]: entry["detail"] for entry in progress.findings.values()}
+    assert told == {
+        difftest_worker.CRASHES: f"status {difftest_worker.STATUS}",
+        difftest_worker.HANGS: "patience",
+        difftest_worker.EATS: "memory",
+    }
+    for file in progress.findings:
+        assert "def program(jax" in (tmp_path / "findings" / file).read_text()
+
+
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
+    """Killed while a program waits: those before it are not run again, and the child ends too."""
+    go, journal = tmp_path / "go", tmp_path / "journal.jsonl"
+    plan = difftest.Plan({"single": 8}, seed=1, worker=stub(go))
+    numbers = lambda: [json.loads(line)["number"] for line in journal.read_text().splitlines()]
+    code = f"from minijax import difftest; difftest.fuzz(difftest.{plan!r}, {str(tmp_path)!r})"
+    skipped = {difftest_worker.CRASHES, difftest_worker.HANGS, difftest_worker.EATS}
+    journal.write_text(
+        "".join(
+            json.dumps({"mode": "single", "seed": 1, "number": n, "status": "same", "cpu": 0})
+            + "\n"
+            for n in skipped
+        )
+    )
+    run = subprocess.Popen([sys.executable, "-c", code])
+    while len(numbers()) < difftest_worker.WAITS:
+        assert run.poll() is None
+        time.sleep(0.1)
+    run.kill()
+    run.wait()
+    assert sorted(numbers()) == list(range(difftest_worker.WAITS))
+    go.write_text("")
+    again = difftest.fuzz(plan, tmp_path)
+    assert sorted(numbers()) == list(range(8)) and again.done == {("single", "same"): 8}
+
+
+def test_programs_judged_together_are_judged_as_alone():
+    """A planted fault in one of a group, one that both refuse, and one that does not compile."""
+    alike = [calls((f"jnp.{name}(A)", f"jnp.{name}")) for name in ("sin", "exp", "floor")]
+    refused = calls(("jnp.reshape(A, (7,))", "jnp.reshape"))
+    unlowered = handmade(
+        ["return jnp.linalg.qr(v0)[1]"], '(np.ones((2, 2), "bfloat16"),)'
+    )  # its types are found, and then neither library compiles it
+    group = [*alike, refused, unlowered]
+    assert difftest.judge_all(group) == [None] * 5
+    with faults.planted(faults.Fault("sin", "lower", "as cos")):
+        found = difftest.judge_all(group)
+    assert [f and f.difference.kind for f in found] == ["value", None, None, None, None]
 
 
 def test_the_report_is_one_file(tmp_path):

@@ -4,7 +4,7 @@ Verdict: upstream. minijax gave a result, upstream raised NotImplementedError
 custom_vmap of a function with a reference of its own has no state discharge rule: the value is 4.
 minijax: result: float32[1] [4.0]
 upstream: raised NotImplementedError: No state discharge rule implemented for primitive: custom_vmap_call
-Holds for upstream 0.10.2.
+Holds for upstream 0.10.2; 0.12.0.1 is right.
 
 
 Run it alone: it prints what both libraries give, and ends with a status of 1 while they differ. With

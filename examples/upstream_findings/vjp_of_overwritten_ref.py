@@ -5,7 +5,7 @@ vjp of a function that overwrites a reference raises AttributeError: the derivat
 minijax: [0]: float32[]
 [1]: float32[]
 upstream: raised AttributeError: DynamicJaxprTracer has no attribute accum
-Holds for upstream 0.10.2.
+Holds for upstream 0.10.2; 0.12.0.1 is right.
 
 
 Run it alone: it prints what both libraries give, and ends with a status of 1 while they differ. With

@@ -12,6 +12,7 @@ from minijax.difftest.checking import Check, Report, check
 from minijax.difftest.comparing import Difference, Tolerance, compare
 from minijax.difftest.fuzzing import Plan, Progress, fuzz
 from minijax.difftest.generating import Profile, generate
+from minijax.difftest.grouping import judge_all
 from minijax.difftest.judging import Finding, judge
 from minijax.difftest.plugin import (
     pytest_configure,
@@ -28,6 +29,6 @@ from minijax.difftest.shrinking import shrink
 
 __all__ = [
     "Check", "Difference", "Finding", "Outcome", "Plan", "Profile", "Program", "Progress", "Tolerance",
-    "Report", "arguments_text", "check", "compare", "fuzz", "generate", "judge", "replayed", "run", "script", "shrink",
+    "Report", "arguments_text", "check", "compare", "fuzz", "generate", "judge", "judge_all", "replayed", "run", "script", "shrink",
     "text",
 ]  # fmt: skip

@@ -34,9 +34,6 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--seconds", type=float, default=0.0, help="limit of CPU time, 0 for none")
     run.add_argument("--jobs", type=int, default=1)
     run.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("difftest-run"))
-    run.add_argument(
-        "--subject", default="jax", help="what is compared with minijax, such as jax==0.12.0.1"
-    )
     run.add_argument("--patience", type=float, default=60.0, help="seconds of one program")
     show = commands.add_parser("show", help="print one program, run it, and shrink what it finds")
     show.add_argument("--seed", type=int, default=0)
@@ -44,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     show.add_argument("--mode", choices=MODES, default="composed")
     replay = commands.add_parser("replay", help="judge the programs of scripts again")
     replay.add_argument("paths", nargs="+", type=pathlib.Path)
+    for command in (run, replay):
+        command.add_argument(
+            "--subject", default="jax", help="what is compared with minijax, such as jax==0.12.0.1"
+        )
     told = commands.add_parser("report", help="print what a run found")
     told.add_argument("folder", type=pathlib.Path)
     told.add_argument("--html", type=pathlib.Path, help="write all to this file, with coverage")
@@ -90,7 +91,7 @@ def _replay(options) -> int:
     for path in options.paths:
         for file in sorted(path.glob("**/*.py")) if path.is_dir() else [path]:
             print(file.name, end=": ", flush=True)
-            status |= scripts.replayed(file)
+            status |= scripts.replayed(file, options.subject)
     return status
 
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 import minijax
 from minijax import numpy as jnp
 from minijax.core.primitive import all_primitives
-from minijax.difftest import coverage
+from minijax.difftest import coverage, grouping
 from minijax.difftest.generating import MODES, Profile, generate
 from minijax.difftest.judging import Finding, judge
 from minijax.difftest.programs import Program
@@ -141,7 +142,7 @@ def hunt(
     rows: Iterable[Fault],
     seed: int = 0,
     count: int = 2000,
-    attempts: int = 40,
+    attempts: int = 48,
     profile: Profile = Profile(),
     say: Callable = lambda score: None,
 ) -> list[Score]:
@@ -164,24 +165,35 @@ def hunt(
     return scores
 
 
+_GROUP = 8  # programs that are compiled together
+
+
 class _Pool:
-    """Programs that differ in nothing while no fault is planted, with the cells that they run."""
+    """Programs with the cells that they run and with what both libraries give while no fault is planted."""
 
     def __init__(self, seed: int, count: int, profile: Profile):
         self.seed, self.count, self.profile = seed, count, profile
         self.programs: list[Program] = []
         self.cells: list[frozenset] = []
+        self.upstream: dict[int, tuple] = {}
         self.clean: dict[int, bool] = {}
 
-    def reaching(self, cell):
-        """Yield numbers and programs that run a cell."""
+    def reaching(self, cell) -> Iterator[int]:
+        """Yield the numbers of programs that run a cell."""
         for number in range(self.count):
             if number == len(self.programs):
                 mode = MODES[number % 2]  # abstract programs run no rule but those of shapes
                 self.programs.append(generate(self.seed, number, mode, self.profile))
                 self.cells.append(coverage.cells_of(self.programs[-1]))
             if cell in self.cells[number]:
-                yield number, self.programs[number]
+                yield number
+
+    def theirs(self, numbers: list[int]) -> list[tuple]:
+        """Return what upstream gives for programs."""
+        asked = [n for n in numbers if n not in self.upstream]
+        given = grouping.outcomes([self.programs[n] for n in asked], "jax")
+        self.upstream.update(zip(asked, given, strict=True))
+        return [self.upstream[n] for n in numbers]
 
     def same(self, number: int) -> bool:
         """Whether both libraries agree on a program, as far as they should."""
@@ -192,13 +204,18 @@ class _Pool:
 
 def _hunted(fault: Fault, pool: _Pool, attempts: int) -> Score:
     reached = 0
-    for number, program in pool.reaching((fault.primitive, fault.rule)):
-        reached += 1
-        if reached > attempts:
-            break
+    found = itertools.islice(pool.reaching((fault.primitive, fault.rule)), attempts)
+    while numbers := list(itertools.islice(found, _GROUP)):
+        made = [pool.programs[number] for number in numbers]
+        theirs = pool.theirs(numbers)
         with planted(fault):
-            found = judge(program, True)
-        if found is not None and not found.settled:
-            if pool.same(number):
-                return Score(fault, found, number + 1, reached)
+            ours = grouping.outcomes(made, "minijax")
+        for number, program, a, b in zip(numbers, made, ours, theirs, strict=True):
+            reached += 1
+            if not grouping.differ(program, a, b) or not pool.same(number):
+                continue
+            with planted(fault):
+                finding = judge(program, True)
+            if finding is not None and not finding.settled:
+                return Score(fault, finding, number + 1, reached)
     return Score(fault, None, pool.count, reached)

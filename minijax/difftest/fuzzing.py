@@ -1,8 +1,8 @@
 """Many programs in child processes: journal, findings, deaths and resumption.
 
-The parent hands batches of tasks to children (`worker`), which say when each begins and ends. A child that
-dies, hangs or takes too much memory costs the program that it was at, which is reported; the next child
-goes on after it. Every program that is done has a line in the journal, so that a run that was killed goes
+The parent hands batches of tasks to children (`worker`), which say when each group of programs begins and
+ends. Where a child dies, hangs or takes too much memory, the next one runs the programs of that group one by
+one; the program that ends a child by itself is reported and left out. Every program that is done has a line in the journal, so that a run that was killed goes
 on where it was.
 """
 
@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import metadata
 
 from minijax.difftest.generating import generate
 from minijax.difftest.programs import arguments_text, text
@@ -28,7 +29,12 @@ FLAGS = (
     "--xla_force_host_platform_device_count=2", "--xla_backend_optimization_level=0",
     "--xla_cpu_parallel_codegen_split_count=1",
 )  # fmt: skip
-_BATCH = {"composed": 100, "single": 300, "abstract": 2000}
+if metadata.version("jaxlib").startswith("0.10."):  # XLA refuses flags that it does not know
+    # Kernels that are made by way of MLIR take three times as long to compile.
+    FLAGS = (*FLAGS, "--xla_cpu_use_fusion_emitters=false")
+_BATCH = {"composed": 400, "single": 2000, "abstract": 10000}  # programs of one child, at most
+
+_START = 60.0  # seconds of CPU time until a child says something
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Plan:
     - `budget`: bytes of a child, after which another goes on: compiled programs leave some behind
     - `shrinking`: seconds of CPU time to shrink one finding
     - `subjects`: names of the two that are compared, as `judge` takes them
+    - `worker`: arguments of Python that start a child
     """
 
     counts: dict[str, int]
@@ -52,6 +59,7 @@ class Plan:
     budget: int = 700 << 20
     shrinking: float = 20.0
     subjects: tuple[str, str] = ("minijax", "jax")
+    worker: tuple[str, ...] = ("-m", "minijax.difftest.worker")
 
 
 @dataclasses.dataclass
@@ -98,6 +106,8 @@ def fuzz(
         for thread in threads:
             thread.join(10)
     run.journal.close()
+    if run.failure is not None:
+        raise run.failure
     return run.progress
 
 
@@ -109,6 +119,7 @@ class _Run:
         self.progress = Progress()
         self.lock = threading.Lock()
         self.stopped = False
+        self.failure: Exception | None = None
         self.children: set[subprocess.Popen] = set()
         self.told = time.monotonic()
         finished = self._resume(folder / "journal.jsonl")
@@ -147,19 +158,33 @@ class _Run:
 
     def serve(self) -> None:
         """Run batches until there are none, in one child after the other."""
+        try:
+            self._serve()
+        except Exception as error:  # of a thread, which nobody would see
+            self.failure = error
+            self.stop()
+
+    def _serve(self) -> None:
         while not self.stopped:
             with self.lock:
                 if not self.tasks:
                     return
                 mode, numbers = self.tasks.popleft()
+            alone: set[int] = set()
             while numbers and not self.stopped:
-                numbers = self._batch(mode, numbers)
+                numbers = self._batch(mode, numbers, alone)
 
-    def _batch(self, mode: str, numbers: list[int]) -> list[int]:
-        """Run programs in one child; return those that are left when it ends."""
-        command = [sys.executable, "-m", "minijax.difftest.worker"]
+    def _batch(self, mode: str, numbers: list[int], alone: set[int]) -> list[int]:
+        """Run programs in one child; return those that are left when it ends.
+
+        - `alone`: those that are in no group; the group that ends a child is added
+        """
+        command = [sys.executable, *self.plan.worker]
         flags = " ".join((*FLAGS, os.environ.get("XLA_FLAGS", "")))
-        environment = os.environ | {"XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        environment = os.environ | {
+            "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3",
+            "JAX_TRACEBACK_FILTERING": "off",  # filtering is a tenth of the time of refused calls
+        }  # fmt: skip
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, env=environment,
@@ -167,12 +192,13 @@ class _Run:
         self.children.add(child)
         known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})
         order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
+        order["alone"] = sorted(alone)
         order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget", "subjects")}
         json.dump(order, child.stdin)
         child.stdin.close()
         watch = _Watch(child, self.plan)
         done: set[int] = set()
-        began = None
+        began: list[int] = []
         for line in child.stdout:
             watch.heard()
             try:
@@ -184,15 +210,18 @@ class _Run:
                 continue
             self._ended(entry)
             done.add(entry["number"])
-            began = None
+            began.remove(entry["number"])
             if self.plan.seconds and self.progress.cpu > self.plan.seconds:
                 self.stop()
         child.wait()
         watch.over = True
         self.children.discard(child)
-        if began is not None and not self.stopped:
-            self._died(mode, began, watch.reason or f"status {child.returncode}")
-            done.add(began)
+        if began and not self.stopped:
+            if len(began) > 1:
+                alone.update(began)
+            else:
+                self._died(mode, *began, watch.reason or f"status {child.returncode}")
+                done.update(began)
         elif child.returncode and not self.stopped and not done:
             raise RuntimeError("The worker does not start: run python -m minijax.difftest.worker.")
         return [n for n in numbers if n not in done]
@@ -229,12 +258,14 @@ class _Watch:
         self.over = False
         self.reason = ""
         self.heard()
+        self.limit = max(plan.patience, _START)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def heard(self) -> None:
         """Note that the child has said something."""
         self.silent = 0.0  # seconds counted in steps, so that a suspended machine adds none
         self.since = cpu_time(self.child.pid)
+        self.limit = self.plan.patience
 
     def _watch(self) -> None:
         while not self.over and self.child.poll() is None:
@@ -242,7 +273,7 @@ class _Watch:
             self.silent += 0.5
             # On a busy machine a child may get little of it: a deadlock has ten times as long.
             busy = cpu_time(self.child.pid) - self.since
-            if max(busy, self.silent / 10) > self.plan.patience:
+            if max(busy, self.silent / 10) > self.limit:
                 self.reason = "patience"
             elif resident(self.child.pid) > self.plan.memory:
                 self.reason = "memory"

@@ -124,15 +124,16 @@ def read(path: str | os.PathLike) -> tuple[Program, str]:
     return Program(main, (), names["X64"], names["MODE"], str(path), whole), names["KIND"]
 
 
-def replayed(path: str | os.PathLike) -> int:
+def replayed(path: str | os.PathLike, subject: str = "jax") -> int:
     """Judge the program of a script again; print what is found.
 
     - `path`: a file that `script` wrote
+    - `subject`: what minijax is compared with, such as "jax==0.12.0.1"
 
     Returns an int, the exit status: 1 while the libraries differ, 0 when they agree.
     Source: this package.
     """
-    found = judge(read(path)[0])
+    found = judge(read(path)[0], subjects=("minijax", subject))
     if found is None:
         print("no difference")
         return 0

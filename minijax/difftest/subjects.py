@@ -137,26 +137,40 @@ def environment(requirement: str) -> pathlib.Path:
     if python.exists():
         return python
     folder.parent.mkdir(parents=True, exist_ok=True)
-    said = ""
-    for candidate in (sys.executable, *filter(None, map(shutil.which, _PYTHONS))):
+    said: list[str] = []
+    for candidate in _pythons():
         made = pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
         install = [
-            made / "bin" / "python",
+            sys.executable,
             "-m",
             "pip",
+            "--python",
+            made / "bin" / "python",
             "install",
             "--quiet",
-            requirement,
-            "numpy",
-            "ml_dtypes",
         ]
         try:
-            for command in ([candidate, "-m", "venv", made], install):
+            for command in (
+                [candidate, "-m", "venv", "--without-pip", made],
+                [*install, requirement, "numpy", "ml_dtypes"],
+            ):
                 subprocess.run(command, check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:
             shutil.rmtree(made, ignore_errors=True)
-            said = (getattr(error, "stderr", "") or str(error)).strip()
+            said.append((getattr(error, "stderr", "") or str(error)).strip()[-300:])
             continue
         made.rename(folder)  # whole or not at all
         return python
-    raise RuntimeError(f"No Python found here can have {requirement}: {said[-300:]}")
+    raise RuntimeError(f"No Python found here can have {requirement}: " + "; ".join(said))
+
+
+def _pythons() -> list[str]:
+    """Return one interpreter for each version there is: this one, those on the path that start, and pyenv's."""
+    found = [sys.executable, *filter(None, map(shutil.which, _PYTHONS))]
+    found += map(str, pathlib.Path.home().glob(".pyenv/versions/3.*/bin/python"))
+    by_version: dict[str, str] = {}
+    for python in found:
+        told = subprocess.run([python, "--version"], capture_output=True, text=True)
+        if told.returncode == 0:
+            by_version.setdefault(told.stdout.rpartition(".")[0], python)
+    return list(by_version.values())

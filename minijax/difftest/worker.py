@@ -1,20 +1,26 @@
-"""The child process of `fuzz`: runs the programs it is told to and prints a line before and after each."""
+"""The child process of `fuzz`: runs the programs it is told to, and prints a line before and after each group."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import json
+import os
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 from minijax.difftest import fuzzing, scripts
 from minijax.difftest.generating import generate
+from minijax.difftest.grouping import judge_all
 from minijax.difftest.judging import Finding, judge
 from minijax.difftest.running import library
 from minijax.difftest.shrinking import shrink
 
-_EVERY = 50  # programs, after which the caches of both libraries are emptied
+# By mode: programs that are judged together, and those after which both libraries' caches are emptied.
+GROUPS = {"composed": 16, "single": 32, "abstract": 50}
+_EVERY = {"composed": 48, "single": 96, "abstract": 1000}
 # Shrunk findings with the same key, after which programs that contain it are counted only.
 _CONFIRMED = 3
 
@@ -27,16 +33,20 @@ class Worker:
         self.seen = {tuple(key): _CONFIRMED for key in order["known"]}
         self.judge = functools.partial(judge, subjects=tuple(order["subjects"]))
 
-    def entry(self, number: int) -> dict:
-        """Return what the journal says of a program."""
+    def entries(self, numbers: list[int]) -> Iterator[dict]:
+        """Yield what the journal says of programs that are judged together."""
         began = time.process_time()
-        order = self.order
-        entry = {"mode": order["mode"], "seed": order["seed"], "number": number, "status": "same"}
-        program = generate(order["seed"], number, order["mode"])
-        found = self.judge(program)
-        if found is not None:
-            entry |= self.described(found)
-        return entry | {"cpu": round(time.process_time() - began, 3), "memory": fuzzing.resident()}
+        seed, mode = self.order["seed"], self.order["mode"]
+        made = [generate(seed, number, mode) for number in numbers]
+        found = judge_all(made, tuple(self.order["subjects"]))
+        share = (time.process_time() - began) / len(numbers)
+        for number, finding in zip(numbers, found, strict=True):
+            began = time.process_time()
+            entry = {"mode": mode, "seed": seed, "number": number, "status": "same"}
+            if finding is not None:
+                entry |= self.described(finding)
+            cpu = round(share + time.process_time() - began, 4)
+            yield entry | {"cpu": cpu, "memory": fuzzing.resident()}
 
     def described(self, found: Finding) -> dict:
         if found.settled:
@@ -70,16 +80,41 @@ class Worker:
         return None
 
 
+def groups(order: dict) -> list[list[int]]:
+    """Return the numbers of programs in groups; those in `alone`, of which one ended a child, by themselves."""
+    alone = set(order["alone"])
+    rest = [number for number in order["numbers"] if number not in alone]
+    size = GROUPS[order["mode"]]
+    parts = [rest[at : at + size] for at in range(0, len(rest), size)]
+    return [[number] for number in sorted(alone & set(order["numbers"]))] + parts
+
+
+def _end_with_the_parent() -> None:
+    """End this process when the one that started it is gone: no program runs on for nobody."""
+    parent = os.getppid()
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
+    _end_with_the_parent()
     order = json.load(sys.stdin)
     worker = Worker(order)
-    for index, number in enumerate(order["numbers"]):
-        print(json.dumps({"began": number}), flush=True)
-        entry = worker.entry(number)
-        print(json.dumps(entry), flush=True)
+    fresh = 0
+    for numbers in groups(order):
+        print(json.dumps({"began": numbers}), flush=True)
+        for entry in worker.entries(numbers):
+            print(json.dumps(entry), flush=True)
         if entry["memory"] > order["budget"]:
             return  # another child goes on
-        if index % _EVERY == _EVERY - 1:
+        fresh += len(numbers)
+        if fresh >= _EVERY[order["mode"]]:
+            fresh = 0
             for name in ("minijax", "jax"):
                 library(name).clear_caches()
             gc.collect()

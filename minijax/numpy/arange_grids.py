@@ -358,12 +358,13 @@ def _geomspace(start, stop, num, endpoint, dtype, axis):
         ),
     )  # fmt: skip
     out = ufuncs.multiply(out, expanded(sign, (0,)))
-    # The ends are exact, whatever the logarithms lost.
+    # The ends are exact, whatever the logarithms lost; but no end stands in a sequence that is none.
     if num:
         places = broadcast_in(creation.iota(np.int32, num), (num,) + (1,) * start.aval.ndim)
-        out = choose_where(compare.eq_p.bind(places, np.int32(0)), start, out)
-        if endpoint and num > 1:
-            out = choose_where(compare.eq_p.bind(places, np.int32(num - 1)), stop, out)
+        known = compare.eq_p.bind(out, out)
+        for n, end in ((0, start), (num - 1, stop)) if endpoint and num > 1 else ((0, start),):
+            end = choose_where(known, end, out)
+            out = choose_where(compare.eq_p.bind(places, np.int32(n)), end, out)
     axis = axis_of(axis, out.aval.ndim)
     out = moveaxis(out, 0, axis) if axis else out
     return converted(out, working if dtype is None else dtype)

@@ -63,7 +63,9 @@ def parse(idx: Any, shape: tuple[int, ...], wrap: bool = True) -> Terms:
             if kind is slice:
                 term = _slice(idx, shape[0], 0)
             elif kind is int:
-                term = _int(idx, shape[0], 0, wrap)
+                term = _int(idx, shape[0], wrap)
+                if shape[0] == 0:
+                    _check_elements([term], shape)
             elif kind is ArrayImpl and idx.aval.dtype in _INTEGERS and idx.aval.ndim:
                 term = (ARRAY, idx, not wrap)
             if term is not None:
@@ -90,7 +92,7 @@ def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
             terms.append(_computed_slice(item, sizes[axis], position))
             axis += 1
         elif kind is int:
-            terms.append(_int(item, sizes[axis], axis, wrap))
+            terms.append(_int(item, sizes[axis], wrap))
             axis += 1
         elif item.dtype == dtypes.bool_:
             if not item.ndim:
@@ -105,6 +107,8 @@ def _terms(items: list, shape: tuple[int, ...], wrap: bool) -> Terms:
         else:
             terms.append((INT, item, not wrap, item))
             axis += 1
+    if 0 in sizes:
+        _check_elements(terms, sizes)
     return Terms(terms, sizes, tuple(expanded))
 
 
@@ -282,9 +286,17 @@ def _computed_slice(item: Slice, size: int, position: int) -> tuple:
     return SLICE, as_array(np.int32(start)), count, step, OPEN
 
 
-def _int(place: int, size: int, axis: int, wrap: bool) -> tuple:
-    if size == 0:
-        raise IndexError(f"index {place} is out of bounds for axis {axis} with size 0.")
+def _check_elements(terms: Sequence[tuple], sizes: Sequence[int]) -> None:
+    """IndexError for one element of an axis that has none; arrays of places may be empty themselves."""
+    places = [term for term in terms if term[0] is not NEW]
+    if any(term[0] is ARRAY for term in places):
+        return
+    for axis, (term, size) in enumerate(zip(places, sizes, strict=False)):
+        if term[0] is INT and size == 0:
+            raise IndexError(f"index {term[-1]} is out of bounds for axis {axis} with size 0.")
+
+
+def _int(place: int, size: int, wrap: bool) -> tuple:
     return INT, place + size if wrap and place < 0 else place, True, place
 
 

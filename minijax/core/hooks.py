@@ -103,6 +103,13 @@ class Hooks(Slots):
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
 
+    def note_tracing(self, jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
+        """Note that a jitted function has been traced for these arguments, and how long it took."""
+
+    def explain_cache(self, jitted: Any, /) -> Any:
+        """Return what is kept of a jitted function; its method of this name."""
+        raise NotImplementedError("Nothing lists caches: import minijax.features.diagnostics.")
+
     def check_executed(self, args: Any, error: Exception) -> None:
         """Raise what users know for what jaxlib said of the arguments of a program."""
 

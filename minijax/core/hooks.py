@@ -111,6 +111,13 @@ class Hooks(Slots):
         """Return the place of an equation in the user's program, and the scopes there."""
         return eqn.source
 
+    def note_tracing(self, jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
+        """Note that a jitted function has been traced for these arguments, and how long it took."""
+
+    def explain_cache(self, jitted: Any, /) -> Any:
+        """Return what is kept of a jitted function; its method of this name."""
+        raise NotImplementedError("Nothing lists caches: import minijax.features.diagnostics.")
+
     def check_executed(self, args: Any, error: Exception) -> None:
         """Raise what users know for what jaxlib said of the arguments of a program."""
 

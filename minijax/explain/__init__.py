@@ -4,6 +4,7 @@
     explain.graph(f, *args)       a picture of a program
     explain.diff(f, g, *args)     what two programs differ in
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
+    explain.recompiles()          why functions were traced again
     explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
     explain.nan(f)(*args)         the line of the first NaN
@@ -24,7 +25,7 @@ from typing import Any
 _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
-    "nan": "nans", "NanError": "nans",
+    "recompiles": "retracing", "nan": "nans", "NanError": "nans",
     "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 

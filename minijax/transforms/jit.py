@@ -538,6 +538,7 @@ class PjitFunction(Generic[_P, _R]):
             for eqn in closed.jaxpr.eqns:  # which are kept for calls from other lines
                 eqn.source = None if eqn.source == where else eqn.source
         monitoring.record_stage(monitoring.TRACED, began, fun_name(fun))
+        hooks.note_tracing(self, call, avals, time.time() - began)
         closed, tracers = close_over_tracers(closed)
         return _Traced(closed, tracers, found[0], fun_name(fun))
 
@@ -591,7 +592,7 @@ class PjitFunction(Generic[_P, _R]):
         return len(self._cache.traces)
 
 
-for _stage in ("trace", "lower", "eval_shape"):
+for _stage in ("trace", "lower", "eval_shape", "explain_cache"):
     hooks.method(_stage, PjitFunction, _stage)
 
 

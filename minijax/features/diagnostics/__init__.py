@@ -7,4 +7,5 @@ from minijax.features.diagnostics import (
     large_arrays,
     leaks,
     places,
+    recompilations,
 )

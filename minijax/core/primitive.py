@@ -297,6 +297,10 @@ class RuleColumn:
 
         return decorate
 
+    def update(self, rules: dict[Primitive, Callable[..., Any]]) -> None:
+        """Set the rules of several primitives."""
+        self._rules.update(rules)
+
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         """Return the rule of a primitive; None if it has none."""
         return self._rules.get(primitive)

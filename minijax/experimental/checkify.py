@@ -20,13 +20,22 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import abstract, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.core.primitive import RuleColumn
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.checkpoint.checkpoint import name_p, remat_p
+from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
+from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
 from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.lax.checks import JaxRuntimeError, check_p
+from minijax.lax.checks import JaxRuntimeError, check_p, failures, pass_on_elements
+from minijax.lax.control_flow.cond_rules import cond_p
+from minijax.lax.control_flow.loops import while_p
+from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.shard_map import shard_map as lax_shard_map
+from minijax.lax.shard_map import shard_map_p
 from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
+from minijax.transforms.jit import jit_p
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -219,23 +228,34 @@ def check_error(error: Error) -> None:
 
 # -- finding the sites of a program ------------------------------------------------------------
 
-_CALLS = {"jit": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr",
-          "custom_vjp_call": "call_jaxpr"}  # fmt: skip
+# Rules `params -> programs`: those in an equation that failures are followed into.
+_programs_in = RuleColumn("checkify, programs")
+
+
+def _called(name: str) -> Callable[[dict], list[ClosedJaxpr]]:
+    """The rule of a primitive that calls a program, which is the param of this name."""
+
+    def rule(params: dict) -> list[ClosedJaxpr]:
+        program = params[name]
+        if isinstance(program, Jaxpr):
+            program = ClosedJaxpr(program)
+        return [program] if isinstance(program, ClosedJaxpr) else []
+
+    return rule
+
+
+_programs_in.update({
+    jit_p: _called("jaxpr"), remat_p: _called("jaxpr"), custom_jvp_call_p: _called("call_jaxpr"),
+    custom_vjp_call_p: _called("call_jaxpr"), cond_p: lambda params: list(params["branches"]),
+    scan_p: lambda params: [params["jaxpr"]],
+    while_p: lambda params: [params["cond_jaxpr"], params["body_jaxpr"]],
+})  # fmt: skip
 
 
 def _programs(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     """The programs in an equation that failures are followed into."""
-    name, params = eqn.primitive.name, eqn.params
-    if name in _CALLS:
-        program = params[_CALLS[name]]
-        if isinstance(program, Jaxpr):
-            program = ClosedJaxpr(program)
-        return [program] if isinstance(program, ClosedJaxpr) else []
-    if name == "cond":
-        return list(params["branches"])
-    if name == "scan":
-        return [params["jaxpr"]]
-    return [params["cond_jaxpr"], params["body_jaxpr"]] if name == "while" else []
+    rule = _programs_in.rule(eqn.primitive)
+    return [] if rule is None else rule(eqn.params)
 
 
 class _Checks:
@@ -257,7 +277,7 @@ class _Checks:
                 continue
             programs = _programs(eqn)
             made = [] if programs else list(_sites_of(eqn, self.errors))
-            mapped = eqn.primitive.name == "shard_map" and bool(made)
+            mapped = eqn.primitive is shard_map_p and bool(made)
             for site, _ in made:
                 self.sites.append(site)
                 site.number = len(self.sites)
@@ -270,28 +290,39 @@ class _Checks:
 
 def _sites_of(eqn: JaxprEqn, errors: frozenset):
     """Pairs of a site and `test(operands, results) -> failed, values`."""
-    name, avals = eqn.primitive.name, [v.aval for v in eqn.invars]
-    if name == "check":
-        if FailedCheckError in errors:
-            site = _Site(FailedCheckError, eqn.params["message"], avals[1:])
-            yield site, lambda ins, outs: (jnp.logical_not(ins[0]), ins[1:])
-        return
-    if name == "shard_map":
-        nested = _Checks(eqn.params["jaxpr"].jaxpr, errors)
-        if nested.sites:
-            yield _mapped_site(eqn, nested), nested
-        return
-    if name in _BOUNDS and OOBError in errors:
-        bounds = _BOUNDS[name](eqn, avals)
-        if bounds is not None:
-            yield _bounds_site(avals[0].shape, *bounds)
-    if name == "div" and DivisionByZeroError in errors:
-        site = _Site(DivisionByZeroError, lambda values: "division by zero")
-        yield site, lambda ins, outs: (jnp.any(jnp.equal(ins[1], 0)), ())
+    return (failures.rule(eqn.primitive) or _computes)(eqn, errors)
+
+
+def _computes(eqn, errors):
+    """The rule of operations whose results may be the first to have a NaN, the default."""
     inexact = [i for i, v in enumerate(eqn.outvars) if dtypes.issubdtype(v.aval.dtype, np.inexact)]
-    if inexact and NaNError in errors and name not in _MOVES and not eqn.effects:
+    if inexact and NaNError in errors and not eqn.effects:
+        name = eqn.primitive.name
         site = _Site(NaNError, lambda values: f"nan generated by primitive: {name}.")
         yield site, lambda ins, outs: (_any_nan([outs[i] for i in inexact]), ())
+
+
+@failures(check_p)
+def _(eqn, errors):
+    if FailedCheckError in errors:
+        avals = [v.aval for v in eqn.invars[1:]]
+        site = _Site(FailedCheckError, eqn.params["message"], avals)
+        yield site, lambda ins, outs: (jnp.logical_not(ins[0]), ins[1:])
+
+
+@failures(shard_map_p)
+def _(eqn, errors):
+    nested = _Checks(eqn.params["jaxpr"].jaxpr, errors)
+    if nested.sites:
+        yield _mapped_site(eqn, nested), nested
+
+
+@failures(lax.div_p)
+def _(eqn, errors):
+    if DivisionByZeroError in errors:
+        site = _Site(DivisionByZeroError, lambda values: "division by zero")
+        yield site, lambda ins, outs: (jnp.any(jnp.equal(ins[1], 0)), ())
+    yield from _computes(eqn, errors)
 
 
 def _mapped_site(eqn: JaxprEqn, nested: _Checks) -> _Site:
@@ -305,16 +336,15 @@ def _mapped_site(eqn: JaxprEqn, nested: _Checks) -> _Site:
     return _Site(sites[0].category, message, avals, sites)
 
 
-# These hand on the elements that they are given: a NaN in their results was there before. (Kernels
-# leave NaN where they write nothing.)
-_MOVES = frozenset((
-    "abs", "all_gather", "all_to_all", "argmax", "argmin", "broadcast_in_dim", "clamp", "complex",
-    "concatenate", "conj", "convert_element_type", "copy", "device_put", "dynamic_slice",
-    "dynamic_update_slice", "gather", "imag", "iota", "max", "min", "name", "neg",
-    "optimization_barrier", "pallas_call", "ppermute", "real", "reduce_max", "reduce_min",
-    "reduce_precision", "reshape", "rev", "scatter", "select_n", "sign", "slice", "sort", "split",
-    "squeeze", "stack", "stop_gradient", "tile", "top_k", "transpose", "unstack",
-))  # fmt: skip
+pass_on_elements(
+    name_p, lax.abs_p, lax.all_gather_p, lax.all_to_all_p, lax.argmax_p, lax.argmin_p,
+    lax.broadcast_in_dim_p, lax.clamp_p, lax.complex_p, lax.concatenate_p, lax.conj_p,
+    lax.convert_element_type_p, lax.copy_p, lax.device_put_p, lax.imag_p, lax.iota_p, lax.max_p,
+    lax.min_p, lax.neg_p, lax.optimization_barrier_p, lax.ppermute_p, lax.real_p,
+    lax.reduce_max_p, lax.reduce_min_p, lax.reduce_precision_p, lax.reshape_p, lax.rev_p,
+    lax.select_n_p, lax.sign_p, lax.slice_p, lax.sort_p, lax.split_p, lax.squeeze_p,
+    lax.stack_p, lax.stop_gradient_p, lax.tile_p, lax.top_k_p, lax.transpose_p, lax.unstack_p,
+)  # fmt: skip
 
 
 def _any_nan(outs: Sequence[Any]) -> Any:
@@ -363,7 +393,7 @@ def _scatter_bounds(eqn, avals):
 
 
 def _slice_bounds(eqn, avals):
-    first = 1 if eqn.primitive.name == "dynamic_slice" else 2
+    first = 1 if eqn.primitive is lax.dynamic_slice_p else 2
     sizes = eqn.params["slice_sizes"] if first == 1 else avals[1].shape
     axes = tuple(range(avals[0].ndim))
     limits = [avals[0].shape[d] - sizes[d] for d in axes]
@@ -371,12 +401,30 @@ def _slice_bounds(eqn, avals):
     return (axes, limits, starts) if axes else None
 
 
-_BOUNDS = {
-    "gather": _gather_bounds,
-    "dynamic_slice": _slice_bounds,
-    "dynamic_update_slice": _slice_bounds,
-    **{f"scatter{kind}": _scatter_bounds for kind in ("", "-add", "-sub", "-mul", "-min", "-max")},
-}
+def _indexed(bounds: Callable, computes: bool = False) -> Callable:
+    """The rule of an operation that fails where its indices are out of bounds."""
+
+    def rule(eqn, errors):
+        if OOBError in errors:
+            avals = [v.aval for v in eqn.invars]
+            found = bounds(eqn, avals)
+            if found is not None:
+                yield _bounds_site(avals[0].shape, *found)
+        if computes:
+            yield from _computes(eqn, errors)
+
+    return rule
+
+
+_COMBINING = (
+    lax.scatter_add_p, lax.scatter_sub_p, lax.scatter_mul_p, lax.scatter_min_p, lax.scatter_max_p,
+)  # fmt: skip
+failures.update({
+    lax.gather_p: _indexed(_gather_bounds), lax.scatter_p: _indexed(_scatter_bounds),
+    lax.dynamic_slice_p: _indexed(_slice_bounds),
+    lax.dynamic_update_slice_p: _indexed(_slice_bounds),
+    **dict.fromkeys(_COMBINING, _indexed(_scatter_bounds, computes=True)),
+})  # fmt: skip
 
 
 # -- running a program with its state of failure -------------------------------------------------
@@ -413,9 +461,8 @@ class _Runner:
 
     def equation(self, eqn: JaxprEqn, state: list, ins: list) -> tuple[list, list]:
         if self.checks.inner[id(eqn)]:
-            name = eqn.primitive.name
-            step = getattr(self, name, None) or self.call
-            return step(eqn, state, ins)
+            step = _steps.rule(eqn.primitive) or _Runner.call
+            return step(self, eqn, state, ins)
         if eqn.primitive is check_p:
             outs: Any = []
         else:
@@ -487,7 +534,12 @@ class _Runner:
         return state, values
 
 
-setattr(_Runner, "while", _Runner.while_)
+# Rules `(runner, equation, state, operands) -> state, results` of what holds programs.
+_steps = RuleColumn("checkify, running")
+_steps.update({
+    cond_p: _Runner.cond, scan_p: _Runner.scan, shard_map_p: _Runner.shard_map,
+    while_p: _Runner.while_,
+})  # fmt: skip
 
 
 def checkify(

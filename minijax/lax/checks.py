@@ -7,13 +7,21 @@ from __future__ import annotations
 import numpy as np
 
 from minijax.core.effects import Effect, control_flow_allowed, lowerable, remat_allowed
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, RuleColumn, no_rule
 from minijax.lax.compare import not_p, select_n_p
 from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.lax.reductions import reduce_and_p, reduce_max_p
 
-__all__ = ["CheckEffect", "JaxRuntimeError", "check_p"]
+__all__ = ["CheckEffect", "JaxRuntimeError", "check_p", "failures", "pass_on_elements"]
+
+# Rules `(equation, kinds of errors) -> sites`: where an operation may fail, for `checkify`.
+failures = RuleColumn("checkify")
+
+
+def pass_on_elements(*primitives: Primitive) -> None:
+    """Say that a NaN in results of these was in the operands before; or that they do not compute."""
+    failures.update(dict.fromkeys(primitives, lambda eqn, errors: ()))
 
 
 class JaxRuntimeError(ValueError):

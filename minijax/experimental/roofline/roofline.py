@@ -17,7 +17,7 @@ import numpy as np
 from minijax import tree_util
 from minijax.core.avals import abstract
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce_jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, RuleColumn
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.source_info import NameStack
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
@@ -116,20 +116,27 @@ class RooflineResult:
 # -- rules ------------------------------------------------------------------------------------------
 
 Rule = Callable[..., RooflineResult]
-rules: dict[Primitive, Rule] = {}
-by_name: dict[str, Rule] = {}  # of this library's own primitives; the others cost nothing
-_UNKNOWN = frozenset(("axis_index", "debug_callback", "debug_print"))
+costs = RuleColumn("roofline")
 
 
 def _rule_of(primitive: Primitive) -> Rule | None:
-    """The rule of a primitive; None for those that libraries bring without one."""
-    found = rules.get(primitive)
+    """The rule of a primitive; None for those that libraries bring without one.
+
+    This library's own that have none cost nothing, but those of which that is not known.
+    """
+    found = costs.rule(primitive)
     if found is None and getattr(primitive.rule_shape, "__module__", "").startswith("minijax."):
-        found = None if primitive.name in _UNKNOWN else by_name.get(primitive.name, _free)
-    return found
+        return free
+    return None if found is unknown else found
 
 
-def _free(ctx: RooflineRuleContext, *operands: Any, **params: Any) -> RooflineResult:
+def unknown(ctx: RooflineRuleContext, *operands: Any, **params: Any) -> RooflineResult:
+    """The rule of operations whose cost is not known; never called."""
+    raise NotImplementedError
+
+
+def free(ctx: RooflineRuleContext, *operands: Any, **params: Any) -> RooflineResult:
+    """The rule of operations that cost nothing."""
     return RooflineResult()
 
 
@@ -138,17 +145,12 @@ def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:
 
     Operands are `RooflineShape`s; it gives a `RooflineResult`.
     """
-
-    def register(rule: Rule) -> Rule:
-        rules[prim] = rule
-        return rule
-
-    return register
+    return costs(prim)
 
 
 def register_standard_roofline(prim: Primitive) -> None:
     """Say that an operation of this primitive costs nothing, as those that XLA fuses away."""
-    rules[prim] = _free
+    costs.update({prim: free})
 
 
 # -- walking a program ------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def _inner(eqn: Any) -> tuple[Any, Any] | None:
     """The program that an equation is counted by, and the mesh within it."""
     params, mesh = eqn.params, eqn.params.get("mesh") if eqn.primitive.name == "shard_map" else None
     for name in ("jaxpr", "call_jaxpr", "fun_jaxpr", "call"):
-        if isinstance(params.get(name), (ClosedJaxpr, Jaxpr)) and eqn.primitive not in rules:
+        if isinstance(params.get(name), (ClosedJaxpr, Jaxpr)) and costs.rule(eqn.primitive) is None:
             return params[name], mesh
     return None
 

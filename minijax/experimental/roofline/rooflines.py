@@ -12,19 +12,29 @@ from typing import Any
 
 import numpy as np
 
+from minijax import lax
 from minijax.experimental.roofline.roofline import (
     RooflineResult,
     RooflineRuleContext,
     RooflineShape,
-    by_name,
+    costs,
+    unknown,
 )
+from minijax.lax.callbacks import io_callback_p, pure_callback_p
+from minijax.lax.debug_callbacks import debug_callback_p, debug_print_p
+from minijax.lax.gathers import all_gather_invariant_p
+from minijax.lax.parallel import psum_invariant_p, reduce_scatter_p
+from minijax.transforms.primitives import add_any_p
 
 _ELEMENTS = (
-    "abs", "acos", "add", "add_any", "and", "asin", "atan", "bessel_i0e", "bessel_i1e", "cbrt",
-    "ceil", "conj", "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "expm1",
-    "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p",
-    "logistic", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "real", "rem", "round",
-    "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "xor",
+    lax.abs_p, lax.acos_p, lax.add_p, add_any_p, lax.and_p, lax.asin_p, lax.atan_p,
+    lax.bessel_i0e_p, lax.bessel_i1e_p, lax.cbrt_p, lax.ceil_p, lax.conj_p, lax.cos_p,
+    lax.cosh_p, lax.digamma_p, lax.div_p, lax.eq_p, lax.erf_p, lax.erf_inv_p, lax.erfc_p,
+    lax.exp_p, lax.expm1_p, lax.floor_p, lax.ge_p, lax.gt_p, lax.imag_p, lax.integer_pow_p,
+    lax.is_finite_p, lax.le_p, lax.lgamma_p, lax.log_p, lax.log1p_p, lax.logistic_p, lax.lt_p,
+    lax.max_p, lax.min_p, lax.mul_p, lax.ne_p, lax.neg_p, lax.not_p, lax.or_p, lax.real_p,
+    lax.rem_p, lax.round_p, lax.rsqrt_p, lax.sign_p, lax.sin_p, lax.sinh_p, lax.sqrt_p,
+    lax.square_p, lax.sub_p, lax.tan_p, lax.xor_p,
 )  # fmt: skip
 
 
@@ -178,17 +188,18 @@ def _ppermute(ctx, x, *, axis_name, perm, **params) -> RooflineResult:
     return _over(ctx, names, x.bytes * max(loads), steps)
 
 
-_RULES: dict[str, Callable] = {
-    "all_gather": _all_gather, "all_gather_invariant": _all_gather, "all_to_all": _all_to_all,
-    "conv_general_dilated": _conv, "cumlogsumexp": _cumulative(2), "cummax": _cumulative(1),
-    "cummin": _cumulative(1), "cumprod": _cumulative(1), "cumsum": _cumulative(1),
-    "dot_general": _dot, "gather": _gather, "io_callback": _callback, "pmax": _pmax,
-    "pmin": _pmax, "ppermute": _ppermute, "psum": _psum, "psum_invariant": _psum,
-    "pure_callback": _callback, "reduce_scatter": _reduce_scatter, "reduce_sum": _reduce_sum,
-    "scatter": _scatter(False), "select_n": _select,
-    **{f"scatter_{how}": _scatter(True) for how in ("add", "max", "min", "mul", "sub")},
-    **{f"scatter-{how}": _scatter(True) for how in ("add", "max", "min", "mul", "sub")},
-}  # fmt: skip
-
-
-by_name.update({**dict.fromkeys(_ELEMENTS, _elements), **_RULES})
+costs.update(dict.fromkeys(_ELEMENTS, _elements))
+costs.update({
+    lax.all_gather_p: _all_gather, all_gather_invariant_p: _all_gather,
+    lax.all_to_all_p: _all_to_all, lax.axis_index_p: unknown,
+    lax.conv_general_dilated_p: _conv, lax.cumlogsumexp_p: _cumulative(2),
+    lax.cummax_p: _cumulative(1), lax.cummin_p: _cumulative(1), lax.cumprod_p: _cumulative(1),
+    lax.cumsum_p: _cumulative(1), lax.dot_general_p: _dot, lax.gather_p: _gather,
+    io_callback_p: _callback, lax.pmax_p: _pmax, lax.pmin_p: _pmax, lax.ppermute_p: _ppermute,
+    lax.psum_p: _psum, psum_invariant_p: _psum, pure_callback_p: _callback,
+    reduce_scatter_p: _reduce_scatter, lax.reduce_sum_p: _reduce_sum,
+    lax.scatter_p: _scatter(False), lax.scatter_add_p: _scatter(True),
+    lax.scatter_max_p: _scatter(True), lax.scatter_min_p: _scatter(True),
+    lax.scatter_mul_p: _scatter(True), lax.scatter_sub_p: _scatter(True),
+    lax.select_n_p: _select, debug_callback_p: unknown, debug_print_p: unknown,
+})  # fmt: skip

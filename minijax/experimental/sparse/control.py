@@ -127,9 +127,7 @@ def _scan(
     return _made(tree, outs)
 
 
-_RULES = {
+bcoo_rules.update({
     cond_p: _cond, custom_jvp_call_p: _custom_jvp, jit_p: _jit, scan_p: _scan, while_p: _while,
-}  # fmt: skip
-bcoo_rules.update(_RULES)
-bcsr_rules[custom_jvp_call_p] = _custom_jvp
-bcsr_rules[jit_p] = _jit
+})  # fmt: skip
+bcsr_rules.update({custom_jvp_call_p: _custom_jvp, jit_p: _jit})

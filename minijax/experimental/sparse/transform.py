@@ -21,7 +21,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Literal
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, RuleColumn
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, set_trace
 from minijax.experimental.sparse import bcoo as coordinates
@@ -68,13 +68,11 @@ def plain(x: Any) -> Any:
 
 
 Rule = Callable[..., Any]
-bcoo_rules: dict[Primitive, Rule] = {}
-bcsr_rules: dict[Primitive, Rule] = {}
+bcoo_rules = RuleColumn("sparse, by coordinates")
+bcsr_rules = RuleColumn("sparse, by rows")
 _dense_results: set[Primitive] = {
-    getattr(lax, f"{name}_p")
-    for name in (
-        "acos", "acosh", "cos", "cosh", "eq", "exp", "ge", "gt", "le", "log", "lt", "ne", "xor",
-    )
+    lax.acos_p, lax.acosh_p, lax.cos_p, lax.cosh_p, lax.eq_p, lax.exp_p, lax.ge_p, lax.gt_p,
+    lax.le_p, lax.log_p, lax.lt_p, lax.ne_p, lax.xor_p,
 }  # fmt: skip
 
 
@@ -84,7 +82,7 @@ def apply_rule(primitive: Primitive, values: Sequence[Any], params: dict) -> lis
     NotImplementedError if its primitive has no rule for them.
     """
     compressed = any(isinstance(plain(x), BCSR) for x in values)
-    rule = (bcsr_rules if compressed else bcoo_rules).get(primitive)
+    rule = (bcsr_rules if compressed else bcoo_rules).rule(primitive)
     if rule is None:
         dense = primitive in _dense_results
         raise NotImplementedError(
@@ -234,14 +232,16 @@ def _on_data(primitive: Primitive, linear: bool) -> Rule:
     return rule
 
 
-_LINEAR = ("conj", "copy", "imag", "neg", "real")
+_LINEAR = (lax.conj_p, lax.copy_p, lax.imag_p, lax.neg_p, lax.real_p)
 _KEEPS_ZERO = (
-    "abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "convert_element_type", "expm1", "log1p",
-    "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
+    lax.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.bessel_i1e_p,
+    lax.convert_element_type_p, lax.expm1_p, lax.log1p_p, lax.sign_p, lax.sin_p, lax.sinh_p,
+    lax.sqrt_p, lax.square_p, lax.tan_p, lax.tanh_p,
 )  # fmt: skip
-for _name in (*_LINEAR, *_KEEPS_ZERO):
-    _primitive = getattr(lax, f"{_name}_p")
-    bcoo_rules[_primitive] = bcsr_rules[_primitive] = _on_data(_primitive, _name in _LINEAR)
+for _primitive in (*_LINEAR, *_KEEPS_ZERO):
+    _rule = _on_data(_primitive, _primitive in _LINEAR)
+    bcoo_rules.update({_primitive: _rule})
+    bcsr_rules.update({_primitive: _rule})
 
 
 def _integer_pow(x: Value, *, y: int) -> Value:
@@ -330,7 +330,7 @@ bcoo_rules.update(
         lax.sub_p: _sub,
     }
 )  # fmt: skip
-bcsr_rules[lax.integer_pow_p] = _integer_pow
+bcsr_rules.update({lax.integer_pow_p: _integer_pow})
 
 
 # -- operations on shapes ---------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from minijax.features.references.cells import AbstractRef
 from minijax.features.references.discharge import without_refs
 from minijax.features.references.effects import RefEffect
 from minijax.lax import refs
+from minijax.lax.checks import pass_on_elements
 from minijax.lax.control_flow.scan import map as map_
 from minijax.lax.pallas.interpret import interpreted_jaxpr
 from minijax.lax.pallas.mapping import GridMapping
@@ -34,6 +35,7 @@ from minijax.transforms.tangents import Zero, zero_tangent
 __all__ = ["pallas_call_p"]
 
 pallas_call_p = Primitive("pallas_call", multiple_results=True, memoize=False)
+pass_on_elements(pallas_call_p)  # kernels leave NaN where they write nothing
 
 
 @pallas_call_p.shape_rule

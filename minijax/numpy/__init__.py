@@ -17,33 +17,6 @@ from minijax.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, res
 from minijax.namespace import own_names, shown
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
-from minijax.numpy.arange_grids import (
-    arange,
-    c_,
-    diag_indices,
-    diag_indices_from,
-    eye,
-    geomspace,
-    identity,
-    index_exp,
-    indices,
-    ix_,
-    linspace,
-    logspace,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-    s_,
-    tri,
-    tril,
-    tril_indices,
-    tril_indices_from,
-    triu,
-    triu_indices,
-    triu_indices_from,
-    vander,
-)
 from minijax.numpy.bits import packbits, ravel_multi_index, unpackbits, unravel_index
 from minijax.numpy.creation import (
     array,
@@ -101,6 +74,17 @@ from minijax.numpy.float_parts import (
     nextafter,
     signbit,
     spacing,
+)
+from minijax.numpy.grids import (
+    c_,
+    index_exp,
+    indices,
+    ix_,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
 )
 from minijax.numpy.histograms import (
     bincount,
@@ -207,6 +191,12 @@ from minijax.numpy.printing import (
     save,
     savez,
     set_printoptions,
+)
+from minijax.numpy.ranges import (
+    arange,
+    geomspace,
+    linspace,
+    logspace,
 )
 from minijax.numpy.reductions import (
     all,
@@ -370,6 +360,20 @@ from minijax.numpy.statistics import (
     quantile,
 )
 from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
+from minijax.numpy.triangles import (
+    diag_indices,
+    diag_indices_from,
+    eye,
+    identity,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+    vander,
+)
 from minijax.numpy.ufunc_objects import (
     add,
     bitwise_and,

@@ -1,6 +1,6 @@
 """Arrays from values: array, asarray, zeros, full, copy, and what reads buffers and files.
 
-Ranges and grids stand in `arange_grids`.
+Ranges and grids stand in `ranges`, `triangles` and `grids`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.features.queries import is_dim
 from minijax.numpy import reductions, ufuncs
-from minijax.numpy.arange_grids import linspace
 from minijax.numpy.creation import zeros
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
@@ -25,6 +24,9 @@ from minijax.numpy.promotion import (
     known_index,
     promote_dtypes_inexact,
     to_array,
+)
+from minijax.numpy.ranges import (
+    linspace,
 )
 from minijax.numpy.searching import known
 from minijax.numpy.selecting import choose_where

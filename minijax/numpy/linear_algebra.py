@@ -23,7 +23,6 @@ from minijax.lax.joining import concatenate_p, stack_p
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy import reductions
-from minijax.numpy.arange_grids import band
 from minijax.numpy.promotion import (
     as_dtype,
     axis_of,
@@ -43,6 +42,9 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
+from minijax.numpy.triangles import (
+    band,
+)
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.library import library

@@ -14,7 +14,6 @@ from minijax.features.queries import is_dim, is_negative
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy import reductions, ufuncs
-from minijax.numpy.arange_grids import _linspace
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import (
     broadcast_to_shape,
@@ -23,6 +22,9 @@ from minijax.numpy.promotion import (
     known_index,
     to_array,
     weakened,
+)
+from minijax.numpy.ranges import (
+    _linspace,
 )
 from minijax.numpy.shapes import flip
 from minijax.numpy.statistics import median

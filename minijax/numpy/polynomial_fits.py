@@ -9,17 +9,22 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.numpy import linalg, reductions, ufuncs
-from minijax.numpy.arange_grids import arange, vander
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.joining import joined
 from minijax.numpy.linear_algebra import diag, outer
 from minijax.numpy.promotion import check_arraylike, converted, promote_dtypes_inexact, to_array
+from minijax.numpy.ranges import (
+    arange,
+)
 from minijax.numpy.searching import known
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, roll
 from minijax.numpy.signal import convolve
 from minijax.numpy.sorting import argsort
+from minijax.numpy.triangles import (
+    vander,
+)
 from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 

@@ -14,7 +14,6 @@ import numpy as np
 from minijax import dtypes
 from minijax.lax.control_flow import scan
 from minijax.numpy import ufuncs
-from minijax.numpy.arange_grids import arange
 from minijax.numpy.creation import zeros
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
@@ -29,6 +28,9 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     promote_dtypes_inexact,
     to_array,
+)
+from minijax.numpy.ranges import (
+    arange,
 )
 from minijax.numpy.searching import known
 from minijax.numpy.shapes import atleast_1d, broadcast_to, flip

@@ -15,7 +15,6 @@ from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.special import bessel_i0e, bessel_i1e
 from minijax.numpy import reductions, ufuncs
-from minijax.numpy.arange_grids import arange
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.division import divide, remainder
 from minijax.numpy.joining import joined
@@ -33,6 +32,9 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     promote_one_inexact,
     to_array,
+)
+from minijax.numpy.ranges import (
+    arange,
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import flip, moveaxis, ravel, reshaped

@@ -13,7 +13,6 @@ from minijax import dtypes
 from minijax.custom_derivatives import custom_jvp
 from minijax.lax.linalg.elimination import solve_general
 from minijax.numpy import reductions, ufuncs
-from minijax.numpy.arange_grids import eye
 from minijax.numpy.creation import asarray
 from minijax.numpy.linalg.factors import adjoint, matrix_of, svd
 from minijax.numpy.promotion import (
@@ -28,6 +27,9 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, reshaped
+from minijax.numpy.triangles import (
+    eye,
+)
 from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 

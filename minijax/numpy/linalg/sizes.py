@@ -14,7 +14,6 @@ from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import take_rows
 from minijax.lax.linalg.orthogonal import geqrf_p
 from minijax.numpy import reductions, ufuncs
-from minijax.numpy.arange_grids import arange, eye
 from minijax.numpy.linalg.factors import matrix_of, svd, svdvals
 from minijax.numpy.linalg.inverses import inv, solve_matrices
 from minijax.numpy.linear_algebra import diagonal, matvec
@@ -27,8 +26,14 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
+from minijax.numpy.ranges import (
+    arange,
+)
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expand_dims, expanded, moveaxis
+from minijax.numpy.triangles import (
+    eye,
+)
 from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 

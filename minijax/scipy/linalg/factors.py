@@ -24,7 +24,6 @@ from minijax.lax.linalg.elimination import solve_with_lu
 from minijax.lax.linalg.orthogonal import geqp3_p, geqrf_p
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
-from minijax.numpy.arange_grids import arange, eye, tril, triu
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.linalg.factors import adjoint
@@ -36,8 +35,16 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
+from minijax.numpy.ranges import (
+    arange,
+)
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, matrix_transpose
+from minijax.numpy.triangles import (
+    eye,
+    tril,
+    triu,
+)
 from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike

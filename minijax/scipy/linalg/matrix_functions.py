@@ -12,7 +12,6 @@ from minijax import dtypes
 from minijax.lax import cond, custom_linear_solve, fori_loop, stop_gradient, switch
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
-from minijax.numpy.arange_grids import arange, eye, triu
 from minijax.numpy.creation import asarray
 from minijax.numpy.linalg.factors import adjoint
 from minijax.numpy.linear_algebra import diag
@@ -23,8 +22,15 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     to_array,
 )
+from minijax.numpy.ranges import (
+    arange,
+)
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
+from minijax.numpy.triangles import (
+    eye,
+    triu,
+)
 from minijax.numpy.ufunc_objects import minimum
 from minijax.scipy.linalg.factors import cho_factor, cho_solve, rsf2csf, schur, solve_triangular
 from minijax.transforms.grad import jvp

@@ -12,7 +12,6 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
-from minijax.numpy.arange_grids import arange
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import (
@@ -24,6 +23,9 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     promote_dtypes_inexact,
     to_array,
+)
+from minijax.numpy.ranges import (
+    arange,
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, expanded, flip

@@ -14,10 +14,12 @@ from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.lax import fori_loop
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
-from minijax.numpy.arange_grids import arange
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import broadcast_to_shape
+from minijax.numpy.ranges import (
+    arange,
+)
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
 from minijax.transforms.library import library

@@ -55,7 +55,8 @@ _LIBRARIES: dict[str, tuple[str, str]] = {
         "ann control_flow control_flow.common control_flow.conditionals control_flow.loops "
         "control_flow.solves convolution fft lax linalg other parallel slicing special utils "
         "windowed_reductions",
-        "lax jax.private.types lax.linalg extend.core.primitives lax.parallel lax.convolution "
+        "lax jax.private.types lax.linalg extend.core.primitives lax.parallel lax.collective_movement "
+        "lax.convolution "
         "lax.fft lax.shapes "
         "lax.convert lax.slicing lax.conv_numbers lax.precision numpy.promotion",
     ),
@@ -110,7 +111,7 @@ _MODULES: dict[str, str] = {
     "config": "jax.settings",
     "core": "jax.private.programs jax.private.scopes jax.private.texts extend.core core core.avals "
             "core.jaxpr core.trace core.primitive core.effects features.sharding.types features.effects.inputs features.effects.kinds features.program_check features.references.cells features.references.discharge features.references.effects errors minijax "
-            "lax.parallel",
+            "lax.parallel lax.collective_movement lax.named_axes",
     "custom_batching": "custom_batching",
     "custom_partitioning": "experimental.custom_partitioning",
     "custom_derivatives": "custom_derivatives",

@@ -66,6 +66,18 @@ from minijax.lax.arithmetic import (
     sub,
     sub_p,
 )
+from minijax.lax.collective_movement import (
+    all_gather,
+    all_gather_p,
+    all_to_all,
+    all_to_all_p,
+    pbroadcast,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    psum_scatter,
+    pswapaxes,
+)
 from minijax.lax.compare import (
     and_p,
     bitwise_and,
@@ -235,27 +247,17 @@ from minijax.lax.joining import (
     unstack_p,
 )
 from minijax.lax.parallel import (
-    all_gather,
-    all_gather_p,
-    all_to_all,
-    all_to_all_p,
     axis_index,
     axis_index_p,
     axis_size,
-    pbroadcast,
     pcast,
     pmax,
     pmax_p,
     pmean,
     pmin,
     pmin_p,
-    ppermute,
-    ppermute_p,
-    pshuffle,
     psum,
     psum_p,
-    psum_scatter,
-    pswapaxes,
     pvary,
 )
 from minijax.lax.precision import (

@@ -112,7 +112,7 @@ def _(ct, x, *, all_gather_dimension, **params):
     return [unreduced_reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params)]
 
 
-# The same everywhere, as types say; its transpose stands in `lax.parallel`.
+# The same everywhere, as types say; its transpose stands in `lax.collective_movement`.
 all_gather_invariant_p = _collective("all_gather_invariant", "all_gather_dimension")
 all_gather_invariant_p.lower(_lower_gather)
 

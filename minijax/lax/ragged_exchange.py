@@ -20,6 +20,8 @@ from minijax.core.primitive import no_rule, not_differentiable
 from minijax.features.sharding.layouts import CollectivePrimitive, layout
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add, div, max, mul, sub
+from minijax.lax.casts import as_names
+from minijax.lax.collective_movement import all_to_all_p
 from minijax.lax.compare import bitwise_and, ge, lt, select
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full, iota
@@ -30,7 +32,7 @@ from minijax.lax.indexing import (
     gather,
     scatter_add,
 )
-from minijax.lax.parallel import all_to_all_p, as_names, axis_size
+from minijax.lax.named_axes import axis_size
 from minijax.lax.reductions import reduce_max
 from minijax.lax.shapes import broadcast_in_dim, reshape
 from minijax.lax.slicing import slice_in_dim

@@ -18,7 +18,8 @@ from minijax.core.avals import get_aval
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.compare import and_p, or_p
-from minijax.lax.parallel import axis_size, pmax, pmin, psum
+from minijax.lax.named_axes import axis_size
+from minijax.lax.parallel import pmax, pmin, psum
 from minijax.lax.reductions import (
     argmax_p,
     argmin_p,

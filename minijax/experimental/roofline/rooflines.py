@@ -21,9 +21,10 @@ from minijax.experimental.roofline.roofline import (
     unknown,
 )
 from minijax.lax.callbacks import io_callback_p, pure_callback_p
+from minijax.lax.collective_movement import reduce_scatter_p
 from minijax.lax.debug_callbacks import debug_callback_p, debug_print_p
 from minijax.lax.gathers import all_gather_invariant_p
-from minijax.lax.parallel import psum_invariant_p, reduce_scatter_p
+from minijax.lax.parallel import psum_invariant_p
 from minijax.transforms.primitives import add_any_p
 
 _ELEMENTS = (

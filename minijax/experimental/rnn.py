@@ -64,6 +64,8 @@ def init_lstm_weight(
 
 def _parts(weights: Array, *sizes: Any) -> Iterator[tuple[int, Array]]:
     check_arraylike("weights of an LSTM", weights)
+    if not hasattr(weights, "shape"):
+        raise TypeError(f"weights of an LSTM are an array of one dimension; got {weights!r}.")
     weights = jnp.asarray(weights)
     start = 0
     for kind, shape in _shapes(*sizes):

@@ -2,6 +2,8 @@
 found.
 """
 
+import importlib
+import inspect
 import json
 import re
 import subprocess
@@ -9,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.test_namespace import MODULES
 
 TYPED = Path(__file__).parent / "typed"
 MISTAKES = {
@@ -18,49 +22,110 @@ MISTAKES = {
 }
 
 
-def mypy(path, folder):
-    """The lines of a program in which `mypy --strict` finds an error, and its report."""
-    cache = ["--cache-dir", str(folder / "cache"), "--follow-imports=silent"]
+PROGRAMS = ("program.py", "mistakes.py")
+
+
+def mypy(folder):
+    """The errors that `mypy --strict` finds in the programs: their files, lines and messages."""
+    options = ["--strict", "--follow-imports=silent", "--cache-dir", str(folder / "cache")]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", *cache, str(path)],
+        [sys.executable, "-m", "mypy", *options, *(str(TYPED / name) for name in PROGRAMS)],
         capture_output=True, text=True,
     )  # fmt: skip
-    found = re.findall(r":(\d+): error:", done.stdout)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    return set(map(int, found)), done.stdout
+    found = re.findall(r"(\w+\.py):(\d+): error: (.*)", done.stdout)
+    return [(file, int(line), message) for file, line, message in found]
 
 
-def pyright(path, folder):
-    """The lines of a program in which pyright, in its strict mode, finds an error."""
+def pyright(folder):
+    """The same that pyright finds in its strict mode."""
     # basedpyright is pyright in a wheel that brings all it needs.
     project = folder / "pyrightconfig.json"
-    project.write_text(json.dumps({"include": [path.name], "typeCheckingMode": "strict"}))
-    (folder / path.name).write_text(path.read_text())
+    project.write_text(json.dumps({"include": PROGRAMS, "typeCheckingMode": "strict"}))
+    for name in PROGRAMS:
+        (folder / name).write_text((TYPED / name).read_text())
     done = subprocess.run(
         [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable,
          "-p", str(folder)],
         capture_output=True, text=True,
     )  # fmt: skip
-    errors = [d for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
-    text = "\n".join(f"{d['range']['start']['line'] + 1}: {d['message']}" for d in errors)
-    return {d["range"]["start"]["line"] + 1 for d in errors}, text
+    return [
+        (Path(d["file"]).name, d["range"]["start"]["line"] + 1, d["message"])
+        for d in json.loads(done.stdout)["generalDiagnostics"]
+        if d["severity"] == "error"
+    ]
 
 
-CHECKERS = {"mypy": mypy, "pyright": pyright}
+@pytest.fixture(scope="module", params=[mypy, pyright], ids=["mypy", "pyright"])
+def errors(request, tmp_path_factory):
+    """The errors of both programs, of one run: most of it is reading the package."""
+    return request.param(tmp_path_factory.mktemp("typed"))
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_program(checker, tmp_path):
-    lines, report = CHECKERS[checker](TYPED / "program.py", tmp_path)
-    assert not lines, report
+def test_program(errors):
+    assert not [error for error in errors if error[0] == "program.py"]
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_mistakes_are_found(checker, tmp_path):
-    lines, _ = CHECKERS[checker](TYPED / "mistakes.py", tmp_path)
+def test_mistakes_are_found(errors):
+    lines = {line for file, line, _ in errors if file == "mistakes.py"}
     assert len(MISTAKES) >= 20
     assert MISTAKES.issubset(lines)
 
 
 def test_the_program_runs():
     subprocess.run([sys.executable, str(TYPED / "program.py")], check=True)
+
+
+# Annotations made of these words alone say what upstream takes or gives.
+PLAIN = re.compile(
+    r"\b(Array|ArrayLike|DTypeLike\w*|Shape|int|bool|str|float|Axis|Sequence|tuple|list|None|Union"
+    r"|ndarray|Precision\w*|Hashable|jax|jaxlib|_jax|np|lax)\b|[\[\],|. ]"
+)
+OTHERWISE = {
+    # overloads say it, of which `inspect` does not know
+    "jax.numpy.linspace.return",
+    # any number of arguments, which other names of the environment share
+    "jax.host_count.return", "jax.host_id.return", "jax.host_ids.return",
+    # one function makes the context managers of all settings
+    "jax.transfer_guard.new_val",
+    # a tree of references, of one for each leaf
+    "jax.experimental.pallas.empty_ref_like.return",
+}  # fmt: skip
+
+
+def annotations(fun):
+    """The annotations of the parameters and of the result of a function, as texts."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return {}
+    found = {name: p.annotation for name, p in signature.parameters.items()}
+    found["return"] = signature.return_annotation
+    return {
+        name: "Any" if a is inspect.Parameter.empty else getattr(a, "__name__", None) or str(a)
+        for name, a in found.items()
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_signatures_say_what_upstreams_say():
+    """No public function says `Any` where upstream's names arrays, dtypes, shapes or numbers."""
+    wrong, seen = set(), 0
+    for module in MODULES:
+        try:
+            upstream = importlib.import_module(module)
+        except ImportError:
+            continue
+        ours = importlib.import_module("mini" + module)
+        for name in dir(ours):
+            fun, other = getattr(ours, name), getattr(upstream, name, None)
+            if name.startswith("_") or isinstance(fun, type) or not callable(fun):
+                continue
+            mine = annotations(fun)
+            for part, theirs in annotations(other).items():
+                if part in mine and theirs not in ("Any", "None") and not PLAIN.sub("", theirs):
+                    seen += 1
+                    if mine[part] in ("Any", "typing.Any"):
+                        wrong.add(f"{module}.{name}.{part}")
+    assert seen > 3500
+    assert wrong == OTHERWISE

@@ -16,6 +16,7 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.core.array import Array
 from minijax.lax.control_flow import scan
+from minijax.lax.precision import PrecisionLike
 from minijax.namespace import shown
 from minijax.nn import sigmoid
 from minijax.numpy.promotion import check_arraylike
@@ -156,7 +157,7 @@ def lstm_ref(
 
 def lstm(
     x: Array, h_0: Array, c_0: Array, weights: Array, seq_lengths: Array, input_size: int,
-    hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, precision: Any = None,
+    hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, precision: PrecisionLike = None,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """An LSTM whose weights lie in one array; arguments and results are those of `lstm_ref`.
 

@@ -17,6 +17,7 @@ from minijax.transforms import grad, primitives
 from minijax.transforms.jvp import JVPTrace, JVPTracer
 from minijax.transforms.primitives import add_any_p, add_tangents, full_like_aval
 from minijax.transforms.tangents import UndefinedPrimal, Zero, zero_like
+from minijax.typing import Array, ArrayLike
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p",
@@ -30,12 +31,12 @@ primitive_transposes = RuleTable("rule_transpose")
 add_jaxvals_p = add_any_p
 
 
-def add_jaxvals(x: Any, y: Any) -> Any:
+def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
     """The sum of two cotangents of one type."""
     return add_any_p.bind(x, y)
 
 
-def zeros_like_aval(aval: Any) -> Any:
+def zeros_like_aval(aval: Any) -> Array:
     """Zeros of this type."""
     return full_like_aval(0, aval)
 

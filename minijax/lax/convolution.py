@@ -697,7 +697,7 @@ def conv_general_dilated_patches(
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Extract the windows that a convolution reads, flattened along the feature dimension.

@@ -5,6 +5,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import Array, lax, nn, random
+from minijax.scipy import signal
 from minijax.sharding import NamedSharding
 
 
@@ -61,3 +62,9 @@ jax.checkpoint(square)(x, 3)  # wrong
 NamedSharding("mesh", jax.P())  # wrong
 pair(x).sum()  # wrong
 np.float32(3).block_until_ready()  # wrong
+jnp.promote_types(1.5, jnp.float32)  # wrong
+jnp.take(x, 0, fill_value="none")  # wrong
+random.bits(key, dtype=3.5)  # wrong
+signal.convolve(x, x, mode="some")  # wrong
+lax.convert_element_type(x, 3.5)  # wrong
+lax.axis_index(["rows"])  # wrong

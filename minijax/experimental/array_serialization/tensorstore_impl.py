@@ -22,6 +22,7 @@ from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
 from minijax.runtime.layouts import Format
 from minijax.runtime.platforms import process_index
+from minijax.typing import Array
 
 __all__ = ["async_deserialize", "async_serialize", "get_tensorstore_spec"]
 
@@ -51,7 +52,7 @@ def default_context() -> Any:
 
 def get_tensorstore_spec(
     ckpt_path: str | os.PathLike[str], *, ocdbt: bool = False, process_idx: int | None = None,
-    arr: Any = None, driver: str = "zarr",
+    arr: Array | None = None, driver: str = "zarr",
 ) -> dict[str, Any]:  # fmt: skip
     """What TensorStore has to know to keep an array at a path: local, `gs://` or `s3://`.
 

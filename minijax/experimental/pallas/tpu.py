@@ -21,6 +21,7 @@ from minijax.lax.pallas.specs import GridSpec, SemaphoreType, no_block_spec
 from minijax.lax.ref_views import recast, view_of
 from minijax.namespace import shown
 from minijax.runtime import platforms
+from minijax.typing import DTypeLike
 
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "CompilerParams", "GridDimensionSemantics", "HBM",
@@ -129,7 +130,7 @@ def is_tpu_device() -> bool:
     return platforms.default_backend() == "tpu"
 
 
-def bitcast(x: Array, ty: Any) -> Array:
+def bitcast(x: Array, ty: DTypeLike) -> Array:
     """The bits of an array as another dtype; of another width, along the axis before the last."""
     return recast(x, dtypes.canonicalize_dtype(ty))
 

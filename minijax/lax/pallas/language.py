@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from operator import index
@@ -28,6 +28,7 @@ from minijax.lax.pallas.specs import DeviceIdType
 from minijax.lax.ref_views import view_of
 from minijax.lax.shapes import broadcast_in_dim
 from minijax.transforms.jit import jit
+from minijax.typing import ArrayLike
 
 __all__ = [
     "align_to", "broadcast_to", "cdiv", "debug_print", "empty", "empty_like", "empty_ref_like",
@@ -39,7 +40,7 @@ __all__ = [
 # -- control --------------------------------------------------------------------------------------
 
 
-def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
+def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
     """Decorator: call a function, for what it writes, where `condition` holds."""
 
     def decorate(body: Callable[[], None]) -> None:
@@ -53,11 +54,11 @@ def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
 
 
 def loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     *,
     init_carry: Any = None,
-    step: Any = 1,
+    step: ArrayLike = 1,
     unroll: int | bool | None = None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: call `body(i)` for `i` from `lower` up to, and not with, `upper`, by `step`.
@@ -105,7 +106,7 @@ def _allocated(what: Any) -> Any:
     return tree.unflatten(made)
 
 
-def run_scoped(f: Callable, *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
+def run_scoped(f: Callable, *types: Any, collective_axes: Hashable = (), **kw_types: Any) -> Any:
     """`f` of references to new memory of these types, such as `ANY(shape, dtype)`.
 
     The memory is there while `f` runs; it may give values, and not references.
@@ -120,7 +121,7 @@ def run_scoped(f: Callable, *types: Any, collective_axes: Any = (), **kw_types: 
     return found
 
 
-def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable:
+def with_scoped(*types: Any, collective_axes: Hashable = (), **kw_types: Any) -> Callable:
     """Decorator: a function that is given references to new memory after its other arguments."""
 
     def decorate(f: Callable) -> Callable:
@@ -272,7 +273,7 @@ def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def broadcast_to(a: Any, shape: Sequence[int]) -> Array:
+def broadcast_to(a: Array, shape: Sequence[int]) -> Array:
     """`a` repeated to a shape. ValueError if it does not broadcast."""
     aval, shape = get_aval(a), tuple(shape)
     lead = len(shape) - aval.ndim

@@ -93,7 +93,7 @@ def core_map(
     mesh: TensorCoreMesh,
     *,
     compiler_params: Any = None,
-    interpret: Any = False,
+    interpret: bool = False,
     debug: bool = False,
     cost_estimate: CostEstimate | None = None,
     name: str | None = None,

@@ -1,5 +1,7 @@
 """The Bernoulli distribution. Source: scipy.stats.bernoulli."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from minijax import numpy as jnp
@@ -8,6 +10,7 @@ from minijax.numpy.promotion import converted
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential, real_arguments
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
@@ -20,7 +23,7 @@ def logpmf(k, p):
 
 
 @library
-def cdf(k, p):
+def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """Compute the distribution function of the Bernoulli distribution; NaN unless `p` is in [0, 1].
 
     - `k`: real array
@@ -39,7 +42,7 @@ def cdf(k, p):
 
 
 @library
-def ppf(q, p):
+def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """Compute the inverse of the distribution function of the Bernoulli distribution.
 
     - `q`: real array of probabilities

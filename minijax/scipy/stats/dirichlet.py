@@ -1,5 +1,7 @@
 """The Dirichlet distribution. Source: scipy.stats.dirichlet."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,13 @@ from minijax.numpy.promotion import promote_dtypes_inexact, to_array
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
 @library
-def logpdf(x, alpha):
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Compute the logarithm of the density of the Dirichlet distribution.
 
     - `x`: proportions along the first axis, of which the last may be left out: an array of shape

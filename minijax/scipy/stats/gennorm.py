@@ -1,17 +1,20 @@
 """The generalized normal distribution. Source: scipy.stats.gennorm."""
 
+from __future__ import annotations
+
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
 
 @library
-def logpdf(x, beta):
+def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """Compute the logarithm of the density of the generalized normal distribution.
 
     - `x`: real array
@@ -29,7 +32,7 @@ def logpdf(x, beta):
 
 
 @library
-def cdf(x, beta):
+def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """Compute the distribution function of the generalized normal distribution.
 
     - `x`: real array

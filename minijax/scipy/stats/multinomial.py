@@ -1,5 +1,7 @@
 """The multinomial distribution. Source: scipy.stats.multinomial."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from minijax import dtypes
@@ -9,12 +11,13 @@ from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact, to_
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpmf", "pmf"]
 
 
 @library
-def logpmf(x, n, p):
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Compute the logarithm of the probability mass function of the multinomial distribution.
 
     - `x`: integer array of counts, of shape (..., outcomes)

@@ -1,21 +1,22 @@
 """The multivariate normal distribution. Source: scipy.stats.multivariate_normal."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
 
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.core.array import Array
 from minijax.namespace import shown
 from minijax.numpy.promotion import check_ranks, promote_dtypes_inexact, to_array
 from minijax.scipy.linalg import solve_triangular
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """Compute the logarithm of the density of the multivariate normal distribution.
 
     - `x`: vectors, an array of shape (..., n), or numbers if `mean` is one
@@ -40,7 +41,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
 
 
 @library
-def _logpdf(x, mean, cov):
+def _logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     name = "multivariate_normal.logpdf"
     args = [to_array(name, a, i) for i, a in enumerate((x, mean, cov))]
     check_ranks(name, x, mean)
@@ -72,7 +73,7 @@ def _logpdf(x, mean, cov):
 
 
 @library
-def pdf(x, mean, cov):
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """Compute the density of the multivariate normal distribution.
 
     - `x`: vectors, an array of shape (..., n), or numbers if `mean` is one

@@ -1,5 +1,7 @@
 """The Poisson distribution. Source: scipy.stats.poisson."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from minijax import dtypes
@@ -9,6 +11,7 @@ from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
@@ -32,7 +35,7 @@ pmf = exponential(logpmf, "The probability mass function.")
 
 
 @library
-def entropy(mu, loc=0):
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Compute the entropy of the Poisson distribution, by its sum or, for large `mu`, expansion.
 
     - `mu`: means

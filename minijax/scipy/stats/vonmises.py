@@ -1,5 +1,7 @@
 """The von Mises distribution on the circle. Source: scipy.stats.vonmises."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from minijax import numpy as jnp
@@ -8,12 +10,13 @@ from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
 @library
-def logpdf(x, kappa):
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """Compute the logarithm of the density of the von Mises distribution on the circle.
 
     - `x`: angles, a real array

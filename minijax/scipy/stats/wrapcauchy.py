@@ -1,5 +1,7 @@
 """The Cauchy distribution wrapped on the circle. Source: scipy.stats.wrapcauchy."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -8,12 +10,13 @@ from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, real_arguments
 from minijax.transforms.library import library
+from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]
 
 
 @library
-def logpdf(x, c):
+def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     """Compute the logarithm of the density of the Cauchy distribution wrapped on [0, 2 pi].
 
     - `x`: angles, a real array

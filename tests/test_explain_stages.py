@@ -249,3 +249,33 @@ def test_command_line(tmp_path):
     )  # fmt: skip
     assert run.stdout.strip() == str(tmp_path / "p.html")
     assert "jvp of sin" in (tmp_path / "p.html").read_text()
+
+
+class _Shell:
+    """As much of a shell of IPython as the magics use."""
+
+    def __init__(self, **names):
+        self.user_ns, self.magics = names, {}
+
+    def register_magic_function(self, function, kind, name):
+        self.magics[kind, name] = function
+
+    def run_cell(self, cell):
+        exec(cell, self.user_ns)
+        return self
+
+    def raise_error(self):
+        pass
+
+
+def test_magics_of_notebooks():
+    shell = _Shell(jnp=jnp, x=jnp.arange(3))
+    explain.load_ipython_extension(shell)
+    found = shell.magics["line", "explain"]("jnp.add(x, x)")
+    assert "add" in found["jaxpr"].text
+    run = shell.magics["cell", "strict"]
+    run("", "y = x[2]")
+    with pytest.raises(IndexError):
+        run("", "y = x[3]")
+    run("indices=False", "y = x[3]")
+    assert shell.user_ns["y"] == 2

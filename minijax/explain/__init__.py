@@ -10,6 +10,7 @@
     explain.nan(f)(*args)         the line of the first NaN
     explain.step(f, *args)        the program run equation by equation, forward and back
     explain.strict()              silent faults are errors; also minijax.strict()
+    explain.progress(body, n)     a loop that tells how far it is
     explain.rules("jvp")          the rules of one interpreter
     explain.primitive("sin")      the rules of one primitive
     explain.where(obj)            the source of anything public
@@ -27,7 +28,7 @@ _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
     "recompiles": "retracing", "nan": "nans", "NanError": "nans",
-    "strict": "strictness", "where": "rule_tables", "graph": "graphs", "diff": "differences",
+    "strict": "strictness", "progress": "progressing", "html_of": "showing_objects", "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)

@@ -10,6 +10,7 @@ import ast
 from typing import Any
 
 from minijax.explain.showing import Explanation, explain
+from minijax.explain.showing_objects import SHOWN
 from minijax.explain.strictness import strict
 
 __all__ = ["load"]
@@ -34,5 +35,8 @@ def load(shell: Any) -> None:
         args, kwargs = eval(given, {**shell.user_ns, **take})
         return explain(function, *args, **kwargs)
 
+    formatter = shell.display_formatter.formatters["text/html"]
+    for kind, show in SHOWN.items():
+        formatter.for_type(kind, show)
     shell.register_magic_function(strictly, "cell", "strict")
     shell.register_magic_function(explained, "line", "explain")

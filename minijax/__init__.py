@@ -155,6 +155,7 @@ _FUNCTIONS = {
     "fwd_and_bwd": "minijax.features.fwd_and_bwd",
     "print_environment_info": "minijax.environment",
     "pure_callback": "minijax.lax.callbacks",
+    "strict": "minijax.explain.strictness",
     **dict.fromkeys(("host_count", "host_id", "host_ids"), "minijax.environment"),
 }
 
@@ -193,6 +194,7 @@ if TYPE_CHECKING:
         typing,
     )
     from minijax.environment import host_count, host_id, host_ids, print_environment_info
+    from minijax.explain.strictness import strict
     from minijax.features.fwd_and_bwd import fwd_and_bwd
     from minijax.lax.callbacks import pure_callback
 else:

@@ -1,7 +1,12 @@
 """`explain(f, *args)`: stages, the line, transform and rule of each equation, text and page."""
 
+import base64
+import io
+import re
 import subprocess
 import sys
+import types
+import zlib
 from html.parser import HTMLParser
 
 import numpy as np
@@ -249,3 +254,73 @@ def test_command_line(tmp_path):
     )  # fmt: skip
     assert run.stdout.strip() == str(tmp_path / "p.html")
     assert "jvp of sin" in (tmp_path / "p.html").read_text()
+
+
+class _Shell:
+    """As much of a shell of IPython as the magics use."""
+
+    def __init__(self, **names):
+        self.user_ns, self.magics, self.shown = names, {}, {}
+        self.display_formatter = types.SimpleNamespace(formatters={"text/html": self})
+
+    def for_type(self, kind, show):
+        self.shown[kind] = show
+
+    def register_magic_function(self, function, kind, name):
+        self.magics[kind, name] = function
+
+    def run_cell(self, cell):
+        exec(cell, self.user_ns)
+        return self
+
+    def raise_error(self):
+        pass
+
+
+def test_magics_of_notebooks():
+    shell = _Shell(jnp=jnp, x=jnp.arange(3))
+    explain.load_ipython_extension(shell)
+    found = shell.magics["line", "explain"]("jnp.add(x, x)")
+    assert "add" in found["jaxpr"].text
+    run = shell.magics["cell", "strict"]
+    run("", "y = x[2]")
+    with pytest.raises(IndexError):
+        run("", "y = x[3]")
+    run("indices=False", "y = x[3]")
+    assert shell.user_ns["y"] == 2
+    assert "<b>int32[3]</b>" in shell.shown[type(jnp.arange(3))](jnp.arange(3))
+
+
+def test_objects_show_themselves():
+    array = jnp.linspace(0.0, 1.0, 400).reshape(20, 20).at[3, 3].set(jnp.nan)
+    shown = explain.html_of(array)
+    assert "float32[20,20]" in shown
+    assert "0 … 1 1 NaN" in shown
+    data = base64.b64decode(re.search(r"base64,([^\"]*)", shown)[1])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    rows = zlib.decompress(data[data.index(b"IDAT") + 4 : -16])
+    pixels = np.frombuffer(rows, np.uint8).reshape(20, 61)[:, 1:].reshape(20, 20, 3)
+    assert pixels[3, 3].tolist() == [255, 0, 0]
+    assert pixels[0, 0].tolist() == [0, 0, 0]
+    assert pixels[19, 19].tolist() == [255, 255, 255]
+    assert "img" not in explain.html_of(jnp.zeros(1 << 21))
+    assert "[1, 2]" in explain.html_of(jnp.array([1, 2]))
+    assert "key" in explain.html_of(jax.random.key(0))
+    for dtype in (bool, jnp.int8, jnp.bfloat16, jnp.complex64):
+        assert "img" in explain.html_of(jnp.ones((5, 5), dtype))
+    f = jax.jit(lambda x: jnp.sin(x) * 2)
+    f(1.0)
+    assert "1 traced" in explain.html_of(f)
+    assert "sin" in explain.html_of(jax.make_jaxpr(f)(1.0))
+    assert "ShapedArray" in explain.html_of(f.lower(1.0))
+    assert explain.html_of("text") is None
+
+
+def test_progress_of_loops():
+    file = io.StringIO()
+    body = explain.progress(lambda c, x: (c + x, c), 50, name="sums", file=file)
+    total = jax.jit(lambda xs: lax.scan(body, 0, xs)[0])
+    for _ in range(2):
+        assert total(jnp.arange(50)) == 1225
+        jax.effects_barrier()
+    assert file.getvalue().count("sums: 50/50 (100 %)") == 2

@@ -247,7 +247,7 @@ PUBLIC = [showing.explain, *(getattr(explain, name) for name in explain.__all__)
 
 @pytest.mark.parametrize("function", [f for f in PUBLIC if ">>>" in (f.__doc__ or "")])
 def test_docstrings(function):
-    scope = {"jax": jax, "jnp": jnp, "explain": explain}
+    scope = {"jax": jax, "minijax": jax, "io": io, "jnp": jnp, "explain": explain}
     test = doctest.DocTestParser().get_doctest(function.__doc__, scope, "", None, 0)
     report = io.StringIO()
     doctest.DocTestRunner().run(test, out=report.write)

@@ -174,7 +174,7 @@ def array_from_numpy(
         value = np.zeros(value.shape, bool)
         stored = stored.update(dtype=value.dtype)
     elif value.dtype != stored.dtype:
-        value = value.astype(stored.dtype)
+        value = hooks.converted(value, stored.dtype)
     if where is None:
         where = sharding.single_device(platforms.default_device())
     check_transfer("host_to_device", aval, where, explicit=explicit)
@@ -248,6 +248,8 @@ def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
 
 
 def _checked_scalar(x: Any, aval: ShapedArray) -> np.ndarray:
+    if isinstance(x, np.generic):
+        return hooks.converted(np.asarray(x), aval.dtype)
     try:
         return np.asarray(x, aval.dtype)
     except OverflowError:

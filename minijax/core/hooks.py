@@ -77,6 +77,10 @@ class Hooks(Slots):
         """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
         raise NotImplementedError("Nothing makes arrays: import minijax.arrays.array.")
 
+    def converted(self, value: Any, dtype: Any) -> Any:
+        """Return an array of the host in another dtype, in which its values may be others."""
+        return value.astype(dtype)
+
     # -- diagnostics: features.diagnostics ---------------------------------------------------------------
 
     def check_module(self, lowered: Any) -> None:

@@ -9,6 +9,8 @@
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
     explain.nan(f)(*args)         the line of the first NaN
     explain.step(f, *args)        the program run equation by equation, forward and back
+    explain.strict()              silent faults are errors; also minijax.strict()
+    explain.progress(body, n)     a loop that tells how far it is
     explain.rules("jvp")          the rules of one interpreter
     explain.primitive("sin")      the rules of one primitive
     explain.where(obj)            the source of anything public
@@ -26,7 +28,7 @@ _HOMES = {
     "Source": "python", "to_python": "python", "memory": "memory_use", "cost": "work",
     "step": "stepping", "primitive": "rule_tables", "rules": "rule_tables",
     "recompiles": "retracing", "nan": "nans", "NanError": "nans",
-    "where": "rule_tables", "graph": "graphs", "diff": "differences",
+    "strict": "strictness", "progress": "progressing", "html_of": "showing_objects", "where": "rule_tables", "graph": "graphs", "diff": "differences",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)
@@ -42,6 +44,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics of `%load_ext minijax.explain`: `%%strict` and `%%explain f(x)`."""
+    _import_module(f"{__name__}.magics").load(shell)
 
 
 class _Explain(_ModuleType):

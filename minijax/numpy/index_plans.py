@@ -16,6 +16,7 @@ from minijax import dtypes
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.hooks import hooks
 from minijax.core.staging import JaxprTrace
 from minijax.errors import InconclusiveDimensionOperation
 from minijax.features.queries import is_dim, max_dim, min_dim
@@ -491,7 +492,7 @@ def _in_type(x: Any, dtype: Any, weak: bool) -> Any:
     if isinstance(x, Array):
         return _of_type(x, x.aval.update(dtype=dtype, weak_type=weak))
     with np.errstate(all="ignore"):
-        return np.asarray(x).astype(dtype)[()]
+        return hooks.converted(np.asarray(x), dtype)[()]
 
 
 def _of_type(x: Any, aval: ShapedArray) -> Any:

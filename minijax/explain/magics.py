@@ -1,0 +1,42 @@
+"""Magics of notebooks: `%load_ext minijax.explain`.
+
+%%strict                      runs a cell in strict mode
+%explain f(x, y)              shows the stages of a call
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from minijax.explain.showing import Explanation, explain
+from minijax.explain.showing_objects import SHOWN
+from minijax.explain.strictness import strict
+
+__all__ = ["load"]
+
+
+def load(shell: Any) -> None:
+    """Register the magics with a shell of IPython."""
+
+    def strictly(line: str, cell: str) -> Any:
+        options = eval(f"dict({line})", shell.user_ns)
+        with strict(**options):
+            result = shell.run_cell(cell)
+            result.raise_error()
+
+    def explained(line: str) -> Explanation:
+        call = ast.parse(line.strip(), mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError(f"%explain takes a call, as %explain f(x): got {line!r}.")
+        function = eval(ast.unparse(call.func), shell.user_ns)
+        given = ast.unparse(ast.Call(ast.Name("take"), call.args, call.keywords))
+        take = {"take": lambda *args, **kwargs: (args, kwargs)}
+        args, kwargs = eval(given, {**shell.user_ns, **take})
+        return explain(function, *args, **kwargs)
+
+    formatter = shell.display_formatter.formatters["text/html"]
+    for kind, show in SHOWN.items():
+        formatter.for_type(kind, show)
+    shell.register_magic_function(strictly, "cell", "strict")
+    shell.register_magic_function(explained, "line", "explain")

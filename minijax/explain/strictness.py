@@ -1,0 +1,351 @@
+"""`minijax.strict()`: faults that are silent otherwise are errors, with the user's line.
+
+While it is on, a trace of its own runs each operation, and the programs of calls, loops and branches
+operation by operation. While it is off, there is no such trace.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.config import ExplicitX64Mode, local, override
+from minijax.core import source
+from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, eval_jaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Trace, Tracer
+from minijax.explain import nans
+from minijax.explain.origins import Origins
+from minijax.explain.programs import sub_programs
+from minijax.lax.index_numbers import GatherScatterMode
+
+__all__ = ["NarrowedError", "OutOfBoundsError", "StrictTrace", "strict"]
+
+
+class OutOfBoundsError(IndexError):
+    """An index that is out of bounds, which is clamped or ignored otherwise."""
+
+
+class NarrowedError(OverflowError):
+    """A value that a narrower type does not hold, which becomes another one otherwise."""
+
+
+_EXPLICIT = re.compile(
+    r"astype|dtype|asarray|\barray\(|(?:int|float|complex)\d+|bool|view|convert|round|floor|trunc"
+)
+_INDEXING_CALLS = re.compile(
+    r"\.at\s*\[.*\]\.\w+$|(?:^|\.)(?:take|take_along_axis|dynamic_\w+)$", re.S
+)
+
+
+class strict:
+    """Have silent faults be errors, within a `with` block or a decorated function.
+
+    - `indices`: indices out of bounds, which are clamped or ignored (not where `mode=` is given)
+    - `keys`: random keys that are used twice
+    - `narrowing`: integers and floats that do not fit a narrower type, and 64-bit types that are
+      asked for while they are off
+    - `nans`: NaN from operands without NaN; `leaks`: tracers that outlive their trace
+
+    Raises IndexError, `KeyReuseError`, OverflowError or ValueError, FloatingPointError or Exception,
+    each with the user's line, eagerly and under every transform. Programs run operation by operation
+    meanwhile. Outside, nothing is different. Source: the semantics of NumPy.
+
+    >>> with minijax.strict():
+    ...     jnp.arange(3)[-1]
+    Array(2, dtype=int32)
+    """
+
+    def __init__(
+        self, *, indices: bool = True, keys: bool = True, narrowing: bool = True,
+        nans: bool = True, leaks: bool = True,
+    ):  # fmt: skip
+        self.indices, self.keys, self.narrowing = indices, keys, narrowing
+        self.nans, self.leaks = nans, leaks
+        self._open: list[ExitStack] = []
+
+    def __enter__(self) -> strict:
+        stack = ExitStack()
+        if self.keys:
+            stack.enter_context(override("debug_key_reuse", True))
+        if self.leaks:
+            stack.enter_context(override("check_tracer_leaks", True))
+        if self.narrowing:
+            stack.enter_context(override("explicit_x64_dtypes", ExplicitX64Mode.ERROR))
+            if local.context.numbers_key is local.context.key:  # have all conversions looked at
+                stack.enter_context(override("transfer_guard_host_to_device", "allow"))
+        stack.enter_context(_tracing(self))
+        self._open.append(stack)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._open.pop().__exit__(*exc)
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(f)
+        def checked(*args, **kwargs):
+            with self:
+                return f(*args, **kwargs)
+
+        return checked
+
+
+@contextmanager
+def _tracing(checks: strict) -> Iterator[None]:
+    context = local.context
+    saved = context.trace
+    context.trace = StrictTrace(saved, checks)
+    try:
+        yield
+    finally:
+        context.trace.end()
+        context.trace = saved
+
+
+class StrictTrace(Trace):
+    """Runs operations in its parent, and looks at their operands and results."""
+
+    __slots__ = ("checks", "depth")
+
+    def __init__(self, parent: Trace, checks: strict):
+        super().__init__(parent)
+        self.checks = checks
+        self.depth = 0
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        if any(isinstance(a, Tracer) for a in args):  # within an outer function that is traced
+            return self.pass_to_parent(primitive, args, params)
+        self.depth += 1
+        try:
+            if self.checks.narrowing:
+                _check_narrowing(primitive, args, params)
+            if self.checks.indices and primitive.name in _INDEXING:
+                _check_bounds(primitive, args, params)
+            outs = self._run(primitive, args, params)
+        finally:
+            self.depth -= 1
+        if self.checks.nans and not self.depth:
+            self._check_nans(primitive, args, params, outs)
+        return outs
+
+    def _run(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        program = _called(args, params) if primitive.rule_steps is None else None
+        if program is not None:
+            return _evaluated(program, *args)
+        outs = self.pass_to_parent(primitive, args, params)
+        if primitive.rule_steps is not None and not primitive.effects_of(
+            params, map(get_aval, args)
+        ):
+            with override("debug_key_reuse", False):  # the keys within have been counted
+                primitive.rule_steps(_evaluated, *args, **params)
+        return outs
+
+    def _check_nans(self, primitive: Primitive, args: Any, params: dict, outs: Any) -> None:
+        results = outs if primitive.multiple_results else [outs]
+        if not any(map(nans._has_nan, results)) or any(map(nans._has_nan, args)):
+            return
+        invars, outvars = ([Var(get_aval(x)) for x in xs] for xs in (args, results))
+        place = local.context.source or source.capture(3)
+        eqn = JaxprEqn(invars, outvars, primitive, params, source=place)
+        closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]))
+        self.checks, kept = strict(indices=False, narrowing=False, nans=False), self.checks
+        try:
+            run = nans._Run(closed, args)
+            bad = [n for n, x in enumerate(run.results) if nans._has_nan(x)]
+            origin = nans._search(run, bad, ())
+        finally:
+            self.checks = kept
+        if origin is not None and origin.eqn.primitive.name != "gather":  # which fills with NaN
+            raise nans._error(origin, Origins())
+
+
+def _evaluated(program: ClosedJaxpr, *args: Any) -> list[Any]:
+    return eval_jaxpr(program.jaxpr, program.consts, *args)
+
+
+def _called(args: Sequence[Any], params: dict) -> ClosedJaxpr | None:
+    """The program of a call, as of jit, which runs once on the operands."""
+    eqn = JaxprEqn([], [], None, params)
+    programs = list(sub_programs(eqn))
+    if len(programs) != 1 or len(programs[0].invars) != len(args):
+        return None
+    wanted = [getattr(aval, "shape", None) for aval in programs[0].in_avals]
+    return programs[0] if wanted == [np.shape(a) for a in args] else None
+
+
+# -- where -----------------------------------------------------------------------------------------
+
+
+def _place() -> Any:
+    return local.context.source or source.capture(2)
+
+
+def _segment(place: Any) -> str:
+    """The user's expression of a place, as far as its source is known."""
+    if place is None:
+        return ""
+    code, offset = place[0], place[1]
+    positions = list(code.co_positions())
+    first, last, start, end = positions[offset // 2] if offset // 2 < len(positions) else [None] * 4
+    if first is None or last is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, n).rstrip("\n") for n in range(first, last + 1)]
+    if not any(lines):
+        return ""
+    if start is not None and end is not None:
+        lines[-1] = lines[-1].encode()[:end].decode(errors="ignore")
+        lines[0] = lines[0].encode()[start:].decode(errors="ignore")
+    return "\n".join(lines)
+
+
+def _is_indexing(text: str) -> bool:
+    """Whether an expression of the user's is an index, or a call of a function that takes one."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(node, ast.Call):
+        return _INDEXING_CALLS.search(ast.unparse(node.func)) is not None
+    return isinstance(node, ast.Subscript)
+
+
+def _at(place: Any) -> str:
+    line = (
+        linecache.getline(place[0].co_filename, source.Source(*place).position[0] or 0)
+        if place
+        else ""
+    )
+    return f"at {source.summarize(place)}:\n    {line.strip()}\n"
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+
+def _check_bounds(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
+    found = _INDEXING[primitive.name](args, params)
+    if found is None:
+        return
+    place = _place()
+    text = _segment(place)
+    if re.search(r"\bmode\s*=", text):
+        return
+    asked = params.get("mode")
+    quiet = asked is not None and asked != GatherScatterMode.PROMISE_IN_BOUNDS
+    if quiet and not _is_indexing(text):
+        return  # of a function of the library, which means it
+    index, size, axis, shape = found
+    raise OutOfBoundsError(
+        f"{_at(place)}index {index} is out of bounds for axis {axis} of size {size}, of an array of "
+        f"shape {shape}. Without strict mode it is clamped, or what is written is dropped; say "
+        "so with x.at[...].get(mode=...), or .set(..., mode='drop'), if it is meant."
+    )
+
+
+def _first_outside(starts: np.ndarray, axes: Sequence[int], shape: Any, windows: Any) -> Any:
+    """The first index of those along the axes that leaves no room for a window, and its axis."""
+    for column, axis in enumerate(axes):
+        values = starts[..., column]
+        bad = (values < 0) | (values > shape[axis] - windows[axis])
+        if bad.any():
+            value = int(values[bad][0])
+            return (
+                (value - shape[axis] if value < -shape[axis] else value),
+                shape[axis],
+                axis,
+                shape,
+            )
+    return None
+
+
+def _of_gather(args: Sequence[Any], params: dict) -> Any:
+    shape, starts = np.shape(args[0]), np.asarray(args[1])
+    numbers = params["dimension_numbers"]
+    return _first_outside(starts, numbers.start_index_map, shape, params["slice_sizes"])
+
+
+def _of_scatter(args: Sequence[Any], params: dict) -> Any:
+    shape, starts, updates = np.shape(args[0]), np.asarray(args[1]), np.shape(args[2])
+    numbers = params["dimension_numbers"]
+    collapsed = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    sizes = iter(updates[d] for d in numbers.update_window_dims)
+    windows = [1 if d in collapsed else next(sizes) for d in range(len(shape))]
+    return _first_outside(starts, numbers.scatter_dims_to_operand_dims, shape, windows)
+
+
+def _of_slice(starts: Sequence[Any], shape: Any, windows: Any) -> Any:
+    values = np.array([int(np.asarray(s)) for s in starts])
+    return _first_outside(values, range(len(shape)), shape, windows) if len(shape) else None
+
+
+_INDEXING: dict[str, Callable[[Sequence[Any], dict], Any]] = {
+    "gather": _of_gather,
+    "dynamic_slice": lambda args, params: _of_slice(
+        args[1:], np.shape(args[0]), params["slice_sizes"]
+    ),
+    "dynamic_update_slice": lambda args, params: _of_slice(
+        args[2:], np.shape(args[0]), np.shape(args[1])
+    ),
+    **dict.fromkeys(
+        ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "scatter-sub"),
+        _of_scatter,
+    ),
+}
+
+
+# -- narrowing -------------------------------------------------------------------------------------
+
+
+def _check_narrowing(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
+    for x in args:
+        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.itemsize == 8:
+            _check_fits(x, get_aval(x).dtype)
+    if primitive.name == "convert_element_type":
+        text = _segment(_place())
+        if text and not _EXPLICIT.search(text):
+            _check_fits(np.asarray(args[0]), params["new_dtype"])
+
+
+def _converted(value: np.ndarray, dtype: Any) -> np.ndarray:
+    """Convert an array of the host; an error in strict mode where that changes its values."""
+    trace = local.context.trace
+    while trace is not None and type(trace) is not StrictTrace:
+        trace = trace.parent
+    if trace is not None and trace.checks.narrowing:
+        _check_fits(value, dtype)
+    return value.astype(dtype)
+
+
+hooks.fill(converted=_converted)
+
+
+def _check_fits(value: np.ndarray, dtype: Any) -> None:
+    """NarrowedError for integers that become others, and for floats that become infinite."""
+    if value.dtype == dtype or value.dtype.kind not in "iuf" or not value.size:
+        return
+    if dtypes.issubdtype(dtype, np.integer):
+        limits = dtypes.iinfo(dtype)
+        bad = (value < limits.min) | (value > limits.max)
+        if value.dtype.kind == "f":
+            bad |= value != np.trunc(value)
+    elif dtypes.issubdtype(dtype, np.floating) and value.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            bad = np.isfinite(value) & ~np.isfinite(value.astype(dtype).astype(np.float64))
+    else:
+        return
+    if np.any(bad):
+        first = np.asarray(value)[np.asarray(bad)].ravel()[0]
+        raise NarrowedError(
+            f"{_at(_place())}the value {first!r} of dtype {value.dtype.name} is none of "
+            f"{np.dtype(dtype).name}. Without strict mode it becomes another value; convert it with astype, or turn "
+            "on 64-bit dtypes (jax_enable_x64), if it is meant."
+        )

@@ -806,3 +806,14 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> DType | tupl
 
 
 __dir__ = shown(__name__)
+
+
+def number_as(x: Any, dtype: Any) -> Any:
+    """Return a number as a NumPy array of a dtype; OverflowError for an integer that it does not hold."""
+    try:
+        return np.asarray(x, dtype)
+    except OverflowError:
+        raise OverflowError(
+            f"Python int {x} too large to convert to {dtype.name}: give it as an array of a "
+            "wider dtype, with enable_x64 for 64 bits."
+        ) from None

@@ -117,6 +117,30 @@ if TYPE_CHECKING:
         """An error of XLA's; jaxlib's class, which `runtime.executables` puts here."""
 
 
+def invalid_value(message: str, value: Any) -> TypeError:
+    """Return the error for a value that no primitive takes; `say_where` says where it stood."""
+    error: Any = TypeError(message)
+    error.invalid_value = value
+    return error
+
+
+def say_where(error: TypeError, name: str, args: tuple) -> None:
+    """Put the primitive and the position of the value that it does not take before the message."""
+    value = error.__dict__.pop("invalid_value", error)
+    place = next((place for place, x in enumerate(args) if x is value), None)
+    if place is not None:
+        error.args = (
+            f"Error interpreting argument to {name} as a JAX value. The problematic value is of "
+            f"type {type(value)} and was passed to {name} at position {place}. {error}",
+        )
+
+
+def shortened(x: Any) -> str:
+    """The text of a value for a message."""
+    text = repr(x)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 _ACCIDENTS = (AttributeError, KeyError, IndexError)
 
 

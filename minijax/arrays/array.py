@@ -199,7 +199,7 @@ def scalar_array(x: Any) -> ArrayImpl:
         found = _scalars.get(key)
     if found is None or found._buffer.is_deleted():
         aval = get_aval(x)
-        found = _keep(key, array_from_numpy(_checked_scalar(x, aval), aval))
+        found = _keep(key, array_from_numpy(dtypes.number_as(x, aval.dtype), aval))
     return found
 
 
@@ -245,18 +245,6 @@ def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
     if way is None or way[1] is None:
         return None
     return way[0], way[1](x)
-
-
-def _checked_scalar(x: Any, aval: ShapedArray) -> np.ndarray:
-    if isinstance(x, np.generic):
-        return hooks.converted(np.asarray(x), aval.dtype)
-    try:
-        return np.asarray(x, aval.dtype)
-    except OverflowError:
-        raise OverflowError(
-            f"Python int {x} is too large to convert to {aval.dtype.name}: give it as an array of "
-            "a wider dtype, with enable_x64 for 64 bits."
-        ) from None
 
 
 # From the type of an array of the host: its signature, and how it is lent and put.

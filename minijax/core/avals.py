@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, errors
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.namespace import named
@@ -303,33 +303,11 @@ def get_aval(x: Any) -> AbstractValue:
             return maker(x)
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
-    raise _invalid(
-        f"Argument {_shortened(x)!s} of type {type(x)} is not a valid JAX type: "
+    raise errors.invalid_value(
+        f"Argument {errors.shortened(x)} of type {type(x)} is not a valid JAX type: "
         "pass an array or a Python number, or mark the argument as static.",
         x,
     )
-
-
-def _invalid(message: str, value: Any) -> TypeError:
-    error = TypeError(message)
-    error.invalid_value = value  # so that the primitive that was given it says where it stood
-    return error
-
-
-def say_where(error: TypeError, name: str, args: tuple) -> None:
-    """Put the primitive and the position of the value that it does not take before the message."""
-    value = error.__dict__.pop("invalid_value", error)
-    place = next((place for place, x in enumerate(args) if x is value), None)
-    if place is not None:
-        error.args = (
-            f"Error interpreting argument to {name} as a JAX value. The problematic value is of "
-            f"type {type(value)} and was passed to {name} at position {place}. {error}",
-        )
-
-
-def _shortened(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def is_array_type(x: Any) -> bool:
@@ -353,7 +331,7 @@ pytype_aval_mappings = aval_makers  # upstream's name of it
 def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     dtype = x.dtype
     if not dtypes.is_supported(dtype):
-        raise _invalid(
+        raise errors.invalid_value(
             f"A NumPy array of dtype {dtype} is not a valid JAX type: "
             "convert it to a boolean or numeric dtype, in the machine's byte order.",
             x,
@@ -361,17 +339,6 @@ def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
     if type(x) is not np.ndarray and isinstance(x, np.ndarray):
         _check_unmasked(x)
     return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
-
-
-def check_fits(x: int, aval: AbstractValue) -> None:
-    """OverflowError for an integer that its dtype does not hold."""
-    try:
-        np.asarray(x, aval.dtype)
-    except OverflowError:
-        raise OverflowError(
-            f"Python int {x} too large to convert to {aval.dtype.name}: give it as an array of a "
-            "wider dtype, with enable_x64 for 64 bits."
-        ) from None
 
 
 def abstract(x: Any) -> ShapedArray:
@@ -385,7 +352,7 @@ def abstract(x: Any) -> ShapedArray:
         return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
     aval = get_aval(x)
     if type(x) is int:
-        check_fits(x, aval)
+        dtypes.number_as(x, aval.dtype)
     return aval
 
 

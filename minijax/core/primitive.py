@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
-from minijax.core.avals import say_where
 from minijax.core.hooks import hooks
+from minijax.errors import say_where
 from minijax.tracebacks import hide_frames
 
 __all__ = [

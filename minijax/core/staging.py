@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, aval_makers, check_fits, get_aval
+from minijax.core.avals import AbstractValue, aval_makers, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -123,7 +124,7 @@ class JaxprTrace(Trace):
         if kind in _LITERAL_TYPES:
             aval = get_aval(x)
             if kind is int and not -(2**31) <= x < 2**31:
-                check_fits(x, aval)
+                dtypes.number_as(x, aval.dtype)
             return Literal(x, aval)
         if isinstance(x, Tracer):
             if x._trace is self:

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes, errors, tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.config import local
-from minijax.core.avals import check_fits, get_aval
+from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
 from minijax.core.primitive import CallPrimitive
 from minijax.core.staging import trace_to_jaxpr
@@ -419,7 +419,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
     low, high = get_aval(lower), get_aval(upper)
     for name, bound, aval in (("lower", lower, low), ("upper", upper, high)):
         if type(bound) is int:
-            check_fits(bound, aval)
+            dtypes.number_as(bound, aval.dtype)
         if aval.shape:
             raise TypeError(
                 f"fori_loop: {name} must be a scalar; got {bound!r} of type {aval.str_short()}."

@@ -21,6 +21,7 @@ from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
 from minijax.core.array import Array
 from minijax.core.avals import typeof
+from minijax.core.caches import clear_caches
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
@@ -68,21 +69,15 @@ from minijax.runtime.platforms import (
     process_index,
     process_indices,
 )
-from minijax.transforms.caches import clear_caches, live_arrays
 from minijax.transforms.grad import (
     grad,
     jvp,
-    linear_transpose,
     linearize,
     value_and_grad,
     vjp,
 )
 from minijax.transforms.jit import jit
-from minijax.transforms.staging import (
-    disable_jit,
-    make_jaxpr,
-    named_call,
-)
+from minijax.transforms.make_jaxpr import make_jaxpr
 from minijax.transforms.vmap import vmap
 from minijax.version import __version__, __version_info__
 

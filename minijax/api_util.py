@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments import functions
 from minijax.core.avals import shaped_abstractify
 from minijax.core.jaxpr import DebugInfo
 from minijax.extend import linear_util as lu
 from minijax.namespace import shown
-from minijax.transforms import arguments
 from minijax.tree_util import flatten_axes
 
 __all__ = [
@@ -52,7 +52,7 @@ def debug_info(
     result_paths_thunk: Any = None,
 ) -> DebugInfo:
     """What error messages say of a function that is traced for these arguments."""
-    return arguments.debug_info(traced_for, fun, tree_util.tree_structure((tuple(args), kwargs)))
+    return functions.debug_info(traced_for, fun, tree_util.tree_structure((tuple(args), kwargs)))
 
 
 def argnums_partial(
@@ -62,7 +62,7 @@ def argnums_partial(
     require_static_args_hashable: bool = True,
 ) -> tuple[lu.WrappedFun, tuple]:
     """The function of the arguments at `dyn_argnums` alone, and those arguments."""
-    chosen = tuple(n % len(args) for n in arguments.as_ints("dyn_argnums", dyn_argnums))
+    chosen = tuple(n % len(args) for n in functions.as_ints("dyn_argnums", dyn_argnums))
     fixed = tuple(None if n in chosen else x for n, x in enumerate(args))
     if require_static_args_hashable:
         for n, x in enumerate(fixed):
@@ -86,8 +86,8 @@ def donation_vector(
     donate_argnums: Any, donate_argnames: Any, in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
     """For each leaf of `(args, kwargs)`, or of `args`, whether it is donated."""
-    numbers = arguments.as_ints("donate_argnums", donate_argnums)
-    names = arguments.as_names("donate_argnames", donate_argnames)
+    numbers = functions.as_ints("donate_argnums", donate_argnums)
+    names = functions.as_names("donate_argnames", donate_argnames)
     args, kwargs = in_tree.unflatten(range(in_tree.num_leaves)), {}
     if kws:
         args, kwargs = args
@@ -98,8 +98,8 @@ def donation_vector(
 
 def rebase_donate_argnums(donate_argnums: Any, static_argnums: Any) -> tuple[int, ...]:
     """The numbers of donated arguments, counted without the static ones."""
-    donated = arguments.as_ints("donate_argnums", donate_argnums)
-    static = arguments.as_ints("static_argnums", static_argnums)
+    donated = functions.as_ints("donate_argnums", donate_argnums)
+    static = functions.as_ints("static_argnums", static_argnums)
     if both := sorted({*donated} & {*static}):
         raise ValueError(f"Arguments {both} are both static and donated: choose one for each.")
     return tuple(sorted(n - sum(s < n for s in static) for n in donated))

@@ -201,7 +201,7 @@ class Context:
         self.marks: str = ""
         self.user: dict[Any, Any] = {}  # values of user contexts
         self.source: Any = None
-        self.in_library = False  # kept only while promotion is restricted: see `transforms.library`
+        self.in_library = False  # kept only while promotion is restricted: see `features.library`
         self.refresh()
 
     def refresh(self) -> None:

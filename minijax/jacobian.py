@@ -8,26 +8,23 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.derivatives import check_input, chosen_numbers, is_int, positions
+from minijax.arguments.functions import check_callable
 from minijax.core.avals import get_aval
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import slice_in_dim
 from minijax.namespace import named
-from minijax.transforms.arguments import check_callable
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.grad import (
-    _check_input,
-    _documented,
-    _Flat,
-    _is_int,
-    _OneArgument,
-    _pullback,
-    _with_arguments,
-    as_result,
-    chosen_numbers,
-    positions,
+    FlatFunction,
+    OneArgument,
+    documented,
+    pullback_of,
+    with_arguments,
 )
 from minijax.transforms.jvp import jvp_flat
+from minijax.transforms.linear_maps import as_result
 from minijax.transforms.primitives import instantiate, moveaxis
 from minijax.transforms.tangents import float0_zeros
 
@@ -114,7 +111,7 @@ def hessian(
 def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
     check_callable(fun)
     numbers = chosen_numbers(argnums)
-    single = _is_int(argnums)
+    single = is_int(argnums)
 
     def jacobian_of(*args, **kwargs):
         count = len(args)
@@ -123,8 +120,8 @@ def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:
             _check_jacobian_input(x, holomorphic, allow_int, transform)
-        call = _with_arguments(fun, args, kwargs, chosen, single)
-        flat = _Flat(call, _OneArgument(in_tree), has_aux, transform)
+        call = with_arguments(fun, args, kwargs, chosen, single)
+        flat = FlatFunction(call, OneArgument(in_tree), has_aux, transform)
         build = _columns if transform == "jacfwd" else _rows
         blocks, outs = build(flat, leaves, holomorphic, transform)
         _, aux = flat.results(outs)
@@ -132,7 +129,7 @@ def _jacobian(fun, argnums, has_aux, holomorphic, allow_int, transform):
         result = flat.out_tree.unflatten(rows)
         return (result, aux) if has_aux else result
 
-    return _documented(jacobian_of, fun, "Jacobian")
+    return documented(jacobian_of, fun, "Jacobian")
 
 
 def _check_jacobian_input(x, holomorphic, allow_int, transform) -> None:
@@ -145,7 +142,7 @@ def _check_jacobian_input(x, holomorphic, allow_int, transform) -> None:
             "differentiation of non-holomorphic functions involving complex inputs or integer "
             "inputs, use minijax.jvp directly."
         )
-    _check_input(x, holomorphic, allow_int, transform)
+    check_input(x, holomorphic, allow_int, transform)
 
 
 def _check_jacobian_output(outs, holomorphic, transform) -> None:
@@ -210,7 +207,7 @@ def _columns(flat, leaves, holomorphic, transform):
 
 
 def _rows(flat, leaves, holomorphic, transform):
-    outs, pullback = _pullback(flat, leaves, None)
+    outs, pullback = pullback_of(flat, leaves, None)
     out_avals = [get_aval(x) for x in outs[: flat.count]]
     _check_jacobian_output(outs[: flat.count], holomorphic, transform)
     total = sum(aval.size for aval in out_avals)

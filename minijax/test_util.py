@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import check_at_most
 from minijax.namespace import shown
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp, vjp
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -18,7 +18,7 @@ TIERS = {  # packages and modules, and the budget of all their lines together
     ),
     "tools": (("difftest", "explain"), 6_000),
     "machine": (
-        ("runtime", "features", "config", "errors", "dtypes", "tree_util", "tree", "namespace",
+        ("runtime", "arguments", "features", "config", "errors", "dtypes", "tree_util", "tree", "namespace",
          "installation", "accepted_options", "array_members", "deprecated", "monitoring", "tracebacks",
          "version", "typing"), 15_000,
     ),

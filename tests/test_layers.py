@@ -22,6 +22,7 @@ LAYERS = {
     "runtime": 1,
     "array_members": 1,  # the types of members, for type checkers only
     "typing": 1,
+    "arguments": 2,
     "lowering": 2,
     "arrays": 3,
     "transforms": 4,

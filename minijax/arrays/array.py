@@ -11,6 +11,7 @@ from minijax import dtypes, errors
 from minijax.config import local, override
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, aval_makers, get_aval, opaque_types
+from minijax.core.caches import also_cleared
 from minijax.core.hooks import hooks
 from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
@@ -341,3 +342,6 @@ def clear_scalars() -> None:
     _scalars.clear()
     _elsewhere.clear()
     _host_ways.clear()
+
+
+also_cleared.append(clear_scalars)

@@ -17,6 +17,7 @@ from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.caches import ProgramCache, also_cleared
 from minijax.core.effects import lowerable, observable
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, dce_jaxpr
@@ -304,20 +305,20 @@ def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
     return hooks.moved(value, target, copy)
 
 
-_programs: dict[tuple, Program] = {}
+_programs = ProgramCache()
 
 
 def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **options) -> Program:
     """The compiled program of a jaxpr for arguments like these; kept with the jaxpr."""
     signatures = tuple([a.signature for a in args])
-    key = ("program", name, signatures, local.context.key, tuple(sorted(options.items(), key=str)))
+    key = ("program", name, signatures, tuple(sorted(options.items(), key=str)))
     try:
-        return closed.memo[key]
+        return closed.memo[local.context.key][key]
     except KeyError:
         pass
     program = _made(closed, name, signatures, **_thawed(options))
     program.specialize(signatures, closed)
-    closed.memo[key] = program
+    closed.derived()[key] = program
     return program
 
 
@@ -348,13 +349,13 @@ def run_primitive(
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
     # What holds programs is remembered with the first of them, and goes when it goes.
     if primitive._avals is not None:
-        memo, described = _programs, params.items()
+        tables, described = _programs.tables, params.items()
     else:
-        memo, described = _memo_of(params)
-    key = (primitive, local.context.key, *[a.signature for a in arrays], *described)
+        tables, described = _tables_of(params)
+    key = (primitive, *[a.signature for a in arrays], *described)
     program, hashable = None, True
     try:
-        program = memo[key]
+        program = tables[local.context.key][key]
     except KeyError:
         pass
     except TypeError:
@@ -362,7 +363,7 @@ def run_primitive(
     if program is None:
         program = _compile_primitive(primitive, tuple([a.signature for a in arrays]), params)
         if hashable:
-            memo[key] = program
+            tables.setdefault(local.context.key, {})[key] = program
     if primitive.multiple_results or not program.simple:
         outs = program(arrays)
         return outs if primitive.multiple_results else outs[0]
@@ -378,8 +379,8 @@ def run_primitive(
     return ArrayImpl(results[0], signature)
 
 
-def _memo_of(params: dict) -> tuple[dict, Iterable]:
-    """The memo of the first program in the params, and the params without that program."""
+def _tables_of(params: dict) -> tuple[dict, Iterable]:
+    """The tables of the first program in the params, and the params without that program."""
     for value in params.values():
         if isinstance(value, tuple) and value:
             value = value[0]
@@ -420,8 +421,10 @@ def concrete(x: Any) -> ArrayImpl:
 
 
 def clear_programs() -> None:
+    """Forget the programs of single operations."""
     _programs.clear()
     executables.clear_executables()
 
 
 hooks.fill(run_primitive=run_primitive)
+also_cleared.append(executables.clear_executables)

@@ -291,6 +291,22 @@ class Hooks(Slots):
         """Return the tracer that stands for a value with a batch axis."""
         raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
 
+    # -- calls made often: features.codegen_calls ----------------------------------------------------
+
+    def call_reader(
+        self, readers: dict, args: tuple, kwargs: dict, statics: Any, static_names: Any
+    ) -> Callable | None:
+        """Return `read(args, kwargs) -> key, operands` for calls of the structure of this one, or None.
+
+        It is faster than what reads any call, and raises one of CACHE_MISS_ERRORS for another
+        structure. `statics` and `static_names` say which arguments are static; `readers` keeps it.
+        """
+        return None
+
+    def result_builder(self, tree: Any, signatures: Any) -> Callable | None:
+        """Return `build(buffers)`, which makes a pytree of arrays of these types, or None."""
+        return None
+
     # -- what `vjp` gives: features.vjp ------------------------------------------------------------------
 
     def vjp_function(self, pullback: Any, primals: Any) -> Any:

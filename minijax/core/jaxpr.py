@@ -189,7 +189,7 @@ class ClosedJaxpr:
             raise ValueError(f"{len(jaxpr.constvars)} constants wanted, {len(consts)} given")
         self.jaxpr = jaxpr
         self.consts = list(consts)
-        self.memo: dict = {}  # what transforms have derived from this program, kept while it lives
+        self.memo: dict = {}  # by the settings: what was derived from this program; see `derived`
 
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
@@ -207,17 +207,21 @@ class ClosedJaxpr:
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
+    def derived(self) -> dict:
+        """Return what has been derived from this program under the current settings."""
+        return self.memo.setdefault(local.context.key, {})
+
     def derive(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The value that `make` gives, remembered under `key` while this program lives.
+        """The value that `make` gives under the current settings, kept while this program lives.
 
         A value that is the program itself, or a tuple with it, is kept without it: a cycle would
         hold the program and its constants until Python collects garbage.
         """
         try:
-            value = self.memo[key]
+            value = self.memo[local.context.key][key]
         except KeyError:
             value = make()
-            self.memo[key] = self.left_out_of(value)
+            self.derived()[key] = self.left_out_of(value)
             return value
         if value is _OWNER:
             return self
@@ -226,7 +230,7 @@ class ClosedJaxpr:
         return value
 
     def left_out_of(self, value: Any) -> Any:
-        """Return a value or key for `memo` with a marker in place of this program."""
+        """Return a value or key for `derived()` with a marker in place of this program."""
         if value is self:
             return _OWNER
         if type(value) is tuple and any(x is self for x in value):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minijax.config import local
+from minijax.core.caches import also_cleared
 from minijax.core.hooks import hooks
 from minijax.errors import say_where
 from minijax.tracebacks import hide_frames
@@ -30,6 +31,15 @@ __all__ = [
 ]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
+
+
+def _forget_types() -> None:
+    for primitive in all_primitives.values():
+        if primitive._avals is not None:
+            primitive._avals.clear()
+
+
+also_cleared.append(_forget_types)
 
 
 class NoRule:
@@ -154,6 +164,7 @@ class Primitive:
     dce = _setter("rule_dce")
     steps = _setter("rule_steps")
     layout = _setter("rule_layout")
+    transposes_zeros = False  # whether the transpose rule is run where all cotangents are zero
     call_primitive = False  # whether it calls a function that is no program yet: none recorded does
 
     def lower_on(self, *platforms: str) -> Callable[..., Any]:

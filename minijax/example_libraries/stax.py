@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax import lax, random
 from minijax import numpy as jnp
+from minijax.arguments.functions import check_at_most
 from minijax.errors import check_arguments_of
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.namespace import shown
@@ -29,7 +30,6 @@ from minijax.nn import (
     standardize,
 )
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
-from minijax.transforms.arguments import check_at_most
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",

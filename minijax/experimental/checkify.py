@@ -21,7 +21,6 @@ from minijax.core.array import Array
 from minijax.core.avals import abstract, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
-from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.checkpoint.checkpoint import name_p, remat_p
 from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
@@ -36,6 +35,7 @@ from minijax.lax.shard_map import shard_map_p
 from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
 from minijax.transforms.jit import jit_p
+from minijax.transforms.tracing import trace_function
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -555,20 +555,14 @@ def checkify(
     @functools.wraps(f)
     def checked(*args, **kwargs):
         leaves, in_tree = tree_util.flatten((args, kwargs))
-        trees = []
-
-        def flat(*values):
-            given, named = in_tree.unflatten(values)
-            outs, tree = tree_util.flatten(f(*given, **named))
-            trees.append(tree)
-            return outs
-
-        closed = trace_to_jaxpr(flat, [get_aval(x) for x in leaves])
+        avals = [get_aval(x) for x in leaves]
+        traced = trace_function("checkify", f, in_tree, avals, hoisted=None)
+        closed = traced.closed
         checks = _Checks(closed.jaxpr, frozenset(errors))
         runner = _Runner(checks)
         state, outs = runner.run(closed, runner.start(), leaves)
         code, *payloads = state
-        return Error(code, payloads, tuple(checks.sites)), trees[0].unflatten(outs)
+        return Error(code, payloads, tuple(checks.sites)), traced.out_tree.unflatten(outs)
 
     return checked
 

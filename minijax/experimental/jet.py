@@ -14,10 +14,10 @@ from typing import Any
 
 from minijax import lax, tree_util
 from minijax import numpy as jnp
+from minijax.arguments.functions import check_at_most
 from minijax.core.avals import is_array_type
 from minijax.dtypes import float0
 from minijax.namespace import shown
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
 
 __all__ = ["fact", "jet"]

@@ -24,7 +24,7 @@ from minijax.dtypes import issubdtype
 from minijax.features.custom_rules.closures import closure_convert
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.flatten_util import ravel_pytree
-from minijax.lax.control_flow.common import trace_function
+from minijax.lax.control_flow.common import program_of
 from minijax.namespace import shown
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import jit
@@ -146,7 +146,7 @@ def _equation(func: Callable, *args: Any) -> tuple[_Equation, list[Any]]:
     """The equation of a function, and what it closes over that may be differentiated."""
     leaves, trees = zip(*map(tree_util.tree_flatten, args), strict=True)
     avals = [get_aval(leaf) for part in leaves for leaf in part]
-    traced = trace_function("odeint", func, trees, avals)
+    traced = program_of("odeint", func, trees, avals)
     if any(isinstance(x, Tracer) for x in traced.consts):
         converted, constants = closure_convert(func, *args)
         return _Equation(converted), constants

@@ -7,9 +7,9 @@ from typing import Any
 from minijax import dtypes
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.features.stages.struct import ShapeDtypeStruct
+from minijax.transforms.make_jaxpr import make_jaxpr
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.staging import make_jaxpr
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, spread_tangents, zero_tangent
 
 __all__ = ["jvp_program", "vjp_program"]
 
@@ -26,9 +26,8 @@ def jvp_program(rule: Any, program: ClosedJaxpr) -> tuple[ClosedJaxpr, list[bool
     out_moving = [not _is_still(aval) for aval in program.out_avals]
 
     def flat(*values):
-        primals, steps = values[: len(avals)], iter(values[len(avals) :])
-        pairs = zip(avals, moving, strict=True)
-        tangents = [next(steps) if m else zero_tangent(a) for a, m in pairs]
+        primals = values[: len(avals)]
+        tangents = spread_tangents(values[len(avals) :], moving, avals)
         outs, out_tangents = rule(primals, tangents)
         kept = [instantiate(t) for t, m in zip(out_tangents, out_moving, strict=True) if m]
         return [*outs, *kept]

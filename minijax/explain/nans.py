@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import named_after
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
 from minijax.explain.programs import called, line_of, short, traced
-from minijax.transforms.arguments import named_after
 
 __all__ = ["NanError", "nan"]
 

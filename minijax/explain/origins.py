@@ -15,6 +15,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local, make_user_context
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn, Var, eval_jaxpr
@@ -26,7 +27,6 @@ from minijax.transforms import grad as _grad
 from minijax.transforms import linearize as _linearize
 from minijax.transforms import transpose as _transpose
 from minijax.transforms import vmap as _vmap
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.batching import BatchTrace
 from minijax.transforms.jvp import JVPTrace
 from minijax.transforms.primitives import add_tangents
@@ -140,7 +140,7 @@ _WRAPPERS: dict[int, Callable[[FrameType], tuple]] = {  # what transforms give
     id(_inner(_grad._differentiated, "value_and_gradient")): _of_closure,
     id(inspect.unwrap(_grad.jvp).__code__): _of_jvp,
 }
-_CALLS = {id(_grad._Flat.__call__.__code__), id(_vmap._Call.__call__.__code__)}
+_CALLS = {id(_grad.FlatFunction.__call__.__code__), id(_vmap._Call.__call__.__code__)}
 
 
 def _outer_trace(trace: Trace) -> Trace:

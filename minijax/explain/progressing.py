@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from minijax import debug
-from minijax.transforms.arguments import fun_name
+from minijax.arguments.functions import fun_name
 
 __all__ = ["progress"]
 

@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, V
 from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
 from minijax.explain.custom_rules import jvp_program, vjp_program
 from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
-from minijax.transforms.staging import make_jaxpr
+from minijax.transforms.make_jaxpr import make_jaxpr
 
 __all__ = ["Source", "to_python"]
 

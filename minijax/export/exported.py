@@ -20,6 +20,7 @@ from minijax.features.export.modules import (
     to_portable,
     unstable_calls,
 )
+from minijax.features.library import as_jitted
 from minijax.features.queries import is_ref
 from minijax.features.stages.stages import Traced, signature_for
 from minijax.features.stages.struct import ShapeDtypeStruct
@@ -31,7 +32,6 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.topologies import placeholders
 from minijax.transforms.grad import vjp
 from minijax.transforms.jit import PjitFunction, jit
-from minijax.transforms.library import as_jitted
 from minijax.tree_util import PyTreeDef
 
 __all__ = [

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from minijax.arrays.dispatch import clear_programs
+from minijax.core.caches import also_cleared
 from minijax.namespace import own_names, shown
 from minijax.runtime import executables, platforms
 from minijax.runtime.platforms import backend as get_backend
@@ -13,7 +14,6 @@ from minijax.runtime.platforms import backends
 from minijax.runtime.platforms import default_device as get_default_device
 from minijax.runtime.plugins import register_backend_factory
 from minijax.runtime.versions import ifrt_proxy
-from minijax.transforms.caches import also_cleared
 
 __all__ = [
     "backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache",

@@ -6,6 +6,7 @@ works without the folders of `references` and `symbolic`; `hijax` is imported by
 
 from minijax.features import (
     array_members,
+    codegen_calls,
     compile_time,
     diagnostics,
     donation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.transforms.arguments import as_ints
+from minijax.arguments.functions import as_ints
 from minijax.transforms.grad import check_callable, vjp
 from minijax.transforms.jit import jit
 

@@ -15,8 +15,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy.promotion import axis_of, canonical_shape, promote_dtypes_inexact
-from minijax.transforms.library import library
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -15,7 +15,7 @@ __all__ = ["forward", "update_debug_log_modules", "update_logging_level_global"]
 _LOGGERS = {
     "callbacks": "jax._src.callback",
     "debug_callbacks": "jax._src.debugging",
-    "dispatch": "jax._src.dispatch",
+    "monitoring": "jax._src.dispatch",
     "cache_misses": "jax._src.interpreters.partial_eval",
 }
 _COMPILING = "jax._src.interpreters.pxla"  # says that a compilation begins

@@ -95,7 +95,7 @@ _MODULES: dict[str, str] = {
     "ad_util": "interpreters.ad transforms.tangents features.custom_rules.common",
     "abstract_arrays": "core.avals core",
     "api": "minijax transforms.grad transforms.jit features.sharding.transfer",
-    "api_util": "api_util transforms.arguments",
+    "api_util": "api_util arguments.functions",
     "array": "arrays.array features.sharding.assembling minijax",
     "basearray": "minijax core.array",
     "blocked_sampler": "",

@@ -7,7 +7,6 @@ name.
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import index
@@ -16,20 +15,17 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.caches import kept_with
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.lowering.module import write_function
 from minijax.lowering.types import dense, element_type
 from minijax.runtime import escape
 from minijax.runtime.escape import quoted, symbol
-from minijax.transforms.arguments import debug_info
-from minijax.transforms.jit import close_over
+from minijax.transforms.tracing import any_constant, trace_function
 
 __all__ = ["composite", "composite_p"]
 
@@ -122,37 +118,24 @@ def _attribute(name: str, value: Any) -> str:
 
 # -- the program of a decomposition ---------------------------------------------------------------
 
-_programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
 
 def _program(decomposition: Callable, name: str, in_tree: Any, avals: tuple, attributes: dict):
     """The decomposition for operands of these types, and the structure of its results.
 
     One is kept for each function, type and set of attributes that can be compared.
     """
-
-    def make() -> tuple[ClosedJaxpr, Any]:
-        found = []
-
-        def flat(*leaves):
-            outs, out_tree = tree_util.flatten(
-                decomposition(*in_tree.unflatten(leaves), **attributes)
-            )
-            found.append(out_tree)
-            return outs
-
-        closed = trace_to_jaxpr(flat, avals, debug_info("composite", decomposition, in_tree))
-        return closed, found[0]
-
-    key = (name, in_tree, avals, tuple((k, type(v), v) for k, v in attributes.items()))
-    try:
-        known = _programs.setdefault(decomposition, {})
-        full = (*key, local.context.key)
-        if full not in known:
-            known[full] = make()
-        return known[full]
-    except TypeError:  # cannot be hashed, or referred to weakly
-        return make()
+    key = (in_tree, avals, tuple((k, type(v), v) for k, v in attributes.items()))
+    return kept_with(decomposition, ("composite", name)).find(
+        key,
+        lambda: trace_function(
+            "composite",
+            decomposition,
+            in_tree,
+            avals,
+            statics=attributes.items(),
+            hoisted=any_constant,
+        ),
+    )
 
 
 def _check_known(values: Sequence[Any], kind: type, name: str, what: str, note: str = "") -> None:
@@ -190,17 +173,16 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
             if value is not None:
                 attributes.append((key, tuple(parts), tree))
         avals = tuple([get_aval(x) for x in leaves])
-        closed, out_tree = _program(decomposition, name, in_tree, avals, kwargs)
-        _check_known(closed.consts, Tracer, name, "a constant")
-        closed, consts = closed.derive("composite", lambda: close_over(closed, lambda c: True))
+        traced = _program(decomposition, name, in_tree, avals, kwargs)
+        _check_known(traced.consts, Tracer, name, "a constant")
         outs = composite_p.bind(
-            *consts,
+            *traced.consts,
             *leaves,
             name=name,
-            jaxpr=closed,
+            jaxpr=traced.closed,
             attributes=tuple(attributes),
             version=version,
         )
-        return out_tree.unflatten(outs)
+        return traced.out_tree.unflatten(outs)
 
     return call

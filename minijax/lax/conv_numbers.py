@@ -7,8 +7,8 @@ from enum import Enum
 from operator import index
 from typing import Any, NamedTuple
 
+from minijax.arguments.functions import check_at_most
 from minijax.features.queries import is_dim
-from minijax.transforms.arguments import check_at_most
 
 __all__ = [
     "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
@@ -32,7 +33,6 @@ from minijax.runtime.mesh import AxisType, Mesh, get_mesh
 from minijax.runtime.mlir_modules import types
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.arguments import fun_name
 
 __all__ = ["custom_partitioning", "custom_partitioning_p"]
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.dispatch import concrete, program_for
-from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.caches import ProgramCache
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
+from minijax.features.library import library
 from minijax.features.queries import certain, is_dim
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import ambiguous, as_operand, parts_of
@@ -42,7 +43,6 @@ from minijax.lax.shapes import (
 from minijax.lax.slicing import slice_p, slice_padded
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.library import library, program_table
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_batch,
@@ -191,7 +191,7 @@ def _(b, x, *starts, slice_sizes):
     return b.op("stablehlo.dynamic_slice", operands, b.out, f"slice_sizes = {sizes}")
 
 
-_strided = program_table()
+_strided = ProgramCache()
 
 
 @slice_p.impl
@@ -202,7 +202,7 @@ def _(x, *, start_indices, limit_indices, strides):
     out = slice_p.out_avals((x.aval,), params)
     if strides is None or all(step == 1 for step in strides):
         return dynamic_slice_p.bind(x, *start_indices, slice_sizes=out.shape)
-    key = (x.signature, local.context.key, *params.values())
+    key = (x.signature, *params.values())
     program = _strided.get(key)
     if program is None:
         closed = trace_to_jaxpr(lambda x: [slice_p.bind(x, **params)], (x.aval,))

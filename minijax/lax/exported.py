@@ -7,15 +7,14 @@ another exported program (see `minijax.export`).
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.arrays.dispatch import concrete, program_for
-from minijax.config import local
 from minijax.core.avals import ShapedArray, abstract_token
+from minijax.core.caches import kept_with
 from minijax.core.effects import ordered
 from minijax.core.primitive import CallbackPrimitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
@@ -27,7 +26,6 @@ from minijax.lax.dims import dim_as_value_p
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical, tensor_type
 from minijax.runtime.gpus import platform_name
-from minijax.transforms.caches import also_cleared
 
 __all__ = ["call_exported_p", "dim_as_value_p", "sizes_of"]
 
@@ -69,8 +67,8 @@ def sizes_of(exported: Any, avals: Sequence[Any]) -> dict[str, Any]:
 def _(*args, exported):
     """Run the program of a single call, compiled for arguments as they lie."""
     arrays = [concrete(x) for x in args]
-    key = (local.context.key, *[x.signature for x in arrays])
-    programs = _programs.setdefault(exported, {})
+    key = tuple([x.signature for x in arrays])
+    programs = kept_with(exported, "call")
     program = programs.get(key)
     if program is None:
         # Kept without its jaxpr, which refers to what was exported.
@@ -79,10 +77,6 @@ def _(*args, exported):
         name = f"call_exported_{exported.fun_name}"
         program = programs[key] = program_for(closed, name, arrays)
     return program(arrays)
-
-
-_programs: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
-also_cleared.append(_programs.clear)
 
 
 @call_exported_p.lower

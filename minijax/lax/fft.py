@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first_reduced
@@ -23,7 +24,6 @@ from minijax.lax.rules import linear, scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import i64_array
 from minijax.transforms.jit import jit
-from minijax.transforms.library import library
 from minijax.transforms.primitives import moveaxis
 
 __all__ = ["FftType", "fft", "fft_p"]

@@ -9,11 +9,10 @@ from typing import Any
 from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.core.primitive import CallPrimitive
-from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.memory import MemorySpace, within
 from minijax.features.sharding.transfer import annotated
 from minijax.lax.programs import calls_placed_program
-from minijax.transforms.jit import close_over_tracers
+from minijax.transforms.tracing import trace_function
 
 __all__ = ["fused", "fused_p"]
 
@@ -38,18 +37,13 @@ def fused(*, out_spaces: Any) -> Callable[[Callable], Callable]:
     def wrap(f: Callable) -> Callable:
         @wraps(f)
         def wrapped(*args):
-            leaves, in_tree = tree_util.flatten(args)
-            trees = []
-
-            def flat(*xs):
-                outs, tree = tree_util.flatten(f(*in_tree.unflatten(xs)))
-                trees.append(tree)
-                return outs
-
+            leaves, in_tree = tree_util.flatten((args, {}))
             avals = within([get_aval(x) for x in leaves], MemorySpace.Device)
-            closed, consts = close_over_tracers(trace_to_jaxpr(flat, avals))
-            outs = fused_p.bind(*consts, *leaves, jaxpr=closed, out_spaces=tuple(out_spaces))
-            return trees[0].unflatten(outs)
+            traced = trace_function("fused", f, in_tree, avals)
+            outs = fused_p.bind(
+                *traced.consts, *leaves, jaxpr=traced.closed, out_spaces=tuple(out_spaces)
+            )
+            return traced.out_tree.unflatten(outs)
 
         return wrapped
 

@@ -6,7 +6,6 @@ each other's transposes, which is why they stand in one file.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import index
@@ -17,6 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.caches import ProgramCache, kept_with
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
@@ -232,7 +232,7 @@ def gather(
 
 # -- scatter: what its kinds share ------------------------------------------------------------------
 
-_combiners: dict[tuple, ClosedJaxpr] = {}
+_combiners = ProgramCache()
 
 
 def _combiner(p: Primitive, dtype: Any) -> ClosedJaxpr:
@@ -584,8 +584,6 @@ scatter_mul = _scatter_function(scatter_mul_p, "Multiply", "15,  4")
 scatter_min = _scatter_function(scatter_min_p, "Limit from above", "3, 4")
 scatter_max = _scatter_function(scatter_max_p, "Limit from below", "5, 4")
 
-_applied: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
 
 def _checked(out: Any) -> Any:
     if not isinstance(out, (Array, np.generic, np.ndarray, bool, int, float, complex)):
@@ -598,10 +596,7 @@ def _checked(out: Any) -> Any:
 
 def _applied_program(func: Callable, dtype: Any) -> ClosedJaxpr:
     """The program `(old, unused) -> func(old)` on scalars; one for each function and dtype."""
-    try:
-        known = _applied.setdefault(func, {})
-    except TypeError:
-        known = {}
+    known = kept_with(func, "scatter_apply").table()
     if dtype not in known:
         scalar = ShapedArray((), dtype)
         closed = trace_to_jaxpr(lambda x, _: [_checked(func(x))], (scalar, scalar))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
@@ -17,7 +18,6 @@ from minijax.features.sharding.unreduced import alike, first
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import broadcast, canonical_axis, resized, size_of, trailing
 from minijax.lowering.module import i64_array
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import broadcast_in_dim_p, instantiate, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import ArrayLike

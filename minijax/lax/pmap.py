@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.axes import check_axes, flat_axes, mapped_size
+from minijax.arguments.functions import as_ints, fun_name
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.avals import get_aval
@@ -21,10 +23,8 @@ from minijax.runtime.mesh import Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import as_ints, fun_name
 from minijax.transforms.grad import check_callable
 from minijax.transforms.jit import jit
-from minijax.transforms.vmap import check_axes, flat_axes, mapped_size
 
 __all__ = ["pmap"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.caches import ProgramCache
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.layouts import set_layout
@@ -208,7 +208,7 @@ def _keeps_leading_axes(p: Primitive) -> None:
         return p.bind(*args, **params), dims[0]
 
 
-_traced: dict[tuple, ClosedJaxpr] = {}
+_traced = ProgramCache()
 
 
 def mapped_over_keys(fun: Callable, operands: Sequence[Any], depth: int | Sequence[int]) -> Any:
@@ -237,7 +237,7 @@ def _lower_with(
     out = b.out
     words = [Value(x.name, physical(x.aval)) for x in operands]
     avals = without_varying([x.aval for x in words])
-    key = (impl, which, avals, depth, extra, local.context.key)
+    key = (impl, which, avals, depth, extra)
     closed = _traced.get(key)
     if closed is None:
         fun = getattr(impl, which)

@@ -6,20 +6,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minijax import tree_util
-from minijax.config import local
+from minijax.arguments.functions import aval_of_argument
+from minijax.core.caches import kept_with
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import CallPrimitive
-from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import is_constant
 from minijax.features.sharding.memory import MemorySpace, within
-from minijax.transforms.arguments import aval_of_argument, debug_info
 from minijax.transforms.call_rules import calls_program
-from minijax.transforms.jit import (
-    cache_for,
-    check_results,
-    close_over_tracers,
-    without_large_constants,
-)
+from minijax.transforms.jit import without_large_constants
+from minijax.transforms.tracing import Traced, trace_function
 
 __all__ = ["Called", "as_program", "calls_placed_program"]
 
@@ -60,28 +54,9 @@ def as_program(what: str, fun: Callable, args: tuple, kwargs: dict) -> Called:
     """
     leaves, in_tree = tree_util.flatten((args, kwargs))
     avals = tuple([aval_of_argument(x, fun, in_tree, i, what) for i, x in enumerate(leaves)])
-    kept = cache_for(fun, (what,)).fast
-    key = (local.context.key, in_tree, avals)
-    found = kept.get(key)
-    if found is None:
-        found = _traced(what, fun, in_tree, avals)
-        if all(map(is_constant, found[1])):
-            kept[key] = found
-    closed, consts, out_tree = found
-    return Called(closed, (*consts, *leaves), out_tree, consts)
-
-
-def _traced(what: str, fun: Callable, in_tree: Any, avals: tuple) -> tuple:
-    trees = []
-
-    def flat(*leaves):
-        args, kwargs = in_tree.unflatten(leaves)
-        outs, tree = tree_util.flatten(fun(*args, **kwargs))
-        trees.append(tree)
-        check_results(outs, fun, tree, what)
-        return outs
-
-    closed = trace_to_jaxpr(flat, avals, debug_info(what, fun, in_tree))
-    closed, outer = close_over_tracers(closed)
-    closed, large = without_large_constants(closed)
-    return closed, (*large, *outer), trees[0]
+    traced = kept_with(fun, what).find(
+        (in_tree, avals), lambda: trace_function(what, fun, in_tree, avals), Traced.is_lasting
+    )
+    closed, large = without_large_constants(traced.closed)
+    consts = (*large, *traced.consts)
+    return Called(closed, (*consts, *leaves), traced.out_tree, consts)

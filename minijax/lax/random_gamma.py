@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.caches import ProgramCache
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.types import without_varying
@@ -79,7 +78,7 @@ def _(args, dims, *, log_space):
     return random_gamma_p.bind(keys, a, log_space=log_space), 0
 
 
-_traced: dict[tuple, ClosedJaxpr] = {}
+_traced = ProgramCache()
 
 
 @random_gamma_p.lower
@@ -87,7 +86,7 @@ def _(b, keys, a, *, log_space):
     # A function of its own: XLA then treats a parameter that is a constant like any other, so that
     # the samples are the same bits.
     avals = without_varying((keys.aval, a.aval))
-    key = (*avals, log_space, local.context.key)
+    key = (*avals, log_space)
     closed = _traced.get(key)
     if closed is None:
         closed = _traced[key] = trace_to_jaxpr(

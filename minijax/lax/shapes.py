@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
@@ -30,7 +31,6 @@ from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
 from minijax.runtime.mesh import PartitionSpec, axes_of
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     moveaxis,

@@ -16,9 +16,11 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.functions import debug_info, fun_name
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
+from minijax.core.caches import ProgramCache
 from minijax.core.effects import NamedAxisEffect, ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.primitive import Primitive
@@ -51,13 +53,12 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.grad import as_result, check_callable
-from minijax.transforms.jit import close_over
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, spread_tangents, zero_tangent
+from minijax.transforms.tracing import any_constant, positional, trace_function
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["shard_map", "shard_map_p", "within_axes"]
@@ -189,11 +190,6 @@ def _where(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [item for item, flag in zip(items, flags, strict=True) if flag]
 
 
-def _spread(given: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
-    rest = iter(given)
-    return [next(rest) if f else zero_tangent(a) for f, a in zip(flags, avals, strict=True)]
-
-
 def _check_differentiable(jaxpr: ClosedJaxpr, check: bool) -> None:
     """ValueError where types that a library defined would hide over which axes values vary."""
     if check and jaxpr.derive("high types", lambda: _has_high_types(jaxpr.jaxpr)):
@@ -224,7 +220,7 @@ def _(primals, tangents, **params):
     )  # fmt: skip
     count = len(outs)
     avals = [get_aval(x) for x in results[:count]]
-    return results[:count], _spread(results[count:], out_flags, avals)
+    return results[:count], spread_tangents(results[count:], out_flags, avals)
 
 
 @shard_map_p.linearize
@@ -253,7 +249,7 @@ def _(trace, primals, tangents, **params):
             },
         )
     avals = [get_aval(x) for x in results[:count]]
-    return results[:count], _spread(out, split.out_nonzeros, avals)
+    return results[:count], spread_tangents(out, split.out_nonzeros, avals)
 
 
 def _residual_spec(aval: Any, params: dict) -> PartitionSpec:
@@ -487,7 +483,7 @@ def shard_map(
             f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}."
         )
     check_callable(f)
-    traces: dict[tuple, tuple] = {}
+    traces = ProgramCache()
 
     @boundary
     def mapped(*args):
@@ -518,7 +514,7 @@ def shard_map(
             _check_parts(f, where, manual, ins, avals, in_tree)
             check_types(where, manual, *_of_arrays(ins, avals))
         check_given_sums(where, manual, *_of_arrays(ins, avals), check_vma)
-        key = (where, manual, in_tree, tuple(ins), avals, local.context.key)
+        key = (where, manual, in_tree, tuple(ins), avals)
         found = traces.get(key)
         if found is None:
             given = () if callable(out_specs) else tree_util.flatten(out_specs, _is_spec)[0]
@@ -623,26 +619,27 @@ def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
 
 
 def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> tuple:
-    trees = []
+    def wrap(run):
+        def flat(*parts):
+            outs, tree = run(*parts)
+            if callable(out_specs) or not check:
+                return outs, tree
+            specs = _out_specs(out_specs, tree)
+            if any(map(_is_opaque_spec, specs)):
+                return outs, tree
+            return summands(outs, specs), tree
 
-    def flat(*parts):
-        outs, tree = tree_util.flatten(f(*in_tree.unflatten(parts)))
-        trees.append(tree)
-        if callable(out_specs) or not check:
-            return outs
-        specs = _out_specs(out_specs, tree)
-        if any(map(_is_opaque_spec, specs)):
-            return outs
-        return summands(outs, specs)
+        return flat
 
     parts = [
         part_aval(aval, mesh, spec, manual, check) for aval, spec in zip(avals, ins, strict=True)
     ]
     with within_axes(mesh, manual, check):
-        info = debug_info("shard_map", f, in_tree)
-        closed = trace_to_jaxpr(flat, parts, info, values)
-    closed, consts = close_over(closed, lambda c: True)
-    (out_tree,) = trees
+        traced = trace_function(
+            "shard_map", f, positional(in_tree.children()), parts,
+            wrap=wrap, hoisted=any_constant, values=values,
+        )  # fmt: skip
+    closed, consts, out_tree = traced.closed, traced.consts, traced.out_tree
     if callable(out_specs):  # pmap knows them once the function has been traced
         out_specs = out_specs()
     outs = _out_specs(out_specs, out_tree)

@@ -15,6 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.features.library import library
 from minijax.features.queries import is_dim, is_negative, max_dim
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operand
@@ -25,7 +26,6 @@ from minijax.lax.rules import linear_in
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.library import library
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
     full_like_aval,

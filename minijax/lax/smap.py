@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments.functions import named_after
 from minijax.core.avals import get_aval
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.shard_map import Infer, chosen_mesh, shard_map
 from minijax.runtime.mesh import AxisType, PartitionSpec
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import named_after
 
 __all__ = ["smap"]
 

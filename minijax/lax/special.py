@@ -16,6 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.core.primitive import not_differentiable
+from minijax.features.library import library
 from minijax.lax.arithmetic import (
     abs,
     add,
@@ -48,7 +49,6 @@ from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
 from minijax.lax.shapes import broadcast
 from minijax.lax.transcendental import exp, log, log1p
 from minijax.lowering.module import lower_by
-from minijax.transforms.library import library
 from minijax.transforms.primitives import full_like_aval
 from minijax.typing import Array, ArrayLike
 

@@ -6,7 +6,6 @@ primitives of their own.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -15,9 +14,9 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl
-from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.caches import kept_with
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
@@ -170,9 +169,6 @@ def map_scalars(jaxpr: ClosedJaxpr, left: Sequence[Any], right: Sequence[Any]) -
     return [reshaped(to_front(x, d, size), shape) for x, d in zip(outs, dims, strict=True)]
 
 
-_programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
-
 def scalar_program(
     name: str, computation: Callable, inits: Sequence[Any], tree: Any
 ) -> ClosedJaxpr:
@@ -180,15 +176,10 @@ def scalar_program(
 
     One is kept for each function and type. NotImplementedError if it refers to tracers.
     """
-    key = (name, tree, tuple([get_aval(x) for x in inits]), local.context.key)
-    try:
-        known = _programs.setdefault(computation, {})
-    except TypeError:  # what cannot be referred to weakly is traced each time
-        known = {}
-    closed = known.get(key)
-    if closed is None:
-        closed = known[key] = _trace_computation(name, computation, key[2], tree)
-    return closed
+    avals = tuple([get_aval(x) for x in inits])
+    return kept_with(computation, name).find(
+        (tree, avals), lambda: _trace_computation(name, computation, avals, tree)
+    )
 
 
 def _trace_computation(name: str, computation: Callable, avals: tuple, tree: Any) -> ClosedJaxpr:

@@ -45,7 +45,7 @@ from minijax.lax.window_rules import (
 )
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
 from minijax.transforms.primitives import broadcast_in_dim_p, instantiate
-from minijax.transforms.tangents import Zero, is_float0, zero_tangent
+from minijax.transforms.tangents import Zero, is_float0, spread_tangents, zero_tangent
 
 __all__ = [
     "reduce_window", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p",
@@ -206,11 +206,7 @@ def _(primals, tangents, *, jaxpr, consts, **window):
     )
     program = jaxpr.derive(("paired", moving), lambda: _with_tangents(jaxpr, moving))
     both = reduce_window_p.bind(*xs, *ts, *inits, *init_ts, jaxpr=program, consts=(), **window)
-    rest = iter(both[len(xs) :])
-    return outs, [
-        next(rest) if moves else zero_tangent(get_aval(out))
-        for out, moves in zip(outs, moving, strict=True)
-    ]
+    return outs, spread_tangents(both[len(xs) :], moving, list(map(get_aval, outs)))
 
 
 def _with_tangents(jaxpr: ClosedJaxpr, moving: tuple[bool, ...]) -> ClosedJaxpr:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
+from minijax.core.caches import ProgramCache
 from minijax.core.effects import ordered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
@@ -390,7 +391,7 @@ def write_function(
 Module.builder = Builder
 hooks.method("make_module", Module, "make")
 
-_by_traced: dict[tuple, ClosedJaxpr] = {}
+_traced = ProgramCache()  # the programs of lowering rules
 
 
 def _forget_places(jaxpr: Jaxpr) -> None:
@@ -407,14 +408,14 @@ def lower_by(fun: Callable) -> Callable:
     def rule(builder: Builder, *operands: Value, **params):
         avals = tuple([hooks.lowered_type(x.aval) for x in operands])
         key = (fun, avals, tuple(params.items()))
-        closed = _by_traced.get(key)
+        closed = _traced.get(key)
         if closed is None:
 
             def flat(*args):
                 out = fun(*args, **params)
                 return list(out) if isinstance(out, (list, tuple)) else [out]
 
-            closed = _by_traced[key] = trace_to_jaxpr(flat, avals)
+            closed = _traced[key] = trace_to_jaxpr(flat, avals)
             _forget_places(closed.jaxpr)
         return builder.closed_jaxpr(closed, *operands)
 

@@ -13,6 +13,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.numpy.promotion import (
     axis_of,
     check_arraylike,
@@ -21,7 +22,6 @@ from minijax.numpy.promotion import (
     promote_inexact,
     to_array,
 )
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

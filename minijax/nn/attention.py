@@ -11,9 +11,9 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.nn.normalizing import logsumexp, softmax
 from minijax.runtime.platforms import default_backend
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]

@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.errors import ConcretizationTypeError
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.numpy.promotion import (
     axes_of,
@@ -28,7 +29,6 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from minijax.numpy.reductions import names_of
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]

@@ -17,9 +17,9 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_vjp import custom_vjp
+from minijax.features.library import library
 from minijax.lax.block_scaled import scaled_matmul_p
 from minijax.transforms.grad import vjp
-from minijax.transforms.library import library
 from minijax.typing import DTypeLike
 
 __all__ = [

@@ -11,6 +11,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare, creation, slicing
 from minijax.numpy import reductions
 from minijax.numpy.division import divmod as divmod_
@@ -27,7 +28,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.searching import known, where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
 from minijax.numpy.ufuncs import add, clip, multiply, negative, subtract
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = ["packbits", "ravel_multi_index", "unpackbits", "unravel_index"]

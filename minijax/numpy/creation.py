@@ -15,12 +15,14 @@ from typing import IO, Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import check_at_most
 from minijax.arrays.array import ArrayImpl, as_typed, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
+from minijax.features.library import library
 from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
@@ -42,8 +44,6 @@ from minijax.runtime.mesh import PartitionSpec, get_mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike, DTypeLike
 

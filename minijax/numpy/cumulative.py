@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.library import library
 from minijax.lax.cumulative import cumprod_p, cumsum_p
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.logic import isnan
@@ -23,7 +24,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [

@@ -12,6 +12,7 @@ from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, mul_p, rem_p, sub_p
 from minijax.lax.compare import and_p, select_n_p, shift_right_logical_p
@@ -35,7 +36,6 @@ from minijax.numpy.promotion import (
     settled,
     typed_as,
 )
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = [

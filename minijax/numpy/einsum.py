@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import compare, creation
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.shapes import squeeze_p
@@ -28,7 +29,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.runtime.named_sharding import out_sharding_of
-from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
 from minijax.typing import DTypeLike
 

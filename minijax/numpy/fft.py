@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import fft as lax_fft
 from minijax.lax.fft import FftType
 from minijax.lax.slicing import pad_p, slice_p
@@ -24,7 +25,6 @@ from minijax.numpy.promotion import axis_of, check_arraylike, converted, to_arra
 from minijax.numpy.shapes import moveaxis, roll
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [

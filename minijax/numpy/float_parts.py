@@ -11,6 +11,7 @@ from minijax import dtypes
 from minijax.config import promoting_freely
 from minijax.core.avals import get_aval
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare, transcendental
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, or_p, select_n_p
@@ -38,7 +39,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ufuncs import PAIR, multiply, named, subtract
 from minijax.numpy.ufuncs import trunc as _trunc
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike, BinaryFunction
 
 __all__ = [

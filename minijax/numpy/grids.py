@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import promoting_freely
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import joined, stack
 from minijax.numpy.promotion import (
@@ -25,7 +26,6 @@ from minijax.numpy.ranges import (
     linspace,
 )
 from minijax.numpy.shapes import broadcast_to, expanded, ravel
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["c_", "index_exp", "indices", "ix_", "meshgrid", "mgrid", "ogrid", "r_", "s_"]

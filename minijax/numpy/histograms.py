@@ -11,6 +11,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.creation import zeros
@@ -35,7 +36,6 @@ from minijax.numpy.signal import diff
 from minijax.numpy.sorting import searchsorted
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

@@ -17,6 +17,7 @@ from minijax.arrays.array import ArrayImpl, array_from_numpy, scalar_array
 from minijax.arrays.dispatch import Program, concrete, program_for
 from minijax.config import local
 from minijax.core.array import Array
+from minijax.core.caches import ProgramCache
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
@@ -50,7 +51,6 @@ from minijax.numpy.taking import put, put_along_axis, take, take_along_axis
 from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
 from minijax.tracebacks import hide_frames
-from minijax.transforms.library import program_table
 
 __all__ = [
     "IndexHelper", "IndexRef", "getitem", "put", "put_along_axis", "take", "take_along_axis",
@@ -58,7 +58,8 @@ __all__ = [
 
 _PLAIN = Options()
 _FILL = GatherScatterMode.FILL_OR_DROP
-_programs = program_table()
+_programs = ProgramCache()
+_tables = _programs.tables
 
 # -- an index in two parts: what is static, and operands -----------------------------------------
 
@@ -176,7 +177,11 @@ def getitem(x: Array, idx: Any) -> Array:
                     check_static([(INT, idx % size if -size <= idx < 0 else idx)], shape)
                 idx = max(idx + size, 0) if idx < 0 else size - 1
             place = scalar_array(idx)
-            program = _programs.get((x.signature, place.signature, context.key))
+            key = (x.signature, place.signature)
+            try:
+                program = _tables[context.key][key]
+            except KeyError:
+                program = None
             if program is not None and program.simple:
                 next(released)
                 buffer = program.execute([x._buffer, place._buffer]).consume_with_handlers(
@@ -184,7 +189,6 @@ def getitem(x: Array, idx: Any) -> Array:
                 )[0]
                 signature = program.out_signatures[0]
                 return ArrayImpl(buffer, signature)
-            key = (x.signature, place.signature, context.key)
             index = ((), _WITHIN, *[(SLICE, 0, n, 1, n) for n in shape[1:]])
             return _run(
                 key, "getitem", [x, place],
@@ -207,7 +211,7 @@ def _read_eagerly(x: ArrayImpl, idx: Any, options: Options) -> Array:
     if window and not operands and all(term[2:4] == (n, 1) for term, n in _pairs(index)):
         return x
     key = (
-        x.signature, local.context.key, described, None if window else options,
+        x.signature, described, None if window else options,
         *[a.signature for a in operands],
     )  # fmt: skip
 
@@ -303,7 +307,7 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
         and all(term[0] is not SLICE or term[3] in (1, -1) for term in index.terms)
     )
     key = (
-        kind, x.signature, y.signature, context.key, described, None if window else options,
+        kind, x.signature, y.signature, described, None if window else options,
         *[a.signature for a in operands],
     )  # fmt: skip
 
@@ -506,7 +510,7 @@ def _apply(func: Callable, x: Array, idx: Any, options: Options) -> Array:
         return write(scatter, x, index, zero, options)
     described, operands, _ = _split(index, False)
     signatures = [a.signature for a in operands]
-    key = ("apply", func, x.signature, context.key, described, options, *signatures)
+    key = ("apply", func, x.signature, described, options, *signatures)
     return _run(
         key, "scatter_apply", [x, *operands],
         lambda x, *places: write(scatter, x, _joined(described, x.shape, places), zero, options),

@@ -9,6 +9,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
+from minijax.features.library import library
 from minijax.lax import compare, creation, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.creation import asarray
@@ -28,7 +29,6 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort
 from minijax.numpy.taking import take
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["delete", "fill_diagonal", "insert", "place"]

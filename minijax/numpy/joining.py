@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.joining import concatenate_p, split_p, stack_p, unstack_p
 from minijax.numpy.promotion import (
     as_dtype,
@@ -29,8 +31,6 @@ from minijax.numpy.shapes import (
     ravel,
     reshaped,
 )
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

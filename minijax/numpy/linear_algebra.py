@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.trace import Tracer
+from minijax.features.library import library
 from minijax.lax import arithmetic, creation, indexing, slicing
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, eq_p
@@ -47,7 +48,6 @@ from minijax.numpy.triangles import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
 from minijax.typing import Array, ArrayLike, DTypeLike
 

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.compare import (
     and_p,
@@ -44,7 +45,6 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.ufuncs import PAIR, named
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, BinaryFunction
 
 __all__ = [

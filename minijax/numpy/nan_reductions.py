@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import div_p, mul_p, sub_p
 from minijax.lax.compare import and_p, not_p
@@ -24,7 +25,6 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.selecting import choose_where
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.core.array import Array
 from minijax.errors import TracerArrayConversionError
+from minijax.features.library import library
 from minijax.features.queries import is_dim, is_negative
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
@@ -29,7 +30,6 @@ from minijax.numpy.ranges import (
 from minijax.numpy.shapes import flip
 from minijax.numpy.statistics import median
 from minijax.numpy.vectorizing import apply_along_axis
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["pad"]

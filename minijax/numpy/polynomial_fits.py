@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.library import library
 from minijax.numpy import linalg, reductions, ufuncs
 from minijax.numpy.division import divide
 from minijax.numpy.indexing import IndexHelper
@@ -25,7 +26,6 @@ from minijax.numpy.sorting import argsort
 from minijax.numpy.triangles import (
     vander,
 )
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["poly", "polyfit", "roots"]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
+from minijax.features.library import library
 from minijax.lax.control_flow import scan
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import zeros
@@ -35,8 +37,6 @@ from minijax.numpy.ranges import (
 from minijax.numpy.searching import known
 from minijax.numpy.shapes import atleast_1d, broadcast_to, flip
 from minijax.numpy.signal import convolve
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = [

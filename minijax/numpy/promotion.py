@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
@@ -24,7 +25,6 @@ from minijax.features.array_members.tracers import unknown_value_said
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.primitives import broadcast_in_dim_p
 
 __all__ = [
@@ -249,7 +249,7 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
 def check_dtypes(*args: Any) -> None:
     """Refuse operands whose dtypes do not promote as the user's settings are.
 
-    For functions that leave promotion to others, which promote freely: see `transforms.library`.
+    For functions that leave promotion to others, which promote freely: see `features.library`.
     """
     if not local.context.promotes_freely:
         _promoted([x for x in args if x is not None])
@@ -328,7 +328,7 @@ def _rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 def check_ranks(name: str, *args: Any, core: Sequence[int] | None = None) -> None:
     """Refuse operands of several ranks, beyond their `core` axes, if the user's settings say so.
 
-    For functions that leave promotion to others, which promote freely: see `transforms.library`.
+    For functions that leave promotion to others, which promote freely: see `features.library`.
     """
     if local.context.promotes_freely:
         return

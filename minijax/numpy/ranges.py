@@ -14,6 +14,7 @@ from minijax.core.avals import ShapedArray
 from minijax.core.trace import eval_trace
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.library import library
 from minijax.features.queries import is_dim, max_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p, mul_p
@@ -38,7 +39,6 @@ from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DimSize, DTypeLike
 
 __all__ = ["arange", "broadcast_in", "geomspace", "iota_range", "linspace", "logspace"]

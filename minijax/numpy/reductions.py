@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.compare import and_p, or_p
@@ -48,7 +49,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import broadcast_to, expanded, ravel
-from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p
 from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 

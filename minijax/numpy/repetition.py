@@ -11,6 +11,7 @@ from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.library import library
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.cumulative import cumsum
@@ -20,7 +21,6 @@ from minijax.numpy.sorting import searchsorted
 from minijax.numpy.taking import take
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p
 from minijax.typing import ArrayLike
 

@@ -18,6 +18,7 @@ from minijax.arrays.array import as_array
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.library import library
 from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
 from minijax.lax.joining import concatenate_p
@@ -40,7 +41,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where, where_arrays
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.taking import take
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = [

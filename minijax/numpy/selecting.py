@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.compare import select_n_p
 from minijax.numpy.logic import truth
 from minijax.numpy.promotion import (
@@ -16,7 +17,6 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     to_array,
 )
-from minijax.transforms.library import library
 
 __all__ = ["choose_where", "where_arrays"]
 

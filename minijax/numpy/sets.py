@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import creation
 from minijax.lax.joining import concatenate_p
 from minijax.lax.sorting import sort_p
@@ -36,7 +37,6 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import moveaxis, ravel, reshaped
 from minijax.numpy.sorting import searchsorted, sort
 from minijax.numpy.taking import take
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

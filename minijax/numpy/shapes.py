@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.errors import InconclusiveDimensionOperation
+from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
@@ -34,8 +36,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
 from minijax.typing import ArrayLike, DimSize, Shape
 

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
@@ -39,7 +40,6 @@ from minijax.numpy.ranges import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import flip, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort, searchsorted
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

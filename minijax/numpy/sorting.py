@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import creation
 from minijax.lax.arithmetic import neg_p
 from minijax.lax.compare import not_p, or_p
@@ -34,7 +35,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import ravel, reshaped
 from minijax.numpy.taking import put_along_axis, take
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import div_p, mul_p
@@ -36,7 +37,6 @@ from minijax.numpy.sorting import argsort, sort
 from minijax.numpy.taking import take_along_axis
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.transforms.primitives import transpose_p
 from minijax.typing import Array, ArrayLike, Axis, DTypeLike
 

@@ -9,6 +9,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.features.library import library
 from minijax.lax import indexing
 from minijax.lax.compare import clamp_p
 from minijax.lax.convert import convert_element_type
@@ -27,7 +28,6 @@ from minijax.numpy.division import remainder
 from minijax.numpy.index_plans import Options, warn_of_loss, wrapped, write
 from minijax.numpy.index_terms import parse
 from minijax.numpy.promotion import check_arraylike, check_no_out, to_array
-from minijax.transforms.library import library
 from minijax.transforms.primitives import full_like_aval
 from minijax.typing import ArrayLike
 

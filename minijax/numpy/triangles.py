@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
+from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p
@@ -29,8 +31,6 @@ from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DimSize, DTypeLike
 
 __all__ = [

@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.lax import arithmetic, compare, transcendental
 from minijax.lax.arithmetic import add_p, integer_pow_p, max_p, min_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import and_p, or_p, select_n_p
@@ -36,7 +37,6 @@ from minijax.numpy.promotion import (
     promote_pair_inexact,
     settled,
 )
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike, BinaryFunction, UnaryFunction
 
 __all__ = [

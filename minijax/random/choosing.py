@@ -12,6 +12,7 @@ import minijax.numpy as jnp
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.prng import random_bits_p
 from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.numpy.promotion import axis_of, check_arraylike
@@ -25,7 +26,6 @@ from minijax.random.uniforms import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["categorical", "choice", "permutation"]

@@ -15,6 +15,7 @@ import minijax.numpy as jnp
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.random_floats import exponential_of, keys_from, unit_uniform
 from minijax.lax.random_floats import normal_of as real_normal_of
 from minijax.lax.shapes import canonical_shape
@@ -33,7 +34,6 @@ from minijax.random.uniforms import (
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.jit import jit
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

@@ -15,6 +15,7 @@ import minijax.numpy as jnp
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.prng import random_clone_p, random_split_p
 from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.lax.shapes import canonical_shape
@@ -23,7 +24,6 @@ from minijax.random.keys import single_key
 from minijax.random.uniforms import converted, float_dtype, sample_shape, spread
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]

@@ -16,6 +16,7 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.random_floats import exponential_of, keys_from, normal_of
 from minijax.lax.random_gamma import random_gamma_p
 from minijax.lax.shapes import canonical_shape
@@ -32,7 +33,6 @@ from minijax.random.uniforms import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

@@ -15,6 +15,7 @@ from minijax import dtypes, lax
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.prng import (
     KeyType,
     PRNGImpl,
@@ -33,7 +34,6 @@ from minijax.lax.shapes import as_value, canonical_shape, size_of
 from minijax.namespace import is_present
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 if is_present("minijax.lax.key_reuse"):

@@ -10,6 +10,7 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.shapes import canonical_shape
 from minijax.numpy import linalg
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
@@ -18,7 +19,6 @@ from minijax.random.keys import single_key
 from minijax.random.uniforms import float_dtype
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["multivariate_normal", "orthogonal"]

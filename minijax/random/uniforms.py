@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.features.library import library
 from minijax.lax.prng import random_bits_p
 from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.lax.shapes import broadcast_shapes, canonical_shape
@@ -20,7 +21,6 @@ from minijax.numpy.promotion import check_arraylike
 from minijax.random.keys import single_key
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = ["bernoulli", "rademacher", "randint", "uniform"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy import fft, ufuncs
 from minijax.numpy.joining import concatenate, stack
@@ -19,7 +20,6 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import flip, moveaxis
-from minijax.transforms.library import library
 from minijax.typing import Array
 
 __all__ = ["dct", "dctn", "idct", "idctn"]

@@ -11,9 +11,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, check_ranks
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["map_coordinates"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from minijax.arguments.axes import is_axis
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
@@ -21,8 +22,7 @@ from minijax.core.trace import Trace, Tracer, check_alive
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "is_axis",
-    "to_front",
+    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "to_front",
 ]  # fmt: skip
 
 
@@ -209,11 +209,6 @@ def batch_flat(
 
 def _batchable(x: Any) -> Any:
     return x if type(x) in opaque_types else as_array(x)
-
-
-def is_axis(dim: Any) -> bool:
-    """Whether it is the number of an axis: None is none, and values of no arrays have specs."""
-    return hasattr(dim, "__index__")
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:

@@ -1,23 +1,41 @@
 """Cached calls: keys, operands and results of calls whose program is known.
 
-`jit`, compiled functions and library functions keep entries, tuples of what executes the operands,
-the handlers of the results, the signature of the only result, and what makes several; their fast
-paths write the run out, since a call of a function counts there.
+`jit`, compiled functions and library functions keep an entry for each program: a tuple of what
+executes the operands, the handlers of the results, the signature of the only result, and what makes
+several. Their fast paths are one template, `cached_call`, whose lines find the key and the operands in
+the ways that the arguments allow. A fast path that calls one function for the lookup and another one
+for the execution, in place of these lines, takes 0.1 us (2 %) more for an eager `sin(x)`, of 4.4 us.
 """
 
 from __future__ import annotations
 
+import linecache
+import os
 from collections.abc import Callable
-from typing import Any
+from textwrap import dedent, indent
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import Program
-from minijax.transforms.codegen_calls import builder
+from minijax.config import local
+from minijax.core.hooks import hooks
+from minijax.core.trace import eval_trace
+from minijax.runtime.released import released
+from minijax.tracebacks import hide_frames
 
-__all__ = ["LEAF", "NUMBERS", "CACHE_MISS_ERRORS", "entry_of", "gather", "new_array", "operand_of"]
+__all__ = [
+    "LEAF",
+    "NUMBERS",
+    "CACHE_MISS_ERRORS",
+    "cached_call",
+    "entry_of",
+    "gather",
+    "new_array",
+    "operand_of",
+]
 
 NUMBERS = dtypes.python_scalar_dtypes
 # Raised by the lookup of a cached call where the general path is to be taken.
@@ -27,6 +45,75 @@ _CONTAINERS = frozenset((dict, list, tuple))
 LEAF = tree_util.tree_structure(0)
 _FEW = 16  # results, for which lines are made in 0.3 ms
 new_array = object.__new__  # with its two attributes set, `ArrayImpl(...)` in fewer steps
+
+
+_TEMPLATE = """
+def {name}({parameters}):
+    context = local.context
+    if context.trace is not eval_trace:
+{traced}
+    try:
+{lookup}
+        execute, handlers, signature, many = {tables}[context.key][{key}]
+    except CACHE_MISS_ERRORS:
+        pass
+    else:
+        try:
+            next(released)
+            results = execute({operands}).consume_with_handlers(handlers)
+        except Exception as error:
+            refuse({given}, error)
+        if many is not None:
+            return many(results)
+        out = new_array(ArrayImpl)
+        (out._buffer,) = results
+        out.signature = signature
+        return out
+    {forgotten} = None  # perhaps copies of large arrays of the host, which are made again
+    try:  # outside of the handler: errors from here on have no other as context
+        return {missed}
+    except Exception as error:
+        hide_frames(error)
+        raise
+"""
+
+
+def cached_call(
+    name: str, parameters: str, *, traced: str, lookup: str, tables: str, given: str, missed: str,
+    key: str = "key", operands: str = "operands", forgotten: str = "operands",
+    factory: str | None = None, **constants: Any,
+) -> Callable:  # fmt: skip
+    """Return the function of a fast path, made of source.
+
+    - `traced`: statements for calls within a trace
+    - `lookup`: statements that give `key` and `operands`, or raise one of CACHE_MISS_ERRORS
+    - `tables`: expression for the entries, by settings and key
+    - `given`: expression for the arguments, to say which of them was deleted
+    - `missed`: expression for calls without an entry
+    - `factory`: parameters of a function that makes the function; these are its cells
+    """
+    traced, lookup = [indent(dedent(lines).strip(), " " * 8) for lines in (traced, lookup)]
+    source = _TEMPLATE.format(
+        name=name, parameters=parameters, traced=traced, lookup=lookup,
+        tables=tables, key=key, operands=operands, given=given, forgotten=forgotten, missed=missed,
+    )  # fmt: skip
+    if factory is not None:
+        source = f"def make({factory}):{indent(source, '    ')}\n    return {name}\n"
+    file = os.path.join(os.path.dirname(__file__), f"<cached call: {name}>")
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    names = {**_NAMES, **constants}
+    exec(compile(source, file, "exec"), names)
+    return names[name if factory is None else "make"]
+
+
+def _refuse(given: Any, error: Exception) -> NoReturn:
+    """Raise the error of a program that could not be executed, as users know it."""
+    try:
+        hooks.check_executed(tree_util.tree_leaves(given), error)
+        raise error
+    except Exception as known:
+        hide_frames(known)
+        raise
 
 
 def entry_of(
@@ -43,7 +130,7 @@ def entry_of(
 
 def _made(tree: Any, signatures: tuple, often: bool) -> Callable:
     """What makes the results of a call, a pytree, of the buffers of its program."""
-    written = builder(tree, signatures) if often or len(signatures) <= _FEW else None
+    written = hooks.result_builder(tree, signatures) if often or len(signatures) <= _FEW else None
     return written or (lambda results: tree.unflatten(map(ArrayImpl, results, signatures)))
 
 
@@ -88,3 +175,10 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
         if isinstance(x, np.generic):
             return as_array(x)
     raise TypeError
+
+
+_NAMES = {  # which the sources name
+    "ArrayImpl": ArrayImpl, "CACHE_MISS_ERRORS": CACHE_MISS_ERRORS, "eval_trace": eval_trace,
+    "hide_frames": hide_frames, "local": local, "new_array": new_array, "operand_of": operand_of,
+    "refuse": _refuse, "released": released,
+}  # fmt: skip

@@ -17,8 +17,8 @@ from minijax.transforms.tangents import (
     Zero,
     cotangents_of,
     is_undefined,
+    spread_tangents,
     sums_among,
-    zero_tangent,
 )
 from minijax.transforms.transpose import transpose_jaxpr
 
@@ -54,7 +54,7 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
         count = len(jaxpr.out_avals)
         outs = [*range(count), *_marked(nonzeros)]
         results = bind(params, made, [*primals, *given], outs)
-        return results[:count], _spread(results[count:], nonzeros, jaxpr.out_avals)
+        return results[:count], spread_tangents(results[count:], nonzeros, jaxpr.out_avals)
 
     @p.linearize
     def _(trace, primals, tangents, **params):
@@ -69,7 +69,7 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
         if split.linear.out_avals:
             of_linear = derived(params, split.linear, _marked(split.out_nonzeros), None)
             out = trace.record(p, [*residuals, *given], of_linear)
-        return results[:count], _spread(out, split.out_nonzeros, jaxpr.out_avals)
+        return results[:count], spread_tangents(out, split.out_nonzeros, jaxpr.out_avals)
 
     @p.partial_eval
     def _(trace, args, params):
@@ -89,7 +89,7 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
         sums = [a.sum for a, flag in zip(args, summed, strict=True) if flag]
         results = bind(params, made, [*known, *given, *sums], [None] * len(made.out_avals))
         avals = [a.aval for a in args if is_undefined(a)]
-        return cotangents_of(args, _spread(results, out_nonzeros, avals))
+        return cotangents_of(args, spread_tangents(results, out_nonzeros, avals))
 
     @p.batch_axis
     def _(axis, args, dims, **params):
@@ -116,9 +116,3 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
 
 def _marked(which: Sequence[bool]) -> list[int]:
     return [index for index, marked in enumerate(which) if marked]
-
-
-def _spread(given: Sequence[Any], nonzeros: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
-    """Put symbolic zeros between the tangents that are not zero."""
-    rest = iter(given)
-    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]

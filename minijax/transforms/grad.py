@@ -9,24 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-import numpy as np
-
 from minijax import dtypes, tree_util
-from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.arguments.derivatives import (
+    check_given,
+    check_input,
+    check_pair,
+    check_scalar_output,
+    check_tangent,
+    chosen_numbers,
+    is_int,
+    jvp_leaves,
+    no_reduce_axes,
+    positions,
+)
+from minijax.arguments.functions import check_callable, fun_name, named_after
+from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
-from minijax.core.staging import PartialTrace
 from minijax.core.trace import Tracer
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import as_ints, check_callable, fun_name, named_after
 from minijax.transforms.jvp import jvp_flat
-from minijax.transforms.linear_maps import LinearFunction, Pullback, Transposed, as_result
+from minijax.transforms.linear_maps import LinearFunction, Pullback, as_result
 from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
-__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+__all__ = ["grad", "jvp", "linearize", "value_and_grad", "vjp"]
 
 _A = TypeVar("_A")  # the first argument
 _P = ParamSpec("_P")
@@ -49,7 +57,7 @@ def stepped(x: Any) -> Any:
     return materialized(x) if type(x) is Zero else as_given(x)
 
 
-class _Flat:
+class FlatFunction:
     """A function on the leaves of its arguments; keeps the structure of what it returned last.
 
     Of its auxiliary data only tracers take part: the rest may be anything, and is handed on.
@@ -67,12 +75,7 @@ class _Flat:
             outs, self.out_tree = tree_util.flatten(out)
             self.count = len(outs)
             return outs
-        if not (isinstance(out, (tuple, list)) and len(out) == 2):
-            raise TypeError(
-                "expected function with aux output to return a two-element tuple, but got "
-                f"{_what(out)} from {fun_name(self.fun)}: {self.transform} with has_aux=True takes "
-                "the pair (output, auxiliary data)."
-            )
+        check_pair(out, self.fun, self.transform)
         outs, self.out_tree = tree_util.flatten(out[0])
         self.aux, self.aux_tree = tree_util.flatten(out[1])
         self.count = len(outs)
@@ -90,12 +93,6 @@ class _Flat:
             aux = [next(traced) if isinstance(x, Tracer) else x for x in self.aux]
             aux = self.aux_tree.unflatten(aux)
         return out, aux
-
-
-def _what(x: Any) -> str:
-    if isinstance(x, tuple):
-        return f"type {type(x)} with a value of length {len(x)}"
-    return f"type {type(x)} with value {x!r}"
 
 
 def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
@@ -140,22 +137,9 @@ def jvp(
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun)
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError(
-            "primal and tangent arguments to minijax.jvp must be tuples or lists; found "
-            f"{type(primals).__name__} and {type(tangents).__name__}: for one argument write "
-            "jvp(f, (x,), (t,))."
-        )
-    leaves, in_tree = tree_util.flatten(primals)
-    tangent_leaves, tangent_tree = tree_util.flatten(tangents)
-    if in_tree != tangent_tree:
-        raise TypeError(
-            "primal and tangent arguments to minijax.jvp must have the same tree structure; "
-            f"primals have tree structure {in_tree} whereas tangents have tree structure "
-            f"{tangent_tree}."
-        )
-    pairs = [_tangent_for(x, t) for x, t in zip(leaves, tangent_leaves, strict=True)]
-    flat = _Flat(fun, in_tree, has_aux, "jvp")
+    leaves, tangent_leaves, in_tree = jvp_leaves(primals, tangents)
+    pairs = list(map(tangent_for, leaves, tangent_leaves))
+    flat = FlatFunction(fun, in_tree, has_aux, "jvp")
     made: list[bool] = []  # which outputs are no argument handed on
 
     def call(*args):
@@ -168,35 +152,6 @@ def jvp(
     out, aux = flat.results(outs, made)
     tangent_out, _ = flat.results([stepped(t) for t in outs_dot], made)
     return (out, tangent_out, aux) if has_aux else (out, tangent_out)
-
-
-def _tangent_for(x: Any, t: Any) -> Any:
-    """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
-    aval = get_aval(x)
-    wanted = aval.to_tangent_aval()
-    if isinstance(t, Zero):
-        return t
-    if not isinstance(wanted, ShapedArray):
-        wanted.check_differentiated("jvp")
-        return t
-    found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
-    if found != wanted.dtype:
-        raise TypeError(
-            "primal and tangent arguments to minijax.jvp do not match; dtypes must be equal, or in "
-            "case of int/bool primal dtype the tangent dtype must be float0. Got primal dtype "
-            f"{aval.dtype.name} and so expected tangent dtype {_dtype_name(wanted.dtype)}, but got "
-            f"tangent dtype {_dtype_name(found)} instead."
-        )
-    if np.shape(t) != aval.shape:
-        raise ValueError(
-            "jvp called with different primal and tangent shapes;Got primal shape "
-            f"{aval.shape} and tangent shape as {np.shape(t)}. Give each tangent its primal's shape."
-        )
-    return zero_like(x) if found == dtypes.float0 else t
-
-
-def _dtype_name(dtype: Any) -> str:
-    return "float0" if dtype == dtypes.float0 else dtype.name
 
 
 @overload
@@ -226,7 +181,7 @@ def linearize(
     """
     check_callable(fun)
     leaves, in_tree = tree_util.flatten(primals)
-    flat = _Flat(fun, in_tree, has_aux, "linearize")
+    flat = FlatFunction(fun, in_tree, has_aux, "linearize")
     outs, live, closed = linearize_flat(flat, _known("linearize", leaves), count=lambda: flat.count)
     out, aux = flat.results(outs)
     function = LinearFunction(
@@ -241,10 +196,17 @@ def linearize(
     return (out, function, aux) if has_aux else (out, function)
 
 
+def tangent_for(x: Any, t: Any) -> Any:
+    """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
+    if type(t) is Zero:
+        return t
+    return zero_like(x) if check_tangent(x, t) else t
+
+
 # -- reverse mode -----------------------------------------------------------------------------------
 
 
-def _pullback(flat: _Flat, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Any]:
+def pullback_of(flat: FlatFunction, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Any]:
     outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count, kind="vjp")
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
@@ -285,19 +247,14 @@ def vjp(
     (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
-    _no_reduce_axes("vjp", reduce_axes)
+    no_reduce_axes("vjp", reduce_axes)
     leaves, in_tree = tree_util.flatten(primals)
-    flat = _Flat(fun, in_tree, has_aux, "vjp")
+    flat = FlatFunction(fun, in_tree, has_aux, "vjp")
     leaves = _known("vjp", leaves)
-    outs, pullback = _pullback(flat, leaves, in_tree)
+    outs, pullback = pullback_of(flat, leaves, in_tree)
     pullback = hooks.vjp_function(pullback, leaves)
     out, aux = flat.results(outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
-
-
-def _no_reduce_axes(name: str, reduce_axes: Sequence) -> None:
-    if reduce_axes:
-        raise NotImplementedError(f"reduce_axes argument to {name} is deprecated")
 
 
 @overload
@@ -412,10 +369,10 @@ def grad(
         value, result = both(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
-    return _documented(gradient, fun, "Gradient")
+    return documented(gradient, fun, "Gradient")
 
 
-def _documented(function: Callable, fun: Callable, what: str) -> Callable:
+def documented(function: Callable, fun: Callable, what: str) -> Callable:
     name = fun_name(fun)
     function = named_after(fun, boundary(function))
     text = fun.__doc__ if isinstance(getattr(fun, "__doc__", None), str) else ""
@@ -432,66 +389,31 @@ def _seed(aval: Any) -> Any:
 
 def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
     check_callable(fun)
-    _no_reduce_axes(transform, reduce_axes)
+    no_reduce_axes(transform, reduce_axes)
     numbers = chosen_numbers(argnums)
-    single = not isinstance(argnums, (tuple, list)) and _is_int(argnums)
+    single = not isinstance(argnums, (tuple, list)) and is_int(argnums)
 
     def value_and_gradient(*args, **kwargs):
         count = len(args)
-        needed = max(numbers) + 1
-        if needed > count:
-            raise TypeError(
-                f"differentiating with respect to argnums={argnums} requires at least {needed} "
-                f"positional arguments to be passed by the caller, but got only {count} positional "
-                "arguments (keyword arguments have no number)."
-            )
+        check_given(argnums, numbers, count)
         chosen = positions(numbers, count)
         dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:
-            _check_input(x, holomorphic, allow_int, transform)
-        call = _with_arguments(fun, args, kwargs, chosen, single)
-        flat = _Flat(call, _OneArgument(in_tree), has_aux, transform)
-        outs, pullback = _pullback(flat, leaves, in_tree)
-        _check_scalar_output(outs[: flat.count], flat, holomorphic, transform)
+            check_input(x, holomorphic, allow_int, transform)
+        call = with_arguments(fun, args, kwargs, chosen, single)
+        flat = FlatFunction(call, OneArgument(in_tree), has_aux, transform)
+        outs, pullback = pullback_of(flat, leaves, in_tree)
+        check_scalar_output(outs[: flat.count], flat.out_tree, holomorphic, transform)
         out, aux = flat.results(outs)
         seed = [_seed(get_aval(outs[0]))] if pullback.live[0] else []
         gradient = in_tree.unflatten([as_result(ct) for ct in pullback.pull(seed)])
         return ((out, aux) if has_aux else out), gradient
 
-    return _documented(value_and_gradient, fun, "Value and gradient")
+    return documented(value_and_gradient, fun, "Value and gradient")
 
 
-def chosen_numbers(argnums: Any) -> tuple[int, ...]:
-    """The numbers of the arguments to differentiate with respect to: at least one."""
-    numbers = as_ints("argnums", argnums)
-    if argnums is None or not numbers:
-        kind = TypeError if argnums is None else ValueError
-        raise kind(f"argnums must be an integer or a nonempty sequence of them; got {argnums!r}.")
-    return numbers
-
-
-def positions(numbers: Sequence[int], count: int) -> list[int]:
-    """Argument numbers counted from the front. ValueError if one is out of range."""
-    for n in numbers:
-        if not -count <= n < count:
-            raise ValueError(
-                "Positional argument indices, e.g. for `static_argnums`, must have value greater "
-                f"than or equal to -len(args) and less than len(args), but got value {n} for "
-                f"len(args) == {count}: what is differentiated is passed by position."
-            )
-    return [n % count for n in numbers]
-
-
-def _is_int(x: Any) -> bool:
-    try:
-        x.__index__()
-    except (AttributeError, TypeError):
-        return False
-    return True
-
-
-class _OneArgument:
+class OneArgument:
     """Leaves to a call with one argument, of the given structure."""
 
     __slots__ = ("tree",)
@@ -503,7 +425,7 @@ class _OneArgument:
         return (self.tree.unflatten(leaves),)
 
 
-def _with_arguments(fun, args, kwargs, chosen, single):
+def with_arguments(fun, args, kwargs, chosen, single):
     """`fun` as a function of the chosen arguments alone."""
     if single and len(args) == 1 and not kwargs:
         return fun
@@ -519,121 +441,3 @@ def _with_arguments(fun, args, kwargs, chosen, single):
         return fun(*given, **kwargs)
 
     return call
-
-
-def _check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> None:
-    aval = get_aval(x)
-    if not isinstance(aval, ShapedArray):
-        aval.check_differentiated(transform)
-        return
-    dtype = aval.dtype
-    if dtypes.issubdtype(dtype, dtypes.extended):
-        raise TypeError(
-            f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-            f"of np.inexact), but got {dtype.name}: {aval.str_short()}. Leave it "
-            "out of argnums."
-        )
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(
-                f"{transform} with holomorphic=True requires inputs with complex dtype, but got "
-                f"{dtype.name}."
-            )
-    elif dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
-        if not allow_int:
-            raise TypeError(
-                f"{transform} requires real- or complex-valued inputs (input dtype that is a "
-                f"sub-dtype of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
-                "integer-valued inputs, use vjp or set allow_int to True."
-            )
-
-
-def _check_scalar_output(outs: list, flat: _Flat, holomorphic: bool, transform: str) -> None:
-    if flat.count != 1 or not tree_util.treedef_is_leaf(flat.out_tree):
-        shown = flat.out_tree.unflatten(outs)
-        raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output was {shown}. If the "
-            "function also returns other data, use has_aux=True."
-        )
-    aval = get_aval(outs[0])
-    if aval.shape != ():
-        raise TypeError(
-            "Gradient only defined for scalar-output functions. Output had shape: "
-            f"{aval.shape}. Reduce it (for example by .sum()), or use jacobian or vjp."
-        )
-    if holomorphic:
-        if not dtypes.issubdtype(aval.dtype, np.complexfloating):
-            raise TypeError(
-                f"{transform} with holomorphic=True requires outputs with complex dtype, but got "
-                f"{aval.dtype.name}."
-            )
-    elif dtypes.issubdtype(aval.dtype, np.complexfloating):
-        raise TypeError(
-            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass "
-            "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
-            "outputs, use minijax.vjp directly."
-        )
-    elif not dtypes.issubdtype(aval.dtype, np.floating):
-        raise TypeError(
-            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {aval.dtype.name}. For differentiation of functions with "
-            "integer outputs, use minijax.vjp directly."
-        )
-
-
-def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[..., Any]:
-    """Transpose a linear function.
-
-    - `fun`: function that is linear in `primals`
-    - `primals`: arrays, or objects with `shape` and `dtype`: values are not used
-    - `reduce_axes`: must be empty
-
-    The result is a function from a cotangent of the output to a tuple of cotangents of the primals'
-    shapes and dtypes. TypeError where `fun` is not linear.
-    Source: the adjoint of a linear map.
-
-    >>> jax.linear_transpose(lambda x: 2 * x, jnp.ones(2))(jnp.array([1.0, 3.0]))
-    (Array([2., 6.], dtype=float32),)
-    """
-    check_callable(fun)
-    _no_reduce_axes("linear_transpose", reduce_axes)
-    leaves, in_tree = tree_util.flatten(primals)
-    in_avals = [get_aval(_as_shaped(x)) for x in leaves]
-    context = local.context
-    outer = context.trace
-    trace = PartialTrace(outer)
-    flat = _Flat(fun, in_tree, False, "linear_transpose")
-    context.trace = trace
-    try:
-        outs = flat(*[trace.new_arg(aval) for aval in in_avals])
-        out_avals = [get_aval(x) for x in outs]
-        closed = trace.closed([x for x in outs if trace.is_unknown(x)])
-        live = [trace.is_unknown(x) for x in outs]
-    finally:
-        trace.end()
-        context.trace = outer
-    kinds = {_differentiable_kind(aval.dtype) for aval in [*in_avals, *out_avals]}
-    if len(kinds) > 1 or kinds - {"f", "i"}:
-        raise TypeError(
-            "linear_transpose only supports [float or complex] -> [float or complex], and "
-            f"integer -> integer functions, but got {[a.str_short() for a in in_avals]} -> "
-            f"{[a.str_short() for a in out_avals]}."
-        )
-    program = closed.jaxpr, closed.consts, live, in_avals, out_avals, in_tree, flat.out_tree
-    return Transposed(*program)
-
-
-def _as_shaped(x: Any) -> Any:
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
-        from_struct = np.broadcast_to(np.zeros((), x.dtype), x.shape)
-        return from_struct
-    return x
-
-
-def _differentiable_kind(dtype: Any) -> str:
-    if dtypes.issubdtype(dtype, np.inexact):
-        return "f"
-    return "i" if dtypes.issubdtype(dtype, np.integer) else "b"

@@ -20,7 +20,7 @@ from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, is_
 from minijax.transforms.transpose import backward_pass
 
 __all__ = [
-    "LinearFunction", "LinearMap", "Pullback", "Transposed", "as_result", "short_type",
+    "LinearFunction", "LinearMap", "Pullback", "as_result", "short_type",
     "tangent_dtype",
 ]  # fmt: skip
 
@@ -174,34 +174,4 @@ class Pullback(LinearMap):
         return [
             float0_zeros(aval.shape) if is_float0(aval.to_tangent_aval()) else next(found)
             for aval in self.in_avals
-        ]
-
-
-class Transposed(Pullback):
-    """The linear map that `linear_transpose` gives: cotangents of the results in, of the primals out."""
-
-    def _refuse_tree(self, tree) -> None:
-        raise TypeError(
-            f"cotangent tree does not match function output, expected {self.out_tree} but got "
-            f"{tree}."
-        )
-
-    def _check(self, aval, ct) -> None:
-        if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
-            raise TypeError(
-                "cotangent type does not match function output, expected "
-                f"{aval.str_short()} but got {short_type(ct)}."
-            )
-
-    def pull(self, given: Sequence[Any]) -> list[Any]:
-        jaxpr = self.jaxpr
-        args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        given = [  # numbers have the type of what they are cotangents of
-            np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
-            for ct, var in zip(given, jaxpr.outvars, strict=True)
-        ]
-        found = backward_pass(jaxpr, self.consts, args, given, outermost=True)
-        return [
-            instantiate(Zero(aval) if type(ct) is Zero else ct)
-            for ct, aval in zip(found, self.in_avals, strict=True)
         ]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.shapes import check_broadcast, check_permutation, check_reduced
 from minijax.arrays.array import array_of
 from minijax.config import local
 from minijax.core.array import Array
@@ -100,47 +101,8 @@ broadcast_in_dim_p.printed = lambda params: {
 
 @broadcast_in_dim_p.shape_rule
 def _(x, *, shape, broadcast_dimensions, sharding):
-    dims = broadcast_dimensions
-    if len(dims) != x.ndim:
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
-            f"broadcast_dimensions {tuple(dims)} for operand ndim {x.ndim}, of shape {x.shape}."
-        )
-    if any(not 0 <= d < len(shape) for d in dims) or len(set(dims)) != len(dims):
-        raise TypeError(_wrong_dims(x, tuple(shape), tuple(dims)))
-    for axis, d in enumerate(dims):
-        if x.shape[axis] not in (1, shape[d]):
-            raise TypeError(
-                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
-                "corresponding dimensions in the target broadcast shape; got operand of shape "
-                f"{x.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
-                f"{tuple(dims)}: dimension {axis} of the operand must be 1 or {shape[d]}."
-            )
+    check_broadcast(x, shape, broadcast_dimensions)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
-
-
-def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
-    """What is wrong with the dimensions of a result that an operand is to be laid along."""
-    if x.ndim > len(shape):
-        return (
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
-            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}: the "
-            f"operand has shape {x.shape}."
-        )
-    if min(dims) < 0:
-        return (
-            "broadcast_in_dim broadcast_dimensions must have every element be nonnegative, got "
-            f"{dims}: dimensions of the result, of shape {shape}, count from 0."
-        )
-    if max(dims) >= len(shape):
-        return (
-            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-            f"{dims} for operand ndim {x.ndim} and shape {shape}."
-        )
-    return (
-        f"broadcast_in_dim broadcast_dimensions must be unique, got {dims} for operand ndim "
-        f"{x.ndim} and shape {shape}."
-    )
 
 
 @broadcast_in_dim_p.jvp
@@ -199,13 +161,7 @@ def _(x, *, axes, out_sharding):
 
 def reduced_aval(name: str, x: ShapedArray, axes: Sequence[int], weak_type: bool) -> ShapedArray:
     """The aval of a reduction over `axes`; ValueError unless these are different and exist."""
-    if any(not 0 <= axis < x.ndim for axis in axes):
-        raise ValueError(
-            f"reduction axes {tuple(axes)} contains out-of-bounds indices for {x.str_short()}. The axes "
-            f"of {name} count from 0."
-        )
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}, by {name}.")
+    check_reduced(name, x, axes)
     shape = tuple([size for axis, size in enumerate(x.shape) if axis not in axes])
     return ShapedArray(shape, x.dtype, weak_type)
 
@@ -254,11 +210,7 @@ transpose_p = Primitive("transpose")
 
 @transpose_p.shape_rule
 def _(x, *, permutation):
-    if sorted(permutation) != list(range(x.ndim)):
-        raise TypeError(
-            "transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{tuple(permutation)} for operand shape {x.shape}: name each of its axes once."
-        )
+    check_permutation(x, permutation)
     return x.update(shape=tuple(x.shape[axis] for axis in permutation))
 
 

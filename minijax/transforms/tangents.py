@@ -14,8 +14,8 @@ from minijax import dtypes
 from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 
 __all__ = [
-    "Summed", "UndefinedPrimal", "Zero", "cotangents_of", "is_undefined", "sums_among",
-    "tangent_aval", "zero_like", "zero_tangent",
+    "Summed", "UndefinedPrimal", "Zero", "cotangents_of", "is_undefined", "spread_tangents",
+    "sums_among", "tangent_aval", "zero_like", "zero_tangent",
 ]  # fmt: skip
 
 
@@ -47,6 +47,14 @@ def zero_tangent(aval: AbstractValue) -> Zero:
 def zero_like(x: Any) -> Zero:
     """The zero tangent of a value."""
     return zero_tangent(get_aval(x))
+
+
+def spread_tangents(
+    given: Iterable[Any], nonzeros: Sequence[bool], avals: Sequence[AbstractValue]
+) -> list[Any]:
+    """Put symbolic zeros, of values of these types, between the tangents that are not zero."""
+    rest = iter(given)
+    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]
 
 
 def tangent_aval(x: Any) -> AbstractValue:

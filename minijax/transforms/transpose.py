@@ -13,7 +13,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.primitive import NoRule
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
-from minijax.transforms.primitives import add_tangents, instantiate
+from minijax.transforms.primitives import add_tangents
 from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
 
 __all__ = ["UNWANTED", "backward_pass", "transpose_jaxpr"]
@@ -131,7 +131,7 @@ def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]
     if all(ct is None for ct in cotangents):
         return
     if all(ct is None or type(ct) is Zero for ct in cotangents):
-        if eqn.primitive.name != "custom_lin":  # whose rule may give something of its own
+        if not eqn.primitive.transposes_zeros:
             _pass_zeros_on(eqn, known, pending)
             return
     cotangents = [_cotangent(ct, var.aval) for ct, var in zip(cotangents, eqn.outvars, strict=True)]
@@ -220,10 +220,3 @@ def _make_transposed(closed, linear, ct_nonzeros, summed):
     ]
     made = trace_to_jaxpr(fun, avals, closed.jaxpr.debug_info)
     return made, out_nonzeros
-
-
-def instantiate_cotangent(ct: Any, primal: Any) -> Any:
-    """A cotangent of a primal as a value, of the primal's dtype; float0 zeros for integers."""
-    if type(ct) is Zero or ct is None:
-        return instantiate(Zero(get_aval(primal).to_cotangent_aval()))
-    return ct

@@ -4,24 +4,32 @@ and the checks.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax import tree_util
-from minijax.core.avals import get_aval, is_array_type
+from minijax.arguments.axes import (
+    check_count,
+    check_mapped_results,
+    check_vmap_axes,
+    flat_axes,
+    is_axis,
+    mapped_size,
+    refuse_unmapped,
+)
+from minijax.arguments.functions import check_callable, named_after
+from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.source import named_scope
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import argument_names, check_callable, fun_name, named_after
-from minijax.transforms.batching import AxisData, batch_flat, is_axis, to_front
-from minijax.transforms.grad import as_result
+from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.linear_maps import as_result
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero
 
-__all__ = ["flat_axes", "mapped_size", "vmap"]
+__all__ = ["vmap"]
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -55,7 +63,7 @@ def vmap(
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    _check_axes(in_axes, out_axes)
+    check_vmap_axes(in_axes, out_axes)
 
     def batched(*args, **kwargs):
         call = _Call(fun, in_axes, out_axes, axis_size, args, kwargs)
@@ -82,12 +90,7 @@ class _Call:
     )  # fmt: skip
 
     def __init__(self, fun, in_axes, out_axes, axis_size, args, kwargs):
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-                f"positional arguments passed to the function, but got {len(in_axes)=}, "
-                f"{len(args)=}"
-            )
+        check_count(in_axes, args)
         self.fun, self.out_axes = fun, out_axes
         leaves, self.in_tree = hooks.flatten_mapped((args, kwargs))
         dims = flat_axes("vmap in_axes", self.in_tree, (in_axes, 0))
@@ -115,7 +118,7 @@ class _Call:
         outs, self.out_tree = hooks.flatten_mapped(self.fun(*given, **named))
         self.wholes = hooks.wholes(outs, self._out_axes, self.size)
         if self.wholes is None:
-            _check_results(outs)
+            check_mapped_results(outs)
         else:
             outs = self.wholes.leaves
         return outs if self.cells is None else [*outs, *self.cells.last()]
@@ -132,60 +135,13 @@ class _Call:
         wanted = self._out_axes() if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
             if dim is not None and out is None:
-                _refuse_unmapped(self.fun, axis_name, index, dim, tree, wholes)
+                refuse_unmapped(self.fun, axis_name, index, dim, tree, wholes)
         # A symbolic zero, which a jvp rule that is mapped gives, is one whatever the axis.
         results = [
             x if out is None or type(x) is Zero else as_result(_at(x, dim, out, self.size))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))
-
-
-def _check_axes(in_axes: Any, out_axes: Any) -> None:
-    """TypeError for what is no axis, nor a tree of axes."""
-    single = isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")
-    if not (in_axes is None or single or hooks.is_axis_spec(in_axes)):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-            f"positional arguments passed to the function, but got {in_axes}."
-        )
-    check_axes("vmap", in_axes, out_axes)
-
-
-def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
-    """TypeError for a leaf of the trees of axes that is no axis."""
-    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        for leaf in tree_util.tree_leaves(axes):
-            if (type(leaf) is bool or not isinstance(leaf, int)) and not hooks.is_axis_spec(leaf):
-                raise TypeError(
-                    f"{transform} {name} must be an int, None, or (nested) container with those "
-                    f"types as leaves, but got {axes}."
-                )
-
-
-def _check_results(outs: Sequence[Any]) -> None:
-    for x in outs:
-        if not (is_array_type(x) or hasattr(x, "__jax_array__")):
-            raise TypeError(
-                f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type: "
-                "return arrays and numbers only."
-            )
-
-
-def _refuse_unmapped(
-    fun: Callable, axis_name: Any, index: int, dim: int, tree: Any, wholes: Any
-) -> None:
-    """ValueError for a result that depends on the mapped axis where `out_axes` has None."""
-    path = ""
-    if wholes is None:
-        paths = tree_util.generate_key_paths(tree.unflatten([0] * tree.num_leaves))
-        path = tree_util.keystr(list(paths)[index][0])
-    named = "" if axis_name is None else f" (axis_name={axis_name})"
-    raise ValueError(
-        f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}: vmap has "
-        f"mapped output{named} but out_axes is None. What {fun_name(fun)} gives there depends on "
-        "the mapped axis: give an axis in out_axes, or reduce over it."
-    )
 
 
 def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
@@ -206,75 +162,3 @@ def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
             f"result of shape {get_aval(x).shape}, with the mapped dimension."
         )
     return moveaxis(x, dim, wanted % ndim)
-
-
-def flat_axes(name: str, tree: Any, axes: Any) -> list[int | None]:
-    """One axis for each leaf, from a tree of axes that is a prefix of the tree."""
-    return tree_util.flatten_axes(name, tree, axes, kws=name.endswith("in_axes"))
-
-
-def mapped_size(
-    transform: str, fun: Callable, in_tree: Any, leaves: Sequence[Any], dims: Sequence[int | None],
-    given: int | None,
-) -> int:  # fmt: skip
-    """The size of the mapped axis. ValueError if it is unknown or not the same everywhere."""
-    sizes = []
-    for x, dim in zip(leaves, dims, strict=True):
-        if not is_axis(dim):  # not mapped, or in its own way
-            continue
-        shape = get_aval(x).shape
-        try:
-            sizes.append(shape[dim])
-        except IndexError:
-            which = _name_of(fun, in_tree, leaves, x)
-            raise ValueError(
-                f"{transform} was requested to map its argument along axis {dim}, which implies "
-                f"that its rank should be at least {dim + 1 if dim >= 0 else -dim}, but is only "
-                f"{len(shape)} (its shape is {shape}): {which} of {fun_name(fun)}. Use None for an "
-                "argument that is not mapped."
-            ) from None
-    distinct = set(sizes)
-    if given is not None:
-        distinct.add(given)
-    if len(distinct) == 1:
-        return distinct.pop()
-    if not distinct:
-        if not leaves:
-            args, kwargs = in_tree.unflatten(leaves)
-            raise ValueError(
-                f"{transform} wrapped function must be passed at least one argument containing an "
-                f"array or axis_size must be specified, got empty *args={args} "
-                f"and **kwargs={kwargs}"
-            )
-        raise ValueError(
-            f"{transform} must have at least one non-None value in in_axes or axis_size must be "
-            f"specified: no argument of {fun_name(fun)} is mapped."
-        )
-    raise ValueError(_mismatch(transform, fun, in_tree, leaves, dims, sizes, given))
-
-
-def _name_of(fun, in_tree, leaves, x) -> str:
-    names = argument_names(fun, in_tree) or []
-    for name, leaf in zip(names, leaves, strict=False):
-        if leaf is x:
-            return f"argument {name}"
-    return "an argument"
-
-
-def _mismatch(transform, fun, in_tree, leaves, dims, sizes, given) -> str:
-    names = argument_names(fun, in_tree) or [f"number {i}" for i in range(len(leaves))]
-    mapped = [(n, x, d) for n, x, d in zip(names, leaves, dims, strict=True) if d is not None]
-    common = Counter(sizes).most_common(1)[0][0] if given is None else given
-    lines = []
-    for (name, x, dim), size in zip(mapped, sizes, strict=True):
-        mark = "" if size == common else "   <-- differs"
-        lines.append(
-            f"  * one axis had size {size}: axis {dim} of argument {name} of type "
-            f"{get_aval(x).str_short()}{mark}"
-        )
-    asked = "" if given is None else f" (axis_size={given})"
-    return (
-        f"{transform} got inconsistent sizes for array axes to be mapped{asked}:\n"
-        + "\n".join(lines)
-        + f"\nMake them equal, or give None in in_axes for what {fun_name(fun)} takes whole."
-    )

@@ -18,7 +18,6 @@ from minijax import tree_util
 from minijax.core.avals import abstract
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce_jaxpr
 from minijax.core.primitive import Primitive, RuleColumn
-from minijax.core.staging import trace_to_jaxpr
 from minijax.features.source_info import NameStack
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.lax.shard_map import shard_map
@@ -26,6 +25,7 @@ from minijax.namespace import shown
 from minijax.runtime.mesh import AbstractMesh, Mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.grad import vjp
+from minijax.transforms.tracing import trace_function
 
 __all__ = [
     "RooflineResult", "RooflineRuleContext", "RooflineShape", "register_roofline",
@@ -210,19 +210,14 @@ def _program(fun: Callable, args: tuple, used: bool = True) -> tuple[ClosedJaxpr
 
     Only what is `used` for the results is in it.
     """
-    leaves, in_tree = tree_util.flatten(args)
-    trees = []
-
-    def flat(*xs):
-        outs, tree = tree_util.flatten(fun(*in_tree.unflatten(xs)))
-        trees.append(tree)
-        return outs
-
-    closed = trace_to_jaxpr(flat, [abstract(x) for x in leaves])
+    leaves, in_tree = tree_util.flatten((args, {}))
+    avals = [abstract(x) for x in leaves]
+    traced = trace_function("roofline", fun, in_tree, avals, hoisted=None)
+    closed = traced.closed
     if used:
         jaxpr = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=True)[0]
         closed = ClosedJaxpr(jaxpr, closed.consts)
-    return closed, trees[0]
+    return closed, traced.out_tree
 
 
 def _per_device(closed: ClosedJaxpr) -> ClosedJaxpr | Jaxpr:

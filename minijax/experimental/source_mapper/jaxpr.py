@@ -12,7 +12,7 @@ from minijax.core.source import Source
 from minijax.experimental.source_mapper.common import Pass, SourceMapDump, register_pass
 from minijax.experimental.source_mapper.sourcemap import sourcemap_of
 from minijax.namespace import shown
-from minijax.transforms.staging import make_jaxpr
+from minijax.transforms.make_jaxpr import make_jaxpr
 
 __all__ = ["canonicalize_filename", "compile_jaxpr", "make_jaxpr_dump"]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from minijax import numpy as jnp
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.jacobian import jacfwd as dense_jacfwd
 from minijax.jacobian import jacrev as dense_jacrev
 from minijax.namespace import shown
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import grad as dense_grad
 from minijax.transforms.grad import value_and_grad as dense_value_and_grad
 

@@ -27,6 +27,7 @@ from minijax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     SparseInfo,
 )
+from minijax.features.library import library
 from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcoo import (
     bcoo_extract_p,
@@ -41,7 +42,6 @@ from minijax.lax.sparse.bcoo_order import (
     count_groups,
 )
 from minijax.lax.sparse.info import check_buffers
-from minijax.transforms.library import library
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import ArrayLike, DTypeLike
 

@@ -19,6 +19,7 @@ from minijax.experimental.sparse.bcoo_array import (
     bcoo_transpose,
     bcoo_update_layout,
 )
+from minijax.features.library import library
 from minijax.features.stages.struct import eval_shape
 from minijax.lax.sparse.bcoo import bcoo_extract_p
 from minijax.lax.sparse.bcoo_axes import NSE, named, ordered, over_batch, take_at
@@ -29,7 +30,6 @@ from minijax.lax.sparse.bcoo_dot import (
     checked_numbers,
     product_shape,
 )
-from minijax.transforms.library import library
 
 __all__ = [
     "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_p",

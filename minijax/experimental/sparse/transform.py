@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import lax, tree_util
 from minijax import numpy as jnp
+from minijax.arguments.functions import fun_name
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
@@ -30,7 +31,6 @@ from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.lax.sparse.todense import todense_p
 from minijax.namespace import shown
-from minijax.transforms.arguments import fun_name
 
 __all__ = ["SparseTrace", "SparseTracer", "eval_sparse", "sparsify"]
 

@@ -8,15 +8,16 @@ cannot merge the second computation with the first.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 from minijax import tree_util
+from minijax.arguments.functions import as_ints, as_names, fun_name, signature_of
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.caches import kept_with
 from minijax.core.effects import check_allowed, is_impure, remat_allowed
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -30,14 +31,12 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.primitive import CallPrimitive, NoRule, Primitive
 from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import is_constant, set_trace
+from minijax.core.trace import set_trace
 from minijax.features.checkpoint.offload import fetch, offload
 from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
-from minijax.features.custom_rules.common import hoist_constants
 from minijax.features.slots import slots
 from minijax.namespace import named
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import as_ints, as_names, debug_info, fun_name, signature_of
 from minijax.transforms.batching import batch_jaxpr
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jit import jit_p
@@ -47,9 +46,10 @@ from minijax.transforms.tangents import (
     Zero,
     cotangents_of,
     is_undefined,
+    spread_tangents,
     sums_among,
-    zero_tangent,
 )
+from minijax.transforms.tracing import Traced, any_constant, close_over, trace_function
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["checkpoint", "checkpoint_name", "name_p", "remat", "remat_p"]
@@ -139,7 +139,7 @@ def _(primals, tangents, *, jaxpr, prevent_cse, **params):
         **params,
     )
     count = len(jaxpr.out_avals)
-    return results[:count], _spread(results[count:], out_nonzeros, jaxpr.out_avals)
+    return results[:count], spread_tangents(results[count:], out_nonzeros, jaxpr.out_avals)
 
 
 def flags_of(prevent_cse: bool | tuple, count: int) -> Sequence[bool]:
@@ -148,11 +148,6 @@ def flags_of(prevent_cse: bool | tuple, count: int) -> Sequence[bool]:
 
 def joined_flags(prevent_cse: bool | tuple, flags: Sequence[bool]) -> bool | tuple:
     return prevent_cse if isinstance(prevent_cse, bool) else tuple(flags)
-
-
-def _spread(given: Sequence[Any], nonzeros: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
-    rest = iter(given)
-    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]
 
 
 @remat_p.linearize
@@ -185,7 +180,7 @@ def _(trace, primals, tangents, *, jaxpr, prevent_cse, differentiated, policy):
                 "policy": policy,
             },
         )
-    return results[:count], _spread(out, split.out_nonzeros, jaxpr.out_avals)
+    return results[:count], spread_tangents(out, split.out_nonzeros, jaxpr.out_avals)
 
 
 @remat_p.transpose
@@ -212,7 +207,7 @@ def _(cts, *args, jaxpr, prevent_cse, differentiated, policy):
         policy=policy,
     )
     avals = [a.aval for a in args if is_undefined(a)]
-    return cotangents_of(args, _spread(results, out_nonzeros, avals))
+    return cotangents_of(args, spread_tangents(results, out_nonzeros, avals))
 
 
 def _transposed(closed: ClosedJaxpr, linear: tuple, nonzeros: tuple, summed: tuple) -> tuple:
@@ -432,7 +427,7 @@ def _body(value: Any, policy: Policy) -> Any:
         return tuple([_body(item, policy) for item in value])
     if type(value) is not ClosedJaxpr:
         return value
-    inner, constants = hoist_constants(value)
+    inner, constants = close_over(value, any_constant)
 
     def call(*args):
         return remat_p.bind(
@@ -450,16 +445,6 @@ def _body(value: Any, policy: Policy) -> Any:
 # -- the decorator --------------------------------------------------------------------------------
 
 _UNSET: Any = object()
-_traced: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-
-
-class _Traced:
-    """One tracing of a checkpointed function."""
-
-    __slots__ = ("constants", "jaxpr", "out_tree")
-
-    def __init__(self, jaxpr: ClosedJaxpr, constants: list[Any], out_tree: Any):
-        self.jaxpr, self.constants, self.out_tree = jaxpr, constants, out_tree
 
 
 def checkpoint(
@@ -494,7 +479,6 @@ def checkpoint(
     statics = _Statics(fun, static_argnums, static_argnames)
     if not isinstance(prevent_cse, bool):
         prevent_cse = tuple(prevent_cse)
-    known = _known_traces(fun)
 
     @_wrapping(fun)
     @boundary
@@ -502,25 +486,24 @@ def checkpoint(
         fixed, args, named = statics.take(args, kwargs)
         leaves, in_tree = tree_util.flatten((args, named))
         avals = tuple([get_aval(x) for x in leaves])
-        types = [type(v) for v in fixed.values()]
-        key = (local.context.key, in_tree, avals, *fixed.items(), *types)
-        try:
-            traced = known.get(key)
-        except TypeError:  # a static argument that cannot be hashed
-            key, traced = None, None
-        if traced is None:
-            traced = _trace(fun, fixed, in_tree, avals)
-            if key is not None and all(map(is_constant, traced.constants)):
-                known[key] = traced
+        key = (in_tree, avals, *fixed.items(), *[type(v) for v in fixed.values()])
+        traced = kept_with(fun, "checkpoint").find(
+            key,
+            lambda: trace_function(
+                "checkpoint / remat", fun, in_tree, avals,
+                statics=fixed.items(), hoisted=any_constant,
+            ),
+            Traced.is_lasting,
+        )  # fmt: skip
         flags = prevent_cse
         if not isinstance(flags, bool):
             spread = tree_util.broadcast_prefix(statics.positional(flags, fixed), args)
             rest = [True] * (len(leaves) - len(spread))
-            flags = (*[True] * len(traced.constants), *spread, *rest)
+            flags = (*[True] * len(traced.consts), *spread, *rest)
         outs = remat_p.bind(
-            *traced.constants,
+            *traced.consts,
             *leaves,
-            jaxpr=traced.jaxpr,
+            jaxpr=traced.closed,
             prevent_cse=flags,
             differentiated=False,
             policy=policy,
@@ -540,14 +523,6 @@ def _wrapping(fun: Callable) -> Callable:
         return wrapper
 
     return decorate
-
-
-def _known_traces(fun: Callable) -> dict:
-    """What is known of a function, shared by all that is made of it; nothing once it is gone."""
-    try:
-        return _traced.setdefault(fun, {})
-    except TypeError:  # cannot be hashed or referred to weakly
-        return {}
 
 
 class _Statics:
@@ -589,35 +564,3 @@ class _Statics:
     @staticmethod
     def positional(flags: tuple, fixed: dict) -> tuple:
         return tuple([flag for n, flag in enumerate(flags) if n not in fixed])
-
-
-def _trace(fun: Callable, fixed: dict, in_tree: Any, avals: tuple) -> _Traced:
-    trees = []
-
-    def flat(*leaves):
-        args, kwargs = in_tree.unflatten(leaves)
-        args = list(args)
-        for place, value in fixed.items():
-            if isinstance(place, int):
-                args.insert(place, value)
-            else:
-                kwargs = {**kwargs, place: value}
-        outs, tree = tree_util.flatten(fun(*args, **kwargs))
-        for x in outs:
-            _check_result(x, fun)
-        trees.append(tree)
-        return outs
-
-    info = debug_info("checkpoint / remat", fun, None if fixed else in_tree)
-    jaxpr, constants = hoist_constants(trace_to_jaxpr(flat, avals, info))
-    return _Traced(jaxpr, constants, trees[0])
-
-
-def _check_result(x: Any, fun: Callable) -> None:
-    try:
-        get_aval(x)
-    except TypeError:
-        raise TypeError(
-            f"function {fun_name(fun)} traced for checkpoint / remat returned a value of type "
-            f"{type(x)}, which is not a valid JAX type: return arrays and numbers only."
-        ) from None

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments.functions import argument_names, debug_info
 from minijax.core import source
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.checkpoint.checkpoint import name_p
-from minijax.transforms.arguments import argument_names, debug_info
 from minijax.transforms.jit import jit_p
 from minijax.transforms.linearize import linearize_flat
 

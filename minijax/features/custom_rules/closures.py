@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import debug_info, fun_name
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.staging import StagedTracer, trace_to_jaxpr
+from minijax.core.staging import StagedTracer
 from minijax.core.trace import Tracer
 from minijax.features.custom_rules.common import (
     Batching,
@@ -21,25 +22,19 @@ from minijax.features.custom_rules.common import (
     stage_call,
 )
 from minijax.features.custom_rules.custom_vjp import custom_vjp
-from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.batching import BatchTracer
 from minijax.transforms.jvp import JVPTracer, jvp_flat
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
+from minijax.transforms.tracing import positional, trace_function
 
 __all__ = ["closure_convert", "custom_gradient", "linear_call", "linear_call_p"]
 
 
 def _trace_leaves(fun: Callable, in_tree: Any, avals: Sequence[Any], what: str) -> tuple:
     """The program of a function of pytrees, and the structure of its result."""
-    trees = []
-
-    def flat(*leaves):
-        outs, tree = tree_util.flatten(fun(*in_tree.unflatten(leaves)))
-        trees.append(tree)
-        return outs
-
-    return trace_to_jaxpr(flat, avals, debug_info(what, fun, None)), trees[0]
+    traced = trace_function(what, fun, positional(in_tree.children()), avals, hoisted=None)
+    return traced.closed, traced.out_tree
 
 
 # -- custom_gradient ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments.functions import debug_info, fun_name, signature_of
 from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
@@ -20,7 +21,6 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
-from minijax.transforms.arguments import debug_info, fun_name, signature_of
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
@@ -33,11 +33,12 @@ from minijax.transforms.grad import as_given, as_result
 from minijax.transforms.jvp import JVPTrace
 from minijax.transforms.primitives import broadcast_batch, moveaxis, reduce_sum_p
 from minijax.transforms.tangents import Zero
+from minijax.transforms.tracing import any_constant, close_over
 
 __all__ = [
     "BatchedCall", "Batching", "Call", "Constants", "Positional", "Rule", "RuledCall", "SymbolicZero",
     "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
-    "hoist_constants", "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
+    "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
 ]  # fmt: skip
 
 
@@ -370,19 +371,9 @@ class SetsInnerRules:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def hoist_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of all constants."""
-    if not closed.consts:
-        return closed, []
-    jaxpr = closed.jaxpr.replace(
-        constvars=[], invars=[*closed.jaxpr.constvars, *closed.jaxpr.invars]
-    )
-    return ClosedJaxpr(jaxpr, []), closed.consts
-
-
 def stage_call(function: Any, args: Sequence[Any], info: Any) -> tuple[ClosedJaxpr, list[Any]]:
     """The program of a call, and the values it closes over, which become leading arguments."""
-    return hoist_constants(trace_to_jaxpr(function, [get_aval(x) for x in args], info))
+    return close_over(trace_to_jaxpr(function, [get_aval(x) for x in args], info), any_constant)
 
 
 def call_function(function: Any, args: Sequence[Any]) -> list[Any]:

@@ -11,23 +11,22 @@ from functools import update_wrapper
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.features.custom_rules.common import (
     Positional,
     SetsInnerRules,
     call_eagerly,
-    hoist_constants,
 )
-from minijax.transforms.arguments import debug_info, fun_name
 from minijax.transforms.grad import as_result
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
 from minijax.transforms.primitives import broadcast_batch, instantiate, moveaxis
 from minijax.transforms.tangents import Zero, is_float0, zero_like
+from minijax.transforms.tracing import any_constant, positional, trace_function
 
 __all__ = ["custom_vmap", "custom_vmap_p"]
 
@@ -225,24 +224,18 @@ class custom_vmap(SetsInnerRules):
         if local.context.trace is eval_trace:
             return tree_util.tree_map(as_result, call_eagerly(self.fun, (), args))
         leaves, in_tree = tree_util.flatten(args)
-        trees = []
-
-        def flat(*leaves):
-            outs, tree = tree_util.flatten(self.fun(*in_tree.unflatten(leaves)))
-            trees.append(tree)
-            return outs
-
-        info = debug_info("custom_vmap", self.fun, None)
-        closed, constants = hoist_constants(
-            trace_to_jaxpr(flat, [get_aval(x) for x in leaves], info)
-        )
+        traced = trace_function(
+            "custom_vmap", self.fun, positional(in_tree.children()),
+            [get_aval(x) for x in leaves], hoisted=any_constant,
+        )  # fmt: skip
+        constants, out_tree = traced.consts, traced.out_tree
         outs = custom_vmap_p.bind(
             *constants,
             *leaves,
-            call=closed,
-            rule=FlatRule(self.vmap_rule, fun_name(self.fun), in_tree, trees[0]),
+            call=traced.closed,
+            rule=FlatRule(self.vmap_rule, fun_name(self.fun), in_tree, out_tree),
             in_tree=tree_util.tree_structure(([0] * len(constants), in_tree.unflatten(leaves))),
-            out_tree=trees[0],
+            out_tree=out_tree,
             num_consts=len(constants),
         )
-        return trees[0].unflatten(outs)
+        return out_tree.unflatten(outs)

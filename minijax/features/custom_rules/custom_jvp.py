@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
@@ -34,7 +35,6 @@ from minijax.features.custom_rules.common import (
     split_nondiff,
 )
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import stepped
 from minijax.transforms.primitives import add_tangents, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from minijax import dtypes, errors, tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
@@ -37,7 +38,6 @@ from minijax.features.custom_rules.common import (
 )
 from minijax.features.custom_rules.optimize_remat import remat_opt
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.grad import materialized
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent
 
@@ -118,7 +118,15 @@ def _(b, *operands, call_jaxpr, **params):
 
 # -- its linear part: (residuals, tangents) -> tangents -------------------------------------------
 
-custom_lin_p = Primitive("custom_lin", multiple_results=True, memoize=False)
+
+class _CustomLinear(Primitive):
+    """A linear part whose transpose is the user's: it may give something of its own for zeros."""
+
+    __slots__ = ()
+    transposes_zeros = True
+
+
+custom_lin_p = _CustomLinear("custom_lin", multiple_results=True, memoize=False)
 custom_lin_p.printed = lambda params: {
     "bwd": params["bwd"],
     "in_zeros": [not nonzero for nonzero in params["perturbed"]],

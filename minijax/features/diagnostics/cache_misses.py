@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from minijax.config import traced_differences
+from minijax.arguments.functions import argument_names, fun_name
+from minijax.config import local, traced_differences
 from minijax.core import source
+from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.transforms.arguments import argument_names, fun_name
 
 __all__ = ["explain"]
 
@@ -23,12 +24,13 @@ _log = logging.getLogger("minijax")
 _seen: weakref.WeakKeyDictionary[CodeType, weakref.ref] = weakref.WeakKeyDictionary()
 
 
-def explain(fun: Callable, key: tuple, earlier: Iterable[tuple]) -> None:
+def explain(fun: Callable, key: tuple, earlier: ProgramCache) -> None:
     """Log which argument's type, static value, tree or setting is new."""
     code = getattr(fun, "__code__", None)
     place = f" defined at {code.co_filename}:{code.co_firstlineno}" if code else ""
     lines = [f"TRACING CACHE MISS at {source.summarize(source.capture(1))}:"]
-    compared = [differences(fun, key, other) for other in earlier]
+    now = (local.context.key, *key)
+    compared = [differences(fun, now, (settings, *other)) for settings, other, _ in earlier.items()]
     if not compared:
         lines += ["never seen function:", f"  {fun_name(fun)} id={id(fun)}{place}"]
         own = getattr(fun, "__func__", fun)  # of a method, which is made anew for each call

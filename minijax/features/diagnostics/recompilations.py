@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
+from minijax.arguments.functions import argument_names, fun_name
 from minijax.config import local, traced_differences
 from minijax.core import source
 from minijax.core.hooks import hooks
-from minijax.transforms.arguments import argument_names, fun_name
 
 __all__ = ["CacheListing", "Change", "Record", "records", "show"]
 
@@ -126,7 +126,8 @@ def _text(value: Any) -> str:
 
 def _changed(jitted: Any, inner: Any, key: tuple, record: Record) -> Change:
     """What differs from the nearest earlier tracing."""
-    earlier = list(jitted._cache.traces)[-_MOST_COMPARED:]
+    kept = jitted._caches.traces.items()[-_MOST_COMPARED:]
+    earlier = [(settings, *known) for settings, known, _ in kept]
     if not earlier:
         return _another_function(jitted._fun, inner, record)
     found = min((list(_differences(jitted._fun, key, other)) for other in earlier), key=len)
@@ -265,12 +266,12 @@ class CacheListing:
     def __init__(self, jitted: Any):
         self.name = fun_name(jitted._fun)
         self.entries: list[tuple[str, int]] = []
-        for (_, tree, statics, avals), traced in jitted._cache.traces.items():
+        for _, (tree, statics, avals), traced in jitted._caches.traces.items():
             names = argument_names(jitted._fun, tree) or [str(i) for i in range(len(avals))]
             parts = [f"{n}: {a.str_short(True)}" for n, a in zip(names, avals, strict=False)]
             parts += [f"{place} = {_text(value.value)}" for place, value in statics]
             self.entries.append((", ".join(parts), len(traced.closed.eqns)))
-        self.programs = len(jitted._cache.programs)
+        self.programs = len(jitted._caches.programs)
 
     def __len__(self) -> int:
         return len(self.entries)

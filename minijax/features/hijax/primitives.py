@@ -18,7 +18,7 @@ from minijax.features.hijax.lowering import HighPrimitive
 from minijax.features.hijax.qdd import within
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.primitives import add_tangents, instantiate, moveaxis, reduce_sum_p
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, spread_tangents, zero_tangent
 
 __all__ = ["NullAccum", "ValAccum", "VJPHiPrimitive", "VmapOf", "call_hi_primitive_p"]
 
@@ -261,13 +261,10 @@ def _(*avals, _prim, **params):
 @linearized_p.impl
 def _(*args, _prim, res_tree, nonzeros):
     size = res_tree.num_leaves
-    residuals, rest = res_tree.unflatten(args[:size]), iter(args[size:])
+    residuals = res_tree.unflatten(args[:size])
     if len(residuals) == 1:
         raise _prim._lacks("linearize", "`lin` and `linearized`")
-    dots = [
-        next(rest) if nz else zero_tangent(aval)
-        for aval, nz in zip(_prim.in_avals_flat, nonzeros, strict=True)
-    ]
+    dots = spread_tangents(args[size:], nonzeros, _prim.in_avals_flat)
     out_dot = _prim.linearized(residuals[1], *_prim.in_tree.unflatten(dots))
     return list(map(instantiate, _prim.out_tree.flatten_up_to(out_dot)))
 
@@ -352,11 +349,7 @@ class VmapOf(VJPHiPrimitive):
         count = prim.in_tree.num_leaves
 
         def run(*xs):
-            rest = iter(xs[count:])
-            dots = [
-                next(rest) if nz else zero_tangent(aval)
-                for aval, nz in zip(prim.in_avals_flat, flags, strict=True)
-            ]
+            dots = spread_tangents(xs[count:], flags, prim.in_avals_flat)
             ins = prim.in_tree.unflatten(xs[:count]), prim.in_tree.unflatten(dots)
             out, out_dot = prim.jvp(*ins)
             dots = prim.out_tree.flatten_up_to(out_dot)
@@ -438,11 +431,7 @@ class VmapOf(VJPHiPrimitive):
         count = len(residuals.leaves)
 
         def run(*xs):
-            rest = iter(xs[count:])
-            dots = [
-                next(rest) if nz else zero_tangent(aval)
-                for aval, nz in zip(prim.in_avals_flat, flags, strict=True)
-            ]
+            dots = spread_tangents(xs[count:], flags, prim.in_avals_flat)
             out = prim.linearized(
                 residuals.tree.unflatten(xs[:count]), *prim.in_tree.unflatten(dots)
             )

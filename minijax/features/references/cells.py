@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minijax import errors
+from minijax.arguments.functions import place_of
 from minijax.config import local
 from minijax.core.avals import AbstractValue, ShapedArray, opaque_types
 from minijax.core.primitive import RuleColumn
@@ -20,7 +21,6 @@ from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Trace, Tracer, eval_trace
 from minijax.features.queries import Reference
 from minijax.features.slots import slots
-from minijax.transforms.arguments import place_of
 
 __all__ = [
     "AbstractRef", "Ref", "as_seen", "attach_to_refs", "cell_makers", "cell_of", "check_unmapped",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.arguments.functions import path_of, place_of
 from minijax.config import local
 from minijax.core.avals import opaque_types
 from minijax.core.hooks import hooks
@@ -26,7 +27,6 @@ from minijax.features.references.cells import (
 )
 from minijax.features.references.effects import AccumEffect, WriteEffect
 from minijax.features.slots import slots
-from minijax.transforms.arguments import path_of, place_of
 
 __all__ = [
     "RefTrace", "apart", "check_different", "check_settled", "discharged", "keep", "makers",
@@ -86,8 +86,10 @@ def keep(
     states = [cell.aval for cell in cells]
     written: Sequence[bool] = [True] * len(cells)
     if made:
-        states = made[0].memo.get("states") or states
-        written = [any(marks) for marks in zip(*[one.memo["written"] for one in made], strict=True)]
+        states = made[0].derived().get("states") or states
+        written = [
+            any(marks) for marks in zip(*[one.derived()["written"] for one in made], strict=True)
+        ]
     rest = iter(outs[count:])
     for cell, last, changed in zip(cells, states, written, strict=True):
         cell.keep(last, rest, changed)
@@ -96,7 +98,7 @@ def keep(
 
 def check_settled(name: str, made: ClosedJaxpr, cells: Sequence[Any]) -> None:
     """TypeError if the body of a loop, as `without_refs` makes it, changes the state of a cell."""
-    for cell, last in zip(cells, made.memo["states"], strict=True):
+    for cell, last in zip(cells, made.derived()["states"], strict=True):
         cell.check_settled(name, last)
 
 
@@ -134,10 +136,10 @@ def without_refs(
     def make():
         inner = [low for aval in avals for low in aval.lo_ty()]
         made = trace_to_jaxpr(fun, [*others, *inner], closed.jaxpr.debug_info)
-        made.memo["states"], made.memo["written"] = last, written
+        made.derived().update(states=last, written=written)
         return made
 
-    return closed.derive(("without refs", which, avals, local.context.key), make)
+    return closed.derive(("without refs", which, avals), make)
 
 
 def on_values(closed: ClosedJaxpr, chosen: Sequence[bool] | None = None) -> ClosedJaxpr:

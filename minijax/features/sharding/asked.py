@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
@@ -52,6 +52,15 @@ class AskedShardings:
         if self.outs is None:
             return None
         return tuple(flat_shardings("jit out_shardings", self.outs, out_tree))
+
+    def constrain(self, run: Callable, call: Any) -> Callable:
+        """Return `run`, a function on leaves, with arguments and results constrained as asked."""
+
+        def constrained_run(*leaves):
+            outs, out_tree = run(*self.constrain_arguments(leaves, call))
+            return self.constrain_results(outs, out_tree), out_tree
+
+        return constrained_run
 
     def constrain_arguments(self, leaves: Sequence[Any], call: Any) -> Sequence[Any]:
         """Return the leaves of the arguments of a call, constrained as asked."""

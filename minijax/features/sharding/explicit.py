@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval, opaque_types
@@ -23,7 +24,6 @@ from minijax.features.sharding.transfer import put_array
 from minijax.features.sharding.types import explicit_of
 from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.jit import jit
 
 __all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]

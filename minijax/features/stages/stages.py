@@ -9,9 +9,10 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax import tree_util
+from minijax.arguments.functions import debug_info
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import (
     Program,
@@ -21,9 +22,11 @@ from minijax.arrays.dispatch import (
 )
 from minijax.config import local
 from minijax.core.avals import ShapedArray, abstract, get_aval, opaque_types, raised
+from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
+from minijax.features.codegen_calls import reader
 from minijax.features.queries import Reference, is_ref
 from minijax.features.sharding.program_placement import over_devices
 from minijax.features.slots import slots
@@ -32,12 +35,9 @@ from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
 from minijax.runtime.mlir_modules import as_hlo, with_result_names
-from minijax.runtime.released import released
 from minijax.runtime.topologies import Placeholder
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import debug_info
-from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, entry_of, gather
-from minijax.transforms.codegen_calls import reader
+from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, cached_call, entry_of, gather
 from minijax.transforms.jit import PjitFunction
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced"]
@@ -303,30 +303,28 @@ class Compiled(_Stage):
     def __init__(self, spec: _Spec, program: Program) -> None:
         super().__init__(spec)
         self._program = program
-        self._fast: dict[tuple, tuple] = {}  # by the types of arguments met before
+        self._fast = ProgramCache()  # by the types of arguments met before
         self._read: Callable | None = None  # what gives key and operands of calls with arrays
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self._read is None:
-                key, operands = self._key(args, kwargs)
-            else:
-                try:
-                    key, operands = self._read(None, args, kwargs)
-                except CACHE_MISS_ERRORS:
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    else:
+        __call__ = cached_call(
+            "__call__", "self, /, *args, **kwargs",
+            traced="return self._checked(args, kwargs)",
+            lookup="""
+                if self._read is None:
                     key, operands = self._key(args, kwargs)
-            execute, handlers, signature, many = self._fast[key]
-        except CACHE_MISS_ERRORS:
-            pass
-        else:
-            try:
-                next(released)
-                results = execute(operands).consume_with_handlers(handlers)
-            except Exception as error:
-                hooks.check_executed(tree_util.tree_leaves((args, kwargs)), error)
-                raise
-            return ArrayImpl(results[0], signature) if many is None else many(results)
-        return self._checked(args, kwargs)
+                else:
+                    try:
+                        key, operands = self._read(args, kwargs)
+                    except CACHE_MISS_ERRORS:
+                        key, operands = self._key(args, kwargs)
+                """,
+            tables="self._fast.tables", given="(args, kwargs)",
+            missed="self._checked(args, kwargs)",
+        )  # fmt: skip
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[tuple, list]:
         key: list[Any] = [*kwargs]
@@ -388,7 +386,7 @@ class Compiled(_Stage):
             self._read = reader(self._spec.in_tree)
         if self._read is not None:
             with contextlib.suppress(*CACHE_MISS_ERRORS):
-                self._fast[self._read(None, args, kwargs)[0]] = entry
+                self._fast[self._read(args, kwargs)[0]] = entry
 
     def _names(self) -> list[str]:
         names = self._spec.arg_names
@@ -505,7 +503,7 @@ def _typed(x: Any) -> Any:
 @boundary
 def trace(jitted: PjitFunction, /, *args: Any, **kwargs: Any) -> Traced:
     """Trace for arguments of these types (arrays, or anything with shape and dtype)."""
-    call = jitted._take_apart(args, kwargs)
+    call = jitted._marks.split(args, kwargs)
     values = call.leaves
     call.leaves = [_typed(x) for x in values]
     traced = jitted._traced(call)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import check_callable
 from minijax.core.avals import (
     ShapedArray,
     aval_makers,
@@ -14,9 +15,8 @@ from minijax.core.avals import (
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import check_callable
 from minijax.transforms.jit import PjitFunction
-from minijax.transforms.staging import avals_of, stage
+from minijax.transforms.make_jaxpr import avals_of, stage
 
 __all__ = ["ShapeDtypeStruct", "eval_shape", "shape_struct"]
 
@@ -156,8 +156,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return fun.eval_shape(*args, **kwargs)
     leaves, in_tree = tree_util.flatten((args, kwargs))
     avals = avals_of("eval_shape", fun, leaves, in_tree)
-    closed, out_tree = stage("eval_shape", fun, in_tree, avals)
-    return out_tree.unflatten([shape_struct(aval) for aval in closed.out_avals])
+    traced = stage("eval_shape", fun, in_tree, avals)
+    return traced.out_tree.unflatten([shape_struct(aval) for aval in traced.closed.out_avals])
 
 
 hooks.fill(shape_struct=shape_struct)

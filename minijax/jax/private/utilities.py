@@ -11,9 +11,9 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+from minijax.arguments import functions
 from minijax.config import local
 from minijax.numpy import moveaxis
-from minijax.transforms import arguments
 
 __all__ = [
     "HashableFunction", "HashablePartial", "HashableWrapper", "OrderedSet", "StrictABC",
@@ -233,7 +233,7 @@ def wrap_name(transform_name: str, name: str) -> str:
 
 def fun_name(fun: Callable, default_name: str = "<unnamed function>") -> str:
     """The name of a function, through partial applications."""
-    return arguments.fun_name(fun, default_name)
+    return functions.fun_name(fun, default_name)
 
 
 def fun_qual_name(fun: Callable) -> str:

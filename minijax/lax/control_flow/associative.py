@@ -20,8 +20,8 @@ from minijax.lax.compare import bitwise_or
 from minijax.lax.control_flow.common import (
     arrayed,
     check_callables,
+    program_of,
     run_inline,
-    trace_function,
 )
 from minijax.lax.joining import concatenate
 from minijax.lax.shapes import rev
@@ -56,7 +56,7 @@ def associative_scan(
     axis = _axis(leaves, axis)
     if local.context.trace is eval_trace and not local.context.settings.disable_jit:
         avals = [get_aval(x) for x in leaves]
-        traced = trace_function(
+        traced = program_of(
             "associative_scan",
             fn,
             (tree,),

@@ -6,137 +6,60 @@ is neither traced nor compiled again.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import as_value
-from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
+from minijax.core.caches import kept_with
 from minijax.core.effects import check_allowed, control_flow_allowed
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import is_constant
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type
 from minijax.namespace import written_in
-from minijax.transforms.arguments import argument_names, fun_name
-from minijax.transforms.caches import also_cleared
-from minijax.transforms.jit import check_results, jit_p
+from minijax.transforms.jit import jit_p
+from minijax.transforms.tracing import Traced, any_constant, positional, trace_function
 
 __all__ = [
-    "TracedFunction", "arrayed", "check_callables", "check_carry", "difference", "plain",
-    "promoted", "run_inline", "same_type", "trace_function",
+    "arrayed", "check_callables", "check_carry", "difference", "plain",
+    "program_of", "promoted", "run_inline", "same_type",
 ]  # fmt: skip
 
 # -- tracing the functions that a user gives ----------------------------------------------------
 
 
-class TracedFunction:
-    """A function as a program: `closed` takes `consts`, then the leaves of the arguments."""
-
-    __slots__ = ("closed", "consts", "out_tree", "plans")
-
-    def __init__(self, closed: ClosedJaxpr, consts: list[Any], out_tree: Any):
-        self.closed = closed
-        self.consts = consts
-        self.out_tree = out_tree
-        self.plans: dict[Any, Any] = {}  # how the functions on the primitives use it
-
-
-_memos: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
-
-
-def _memo_of(fun: Callable) -> dict | None:
-    """Where the programs of a function are kept; None if it cannot be kept by identity."""
-    try:
-        memo = _memos.get(fun)
-        if memo is None:
-            # A bound method is a new object at each access, and may read a state that changes.
-            if hasattr(fun, "__self__"):
-                return None
-            memo = _memos[fun] = {}
-        return memo
-    except TypeError:
-        return None
-
-
-class _WeakDebugInfo(DebugInfo):
-    """Names of the arguments on demand. It must not keep the function, whose memo it lies in."""
-
-    __slots__ = ("_fun", "_tree")
-
-    def __init__(self, traced_for: str, fun: Callable, trees: Sequence[Any]):
-        super().__init__(traced_for, fun_name(fun))
-        try:
-            self._fun = weakref.ref(fun)
-        except TypeError:
-            self._fun = lambda: None
-        self._tree = trees
-
-    @property
-    def arg_names(self):
-        fun = self._fun()
-        return None if fun is None else argument_names(fun, _args_tree(self._tree))
-
-
-def _args_tree(trees: Sequence[Any]) -> Any:
-    leaves = iter(range(sum(tree.num_leaves for tree in trees)))
-    args = tuple([tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees])
-    return tree_util.tree_structure((args, {}))
-
-
-def trace_function(
+def program_of(
     name: str,
     fun: Callable,
     trees: tuple[Any, ...],
     avals: Sequence[AbstractValue],
     kind: Any = None,
     adapt: Callable[[Callable], Callable] | None = None,
-) -> TracedFunction:
+) -> Traced:
     """Record `fun` on arguments of these tree structures, whose leaves have these avals.
 
-    `adapt` makes from `fun` the function that is recorded; `kind` is a key that stands for it.
+    All that it closes over is an argument of the program. `adapt` makes from `fun` the function that
+    is recorded; `kind` is a key that stands for it.
     """
     avals = tuple(avals)
-    key = (kind, local.context.key, trees, avals)
-    memo = _memo_of(fun)
-    if memo is not None:
-        found = memo.get(key)
-        if found is not None:
-            return found
-    traced = _trace(name, fun, trees, avals, adapt)
-    kept = not any(not is_constant(c) for c in traced.consts)
-    if memo is not None and kept:
-        memo[key] = traced
-    return traced
 
+    def make() -> Traced:
+        traced = trace_function(
+            name,
+            fun if adapt is None else adapt(fun),
+            positional(trees),
+            avals,
+            hoisted=any_constant,
+        )
+        if traced.closed.effects:
+            check_allowed(control_flow_allowed, traced.closed.effects, f"`{name}`")
+        return traced
 
-def _trace(name, fun, trees, avals, adapt) -> TracedFunction:
-    call = fun if adapt is None else adapt(fun)
-    out_trees = []
-
-    def flat(*leaves):
-        start, args = 0, []
-        for tree in trees:
-            stop = start + tree.num_leaves
-            args.append(tree.unflatten(leaves[start:stop]))
-            start = stop
-        outs, out_tree = tree_util.flatten(call(*args))
-        out_trees.append(out_tree)
-        check_results(outs, fun, out_tree, name)
-        return outs
-
-    closed = trace_to_jaxpr(flat, avals, _WeakDebugInfo(name, fun, trees))
-    if closed.effects:
-        check_allowed(control_flow_allowed, closed.effects, f"`{name}`")
-    consts = closed.consts
-    if consts:
-        jaxpr = closed.jaxpr
-        jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-        closed = ClosedJaxpr(jaxpr)
-    return TracedFunction(closed, consts, out_trees[0])
+    # A bound method is a new object at each access, and may read a state that changes.
+    if hasattr(fun, "__self__"):
+        return make()
+    return kept_with(fun, "control flow").find((kind, trees, avals), make, Traced.is_lasting)
 
 
 def promoted(
@@ -296,6 +219,3 @@ def _child_names(tree: Any, data: Any, count: int) -> list[str]:
         return [tree_util.keystr((key,)) for key, _ in children]
     except Exception:  # a node class that takes no integers: say at least which child
         return [f"[{index}]" for index in range(count)]
-
-
-also_cleared.append(_memos.clear)

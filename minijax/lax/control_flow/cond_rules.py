@@ -26,14 +26,13 @@ from minijax.lax.control_flow.dependence import (
     nonzero,
     ordered_effects,
     split_program,
-    spread,
 )
 from minijax.lax.convert import stop_gradient_p
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, moveaxis
-from minijax.transforms.tangents import cotangents_of, is_undefined, sums_among
+from minijax.transforms.tangents import cotangents_of, is_undefined, spread_tangents, sums_among
 from minijax.transforms.transpose import transpose_jaxpr
 
 __all__ = ["cond_p", "platform_index_p"]
@@ -88,7 +87,7 @@ def _(primals, tangents, *, branches, **params):
     made, out_flags = _derived(branches, ("cond jvp", tuple(flags)), make)
     outs = cond_p.bind(*primals, *chosen(tangents[1:], flags), branches=made, **params)
     avals = branches[0].out_avals
-    return outs[: len(avals)], spread(outs[len(avals) :], out_flags, avals)
+    return outs[: len(avals)], spread_tangents(outs[len(avals) :], out_flags, avals)
 
 
 class _SplitBranches:
@@ -190,7 +189,7 @@ def _(trace, primals, tangents, *, branches, **params):
             *chosen(tangents[1:], flags),
         ]  # fmt: skip
         dots = trace.record(cond_p, args, dict(params, branches=split.second))
-    return outs[: len(avals)], spread(dots, out_flags, avals)
+    return outs[: len(avals)], spread_tangents(dots, out_flags, avals)
 
 
 @cond_p.partial_eval

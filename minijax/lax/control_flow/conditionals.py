@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -19,19 +20,18 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
 from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
-    TracedFunction,
     arrayed,
     check_callables,
     difference,
     plain,
+    program_of,
     same_type,
-    trace_function,
     tree_differences,
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import convert_element_type_p
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import fun_name
+from minijax.transforms.tracing import Traced
 
 __all__ = ["cond", "platform_dependent", "switch"]
 
@@ -50,7 +50,7 @@ class _Plan:
     __slots__ = ("branches", "consts", "passed")
 
 
-def _make_plan(traced: Sequence[TracedFunction]) -> _Plan:
+def _make_plan(traced: Sequence[Traced]) -> _Plan:
     plan = _Plan()
     plan.consts, position = [], {}
     for each in traced:
@@ -100,7 +100,7 @@ def _choose(
     leaves, tree = tree_util.flatten(operands)
     trees = tuple(tree.children())
     avals = tuple([get_aval(x) for x in leaves])
-    traced = tuple([trace_function(name, f, trees, avals) for f in branches])
+    traced = tuple([program_of(name, f, trees, avals) for f in branches])
     key = (name, traced[1:])
     plan = traced[0].plans.get(key)
     if plan is None:

@@ -16,12 +16,12 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dce_jaxpr, eval_jax
 from minijax.core.primitive import NoRule
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.namespace import written_in
-from minijax.transforms.tangents import Zero, is_float0, zero_tangent
+from minijax.transforms.tangents import Zero, is_float0
 
 __all__ = [
     "SplitProgram", "carry_reached", "chosen", "has_tangent", "merge", "needed", "nonzero",
     "ordered_effects", "partition", "permuted", "reached", "settle", "split_list",
-    "split_program", "spread",
+    "split_program",
 ]  # fmt: skip
 
 # -- lists ------------------------------------------------------------------------------------------
@@ -328,12 +328,6 @@ def settle(jaxpr: ClosedJaxpr, flags: Sequence[Sequence[bool]], derive: Callable
 
 def nonzero(tangents: Sequence[Any]) -> list[bool]:
     return [type(t) is not Zero for t in tangents]
-
-
-def spread(given: Sequence[Any], flags: Sequence[bool], avals: Sequence[Any]) -> list[Any]:
-    """Put symbolic zeros between the tangents that are not zero."""
-    rest = iter(given)
-    return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, flags, strict=True)]
 
 
 def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:

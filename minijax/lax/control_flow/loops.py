@@ -26,12 +26,11 @@ from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
 from minijax.lax.control_flow.common import (
-    TracedFunction,
     arrayed,
     check_callables,
     check_carry,
+    program_of,
     promoted,
-    trace_function,
 )
 from minijax.lax.control_flow.dependence import (
     carry_reached,
@@ -43,7 +42,6 @@ from minijax.lax.control_flow.dependence import (
     reached,
     settle,
     split_list,
-    spread,
 )
 from minijax.lax.control_flow.loop_lowering import lower_while
 from minijax.lax.control_flow.scan import make_plan, run_loop, unroll_factor
@@ -53,7 +51,8 @@ from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.tangents import zero_tangent
+from minijax.transforms.tangents import spread_tangents, zero_tangent
+from minijax.transforms.tracing import Traced
 
 __all__ = ["fori_loop", "while_loop", "while_p"]
 
@@ -129,7 +128,7 @@ def _(primals, tangents, **params):
     args, new_params, carry = _jvp_arguments(primals, tangents, **params)
     outs = while_p.bind(*args, **new_params)
     avals = params["body_jaxpr"].out_avals
-    return outs[: len(carry)], spread(outs[len(carry) :], carry, avals)
+    return outs[: len(carry)], spread_tangents(outs[len(carry) :], carry, avals)
 
 
 @while_p.linearize
@@ -141,7 +140,7 @@ def _(trace, primals, tangents, **params):
     if not any(carry):
         return outs, [zero_tangent(aval) for aval in params["body_jaxpr"].out_avals]
     pairs = trace.record(while_p, args, new_params)
-    return outs, spread(pairs[len(carry) :], carry, params["body_jaxpr"].out_avals)
+    return outs, spread_tangents(pairs[len(carry) :], carry, params["body_jaxpr"].out_avals)
 
 
 @while_p.transpose
@@ -290,12 +289,12 @@ class _WhilePlan:
 
 def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[Any]]:
     in_avals = [get_aval(x) for x in leaves]
-    body = trace_function("while_loop", body_fun, (tree,), in_avals)
+    body = program_of("while_loop", body_fun, (tree,), in_avals)
     while (changed := promoted(body_fun, leaves, in_avals, body.closed.out_avals)) is not None:
         leaves = changed
         in_avals = [get_aval(x) for x in leaves]
-        body = trace_function("while_loop", body_fun, (tree,), in_avals)
-    cond = trace_function("while_cond", cond_fun, (tree,), in_avals)
+        body = program_of("while_loop", body_fun, (tree,), in_avals)
+    cond = program_of("while_cond", cond_fun, (tree,), in_avals)
     plan = body.plans.get(cond)
     if plan is None:
         _check_condition(cond)
@@ -306,7 +305,7 @@ def _while_plan(cond_fun, body_fun, leaves, tree) -> tuple[_WhilePlan, Sequence[
     return plan, leaves
 
 
-def _check_condition(cond: TracedFunction) -> None:
+def _check_condition(cond: Traced) -> None:
     if cond.out_tree != _LEAF:
         raise TypeError(
             f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}. Return one "
@@ -323,7 +322,7 @@ def _check_condition(cond: TracedFunction) -> None:
 _LEAF = tree_util.tree_structure(0)
 
 
-def _make_while_plan(cond: TracedFunction, body: TracedFunction) -> _WhilePlan:
+def _make_while_plan(cond: Traced, body: Traced) -> _WhilePlan:
     plan = _WhilePlan()
     plan.cond_consts, plan.body_consts = cond.consts, body.consts
     consts, carry = split_list(body.closed.jaxpr.invars, len(body.consts))
@@ -460,17 +459,17 @@ def _next(i: Any) -> Any:
     return add_p.bind(i, 1 if aval.weak_type else np.asarray(1, aval.dtype)[()])
 
 
-def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[TracedFunction, Sequence[Any]]:
+def _fori_traced(what, body_fun, index_aval, leaves, tree) -> tuple[Traced, Sequence[Any]]:
     avals = [get_aval(x) for x in leaves]
     trees = (_LEAF, tree)
     how = {"kind": "fori", "adapt": _counted}
-    traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)
+    traced = program_of(what, body_fun, trees, [index_aval, *avals], **how)
     if traced.plans:
         return traced, leaves
     while (changed := promoted(body_fun, leaves, avals, traced.closed.out_avals[1:])) is not None:
         leaves = changed
         avals = [get_aval(x) for x in leaves]
-        traced = trace_function(what, body_fun, trees, [index_aval, *avals], **how)
+        traced = program_of(what, body_fun, trees, [index_aval, *avals], **how)
     out_tree = traced.out_tree.children()[1]
     check_carry(what, body_fun, 1, tree, avals, out_tree, traced.closed.out_avals[1:])
     return traced, leaves
@@ -492,7 +491,7 @@ def _dynamic_fori(lower, upper, body_fun, leaves, tree) -> list[Any]:
     return _run_while(plan, [lower, upper, *leaves])[2:]
 
 
-def _dynamic_plan(traced: TracedFunction, index_aval: Any, bound: Any) -> _WhilePlan:
+def _dynamic_plan(traced: Traced, index_aval: Any, bound: Any) -> _WhilePlan:
     jaxpr = traced.closed.jaxpr
     consts, (i, *vals) = split_list(jaxpr.invars, len(traced.consts))
     last = Var(bound)
@@ -504,6 +503,4 @@ def _dynamic_plan(traced: TracedFunction, index_aval: Any, bound: Any) -> _While
         (index_aval, bound, *(v.aval for v in vals)),
         DebugInfo("fori_loop", "cond_fun"),
     )
-    return _make_while_plan(
-        TracedFunction(cond, [], _LEAF), TracedFunction(body, traced.consts, None)
-    )
+    return _make_while_plan(Traced(cond, [], _LEAF), Traced(body, traced.consts, None))

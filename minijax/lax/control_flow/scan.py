@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from minijax import errors, tree_util
+from minijax.arguments.functions import check_at_most
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
@@ -17,12 +18,11 @@ from minijax.core.trace import Tracer
 from minijax.features.queries import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import (
-    TracedFunction,
     arrayed,
     check_callables,
     check_carry,
+    program_of,
     promoted,
-    trace_function,
 )
 from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
@@ -30,7 +30,7 @@ from minijax.lax.joining import concatenate, stack
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, slice_in_dim
 from minijax.tracebacks import boundary
-from minijax.transforms.arguments import check_at_most
+from minijax.transforms.tracing import Traced
 from minijax.transforms.vmap import vmap
 
 __all__ = ["Plan", "make_plan", "map", "run_loop", "scan", "unroll_factor"]
@@ -147,7 +147,7 @@ class Plan:
     body: ClosedJaxpr
 
 
-def make_plan(traced: TracedFunction, num_carry: int) -> Plan:
+def make_plan(traced: Traced, num_carry: int) -> Plan:
     plan = traced.plans.get(num_carry)
     if plan is not None:
         return plan
@@ -201,7 +201,7 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
     count = len(init_leaves)
     in_avals = [get_aval(x) for x in init_leaves]
     x_avals = [_row_aval(get_aval(x), "xs", length) for x in xs_leaves]
-    traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
+    traced = program_of("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
     plan = traced.plans.get(count)
     if plan is not None:
         return plan, init_leaves
@@ -211,7 +211,7 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
     while (changed := promoted(f, init_leaves, in_avals, outs)) is not None:
         init_leaves = changed
         in_avals = [get_aval(x) for x in init_leaves]
-        traced = trace_function("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
+        traced = program_of("scan", f, (init_tree, xs_tree), [*in_avals, *x_avals])
         carry_tree, _ = _pair(traced, f)
         outs = traced.closed.out_avals[: carry_tree.num_leaves]
     out_avals = traced.closed.out_avals[: carry_tree.num_leaves]
@@ -235,7 +235,7 @@ def _row_aval(aval: Any, name: str, length: int) -> Any:
     return aval.without_axis(0)
 
 
-def _pair(traced: TracedFunction, f: Callable) -> tuple[Any, Any]:
+def _pair(traced: Traced, f: Callable) -> tuple[Any, Any]:
     tree = traced.out_tree
     children = tree.children()
     if len(children) != 2 or (tree.num_leaves == 0 and tree.node_data() is None):
@@ -330,6 +330,6 @@ def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
         call = f if how is None else how(f)
         return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]
     avals = [_row_aval(get_aval(x), "xs", length) for x in leaves]
-    traced = trace_function("map", f, (tree,), avals, kind=("map", how), adapt=how)
+    traced = program_of("map", f, (tree,), avals, kind=("map", how), adapt=how)
     plan = make_plan(traced, 0)
     return plan.out_tree.unflatten(run_loop(plan, (), leaves, length, False, 1)[1])

@@ -26,14 +26,19 @@ from minijax.lax.control_flow.dependence import (
     settle,
     split_list,
     split_program,
-    spread,
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import instantiate, moveaxis
-from minijax.transforms.tangents import UndefinedPrimal, Zero, cotangents_of, is_undefined
+from minijax.transforms.tangents import (
+    UndefinedPrimal,
+    Zero,
+    cotangents_of,
+    is_undefined,
+    spread_tangents,
+)
 from minijax.transforms.transpose import backward_pass
 
 __all__ = ["scan_p"]
@@ -92,7 +97,7 @@ def _(primals, tangents, *, jaxpr, length, num_consts, num_carry, **params):
     ys = len(jaxpr.out_avals) - num_carry
     out, out_dot, ys, ys_dot = split_list(outs, num_carry, len(init_dot), ys)
     avals = _out_avals(jaxpr, length, num_carry)
-    return [*out, *ys], spread([*out_dot, *ys_dot], out_flags, avals)
+    return [*out, *ys], spread_tangents([*out_dot, *ys_dot], out_flags, avals)
 
 
 def _out_avals(jaxpr, length, num_carry):
@@ -228,7 +233,7 @@ def _(trace, primals, tangents, *, jaxpr, length, num_consts, num_carry, **param
             [*const_args, *init_args, *xs_args],
             dict(params, jaxpr=split.second, num_consts=len(const_args), num_carry=len(init_args)),
         )
-    return outs, spread(dots, out_flags, _out_avals(jaxpr, length, num_carry))
+    return outs, spread_tangents(dots, out_flags, _out_avals(jaxpr, length, num_carry))
 
 
 def _linearized(jaxpr: ClosedJaxpr, flags: list) -> tuple[_Split, list[bool], list[bool]]:
@@ -403,7 +408,10 @@ def _transpose_body(jaxpr: ClosedJaxpr, consts_lin, xs_lin, ct_carry, ct_ys) -> 
             *map(UndefinedPrimal, in_carry),
             *_undefined_among(slices, in_xs, xs_lin),
         ]
-        cts = [*spread(ct_out, made.carry, out_carry), *spread(ct_y, ct_ys, out_ys)]
+        cts = [
+            *spread_tangents(ct_out, made.carry, out_carry),
+            *spread_tangents(ct_y, ct_ys, out_ys),
+        ]
         of_consts = chosen(chosen(jaxpr.jaxpr.invars[: sizes[0]], consts_lin), made.consts)
         so_far = dict(zip(of_consts, sums, strict=True))
         found = backward_pass(jaxpr.jaxpr, jaxpr.consts, values, cts, sums=so_far)

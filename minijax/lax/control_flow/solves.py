@@ -21,7 +21,7 @@ from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operands
 from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
-from minijax.lax.control_flow.common import check_callables, run_inline, trace_function
+from minijax.lax.control_flow.common import check_callables, program_of, run_inline
 from minijax.lax.control_flow.dependence import merge, reached, split_list
 from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
@@ -205,7 +205,7 @@ def custom_linear_solve(
     avals = [get_aval(x) for x in leaves]
 
     def trace(name, f):
-        return trace_function(name, f, (tree,), avals)
+        return program_of(name, f, (tree,), avals)
 
     traced = trace("matvec", matvec)
     _same_shapes("matvec", traced.closed.out_avals, avals)
@@ -286,7 +286,7 @@ def _transposed(matvec) -> _Transposed:
             return merge(zeros, outs, nonzeros)
 
         leaf = tree_util.tree_structure(0)
-        return trace_function("vecmat", filled, (leaf,) * len(made.in_avals), made.in_avals).closed
+        return program_of("vecmat", filled, (leaf,) * len(made.in_avals), made.in_avals).closed
 
     return _Transposed(closed.derive("vecmat", make), matvec.consts)
 
@@ -318,13 +318,13 @@ def custom_root(
     """
     leaves, tree = tree_util.flatten(initial_guess)
     avals = [get_aval(x) for x in leaves]
-    f_traced = trace_function("custom_root", f, (tree,), avals)
+    f_traced = program_of("custom_root", f, (tree,), avals)
     if f_traced.out_tree != tree:
         raise TypeError(
             "f() output pytree structure must match initial_guess, got "
             f"{f_traced.out_tree} and {tree}."
         )
-    solved = trace_function("custom_root solve", lambda x: solve(f, x), (tree,), avals)
+    solved = program_of("custom_root solve", lambda x: solve(f, x), (tree,), avals)
     out_tree, aux_tree = _root_trees(solved.out_tree, tree, has_aux)
     root_avals = solved.closed.out_avals[: tree.num_leaves]
 
@@ -332,7 +332,7 @@ def custom_root(
         _, linear = linearize(f, x)
         return tangent_solve(linear, y)
 
-    stepped = trace_function(
+    stepped = program_of(
         "custom_root tangent_solve", step, (tree, tree),
         [*root_avals, *(a.to_tangent_aval() for a in f_traced.closed.out_avals)],
     )  # fmt: skip

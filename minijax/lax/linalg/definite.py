@@ -9,6 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import abs_p, add_p, div_p, max_p, mul_p, neg_p, sqrt_p, sub_p
@@ -33,7 +34,6 @@ from minijax.lax.linalg.triangular import triangular_solve_p
 from minijax.lax.rules import FLOAT, check_dtype, scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import lower_by
-from minijax.transforms.library import library
 from minijax.transforms.tangents import Zero, zero_like
 from minijax.transforms.vmap import vmap
 

@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import (
@@ -50,7 +51,6 @@ from minijax.lax.linalg.elimination import solve_general
 from minijax.lax.linalg.hermitian import gap_inverses
 from minijax.lax.reductions import argmax_p
 from minijax.lax.shapes import as_value
-from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p
 from minijax.transforms.tangents import Zero
 

@@ -9,6 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, mul_p, real_p, sub_p
@@ -36,7 +37,6 @@ from minijax.lax.linalg.elimination import lu_p, solve_with_lu, take_rows
 from minijax.lax.linalg.triangular import triangular_solve_p
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import lower_by
-from minijax.transforms.library import library
 from minijax.transforms.tangents import Zero
 
 __all__ = [

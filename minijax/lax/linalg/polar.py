@@ -8,6 +8,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.arithmetic import abs_p, add_p, mul_p, rsqrt_p, sqrt_p, sub_p
 from minijax.lax.compare import and_p, eq_p, gt_p, lt_p, not_p, select_n_p
 from minijax.lax.control_flow.loops import fori_loop, while_loop
@@ -22,7 +23,6 @@ from minijax.lax.linalg.triangular import triangular_solve
 from minijax.lax.reductions import reduce_max_p
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
-from minijax.transforms.library import library
 from minijax.transforms.primitives import reduce_sum_p
 
 __all__ = ["qdwh"]

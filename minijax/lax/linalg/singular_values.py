@@ -11,6 +11,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
@@ -36,7 +37,6 @@ from minijax.lax.linalg.common import (
 )
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
-from minijax.transforms.library import library
 from minijax.transforms.tangents import Zero
 
 __all__ = ["SvdAlgorithm", "svd", "svd_p"]

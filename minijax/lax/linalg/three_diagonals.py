@@ -9,6 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.features.library import library
 from minijax.lax.arithmetic import div_p, mul_p, neg_p, sub_p
 from minijax.lax.control_flow.scan import scan
 from minijax.lax.joining import concatenate_p
@@ -24,7 +25,6 @@ from minijax.lax.linalg.common import (
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lax.slicing import pad_p, slice_p
-from minijax.transforms.library import library
 from minijax.transforms.primitives import add_tangents, broadcast_in_dim_p, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 

@@ -9,6 +9,7 @@ import numpy as np
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import conj_p, neg_p
@@ -28,7 +29,6 @@ from minijax.lax.linalg.common import (
 )
 from minijax.lax.shapes import as_value, squeeze_p
 from minijax.transforms.batching import to_front
-from minijax.transforms.library import library
 from minijax.transforms.primitives import add_tangents, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
@@ -30,7 +29,7 @@ from minijax.lax.pallas.mapping import GridMapping
 from minijax.transforms.batching import to_front
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.primitives import instantiate
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, spread_tangents
 
 __all__ = ["pallas_call_p"]
 
@@ -214,20 +213,12 @@ def _jvp_arguments(primals, tangents, params) -> tuple[list[Any], dict, _Jvp]:
     return [*primals, *dots], new, made
 
 
-def _spread(outs: Sequence[Any], made: _Jvp, avals: Sequence[ShapedArray]) -> list[Any]:
-    rest = iter(outs)
-    return [
-        next(rest) if flag else zero_tangent(aval)
-        for flag, aval in zip(made.outputs, avals, strict=True)
-    ]
-
-
 @pallas_call_p.jvp
 def _(primals, tangents, **params):
     args, new, made = _jvp_arguments(primals, tangents, params)
     outs = pallas_call_p.bind(*args, **new)
     avals = params["out_avals"]
-    return outs[: len(avals)], _spread(outs[len(avals) :], made, avals)
+    return outs[: len(avals)], spread_tangents(outs[len(avals) :], made.outputs, avals)
 
 
 @pallas_call_p.linearize
@@ -237,7 +228,7 @@ def _(trace, primals, tangents, **params):
     outs = pallas_call_p.bind(*primals, **params)
     args, new, made = _jvp_arguments(primals, tangents, params)
     pairs = trace.record(pallas_call_p, args, new)
-    return outs, _spread(pairs[len(outs) :], made, params["out_avals"])
+    return outs, spread_tangents(pairs[len(outs) :], made.outputs, params["out_avals"])
 
 
 @pallas_call_p.transpose

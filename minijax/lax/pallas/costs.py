@@ -11,11 +11,11 @@ from math import prod
 from typing import Any
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import check_callable
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import Jaxpr, JaxprEqn
-from minijax.core.staging import trace_to_jaxpr
 from minijax.lax.pallas.specs import CostEstimate
-from minijax.transforms.arguments import check_callable, debug_info
+from minijax.transforms.tracing import trace_function
 
 __all__ = ["estimate_cost"]
 
@@ -65,11 +65,7 @@ def estimate_cost(fun: Callable, *args: Any, **kwargs: Any) -> CostEstimate:
             )
     avals = [ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
 
-    def flat(*values):
-        given, named = tree.unflatten(values)
-        return tree_util.flatten(fun(*given, **named))[0]
-
-    closed = trace_to_jaxpr(flat, avals, debug_info("estimate_cost", fun, tree))
+    closed = trace_function("estimate_cost", fun, tree, avals, hoisted=None).closed
     flops, transcendentals = _total(closed.jaxpr)
     moved = [*avals, *closed.out_avals]
     size = sum(aval.size * dtypes.bit_width(aval.dtype) // 8 for aval in moved)

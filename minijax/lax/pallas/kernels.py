@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.functions import fun_name
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var
@@ -27,7 +28,6 @@ from minijax.lax.pallas.mapping import (
     spec_leaves,
 )
 from minijax.lax.pallas.specs import BlockSpec, CostEstimate, GridSpec, no_block_spec
-from minijax.transforms.arguments import fun_name
 from minijax.transforms.jit import jit
 
 __all__ = ["pallas_call"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.functions import fun_name
 from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, eval_jaxpr
 from minijax.core.staging import trace_to_jaxpr
@@ -29,7 +30,6 @@ from minijax.lax.pallas.specs import (
     Squeezed,
     no_block_spec,
 )
-from minijax.transforms.arguments import fun_name
 
 __all__ = [
     "BlockMapping", "DYNAMIC", "GridMapping", "INDEX", "block_mapping", "named", "spec_leaves",

@@ -9,9 +9,9 @@ from typing import Any
 
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
+from minijax.features.linear_transpose import linear_transpose
 from minijax.lax.rules import linear_in
 from minijax.lowering.module import lower_by
-from minijax.transforms.grad import linear_transpose
 from minijax.transforms.tangents import is_undefined
 from minijax.transforms.vmap import vmap
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.orthogonal import geqrf_p
 from minijax.numpy import ufuncs
@@ -12,7 +13,6 @@ from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact, to_
 from minijax.numpy.shapes import expanded, flip, swapaxes
 from minijax.numpy.sorting import argsort
 from minijax.numpy.taking import take_along_axis
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

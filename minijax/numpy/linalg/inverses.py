@@ -11,6 +11,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.custom_derivatives import custom_jvp
+from minijax.features.library import library
 from minijax.lax.linalg.elimination import solve_general
 from minijax.numpy import reductions, ufuncs
 from minijax.numpy.creation import asarray
@@ -30,7 +31,6 @@ from minijax.numpy.shapes import expanded, moveaxis, reshaped
 from minijax.numpy.triangles import (
     eye,
 )
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from minijax.features.library import library
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import linear_algebra, shapes
 from minijax.numpy.linear_algebra import matmul, tensordot, vecdot
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes, to_array
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [

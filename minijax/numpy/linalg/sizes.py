@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.features.library import library
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import take_rows
 from minijax.lax.linalg.orthogonal import geqrf_p
@@ -34,7 +35,6 @@ from minijax.numpy.shapes import expand_dims, expanded, moveaxis
 from minijax.numpy.triangles import (
     eye,
 )
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["vq"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax import (
     cond,
     dynamic_slice,
@@ -45,7 +46,6 @@ from minijax.numpy.triangles import (
     tril,
     triu,
 )
-from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
 from minijax.typing import ArrayLike
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.features.library import library
 from minijax.lax import cond, custom_linear_solve, fori_loop, stop_gradient, switch
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
@@ -34,7 +35,6 @@ from minijax.numpy.triangles import (
 from minijax.numpy.ufunc_objects import minimum
 from minijax.scipy.linalg.factors import cho_factor, cho_solve, rsf2csf, schur, solve_triangular
 from minijax.transforms.grad import jvp
-from minijax.transforms.library import library
 from minijax.transforms.vmap import vmap
 from minijax.typing import Array, ArrayLike
 

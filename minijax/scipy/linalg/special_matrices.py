@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
@@ -29,8 +31,6 @@ from minijax.numpy.ranges import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import atleast_1d, expanded, flip
-from minijax.transforms.arguments import check_at_most
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [

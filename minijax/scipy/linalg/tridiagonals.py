@@ -11,6 +11,7 @@ from minijax import dtypes, random
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.lax import fori_loop
 from minijax.lax import linalg as lax_linalg
 from minijax.numpy import linalg, reductions, ufuncs
@@ -22,7 +23,6 @@ from minijax.numpy.ranges import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["eigh_tridiagonal"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import fft
 from minijax.numpy.promotion import axes_of, check_arraylike, promote_dtypes_inexact, to_array
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]

@@ -11,11 +11,11 @@ import numpy as np
 from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy import fft
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes_inexact, to_array
 from minijax.scipy.signal.trends import detrend as without_trend
 from minijax.scipy.signal.windows import get_window
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["csd", "istft", "stft", "welch"]

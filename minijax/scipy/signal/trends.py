@@ -10,8 +10,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy.promotion import axis_of, promote_one_inexact
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["detrend"]

@@ -13,8 +13,8 @@ from minijax import nn as _nn
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.numpy.promotion import check_arraylike, promote_inexact
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

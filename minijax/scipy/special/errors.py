@@ -14,8 +14,8 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.numpy.promotion import promote_inexact
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]

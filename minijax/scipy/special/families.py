@@ -14,12 +14,12 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax import numpy as jnp
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.numpy.promotion import promote_inexact
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["bernoulli", "bessel_jn", "hyp1f1", "hyp2f1", "spence", "sph_harm_y"]

@@ -9,12 +9,12 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax import numpy as jnp
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.features.library import library
 from minijax.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
-from minijax.transforms.arguments import check_at_most
 from minijax.transforms.grad import jvp
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.transforms.library import library
+from minijax.features.library import library
 
 __all__ = ["lpmn", "lpmn_values"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import converted
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential, real_arguments
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes_inexact, to_array
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpdf", "pdf"]

@@ -10,10 +10,10 @@ import numpy as np
 from minijax import dtypes, random
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.scipy import special
 from minijax.scipy.linalg import cho_factor, cho_solve
-from minijax.transforms.library import library
 from minijax.tree_util import register_pytree_node_class
 
 __all__ = ["gaussian_kde"]

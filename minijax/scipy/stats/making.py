@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.numpy.promotion import promote_inexact
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["discrete", "exponential", "located", "real_arguments"]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import check_ranks, promote_dtypes_inexact, to_array
 from minijax.scipy.linalg import solve_triangular
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]

@@ -6,11 +6,11 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]

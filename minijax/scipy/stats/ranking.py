@@ -9,8 +9,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.library import library
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_one_inexact, to_array
-from minijax.transforms.library import library
 from minijax.typing import ArrayLike
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.scipy.stats.making import exponential, real_arguments
-from minijax.transforms.library import library
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["logpdf", "pdf"]

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax import tree_util
-from minijax.core.avals import get_aval
+from minijax.core.array import Array
+from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
     "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
-    "check_at_most", "check_callable", "debug_info", "fun_name", "infer_argnums_and_argnames",
+    "check_at_most", "check_callable", "check_results", "debug_info", "fun_name", "infer_argnums_and_argnames",
     "named_after",
     "path_of", "place_of", "signature_of",
 ]  # fmt: skip
@@ -258,3 +259,29 @@ class _LazyDebugInfo(DebugInfo):
         if self._names is None and self._tree is not None and fun is not None:
             self._names = argument_names(fun, self._tree)
         return self._names
+
+
+def _aval_of_result(out: Any) -> AbstractValue:
+    aval = get_aval(out)
+    described = (
+        isinstance(aval, ShapedArray) and hasattr(out, "aval") and not isinstance(out, Array)
+    )
+    if described or not isinstance(aval, AbstractValue):  # a symbolic zero, a variable of a jaxpr
+        raise TypeError
+    return aval
+
+
+def check_results(outs: Sequence[Any], fun: Callable, out_tree: Any, transform: str) -> None:
+    """TypeError unless every result is an array or a number; ValueError for a reference."""
+    for index, out in enumerate(outs):
+        try:
+            aval = _aval_of_result(out)
+        except TypeError:
+            paths = tree_util.generate_key_paths(out_tree.unflatten(outs))
+            path = tree_util.keystr(list(paths)[index][0])
+            where = f" at output component {path}" if path else ""
+            raise TypeError(
+                f"function {place_of(fun)} traced for {transform} returned a value of type "
+                f"{type(out)}{where}, which is not a valid JAX type: return arrays and numbers only."
+            ) from None
+        aval.check_result(fun, transform)

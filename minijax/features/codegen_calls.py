@@ -1,4 +1,4 @@
-"""Calls that are made often, written out: source for one structure of arguments or of results.
+"""Code for calls that are made often, generated for one structure of arguments or of results.
 
 Loops over the leaves, the hash of a tree and its building cost a call of ten arrays as much again
 as finding its program; the same steps as lines of Python cost half. To make the source takes some
@@ -12,8 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl
+from minijax.arrays.array import ArrayImpl, lent_array
+from minijax.config import local
+from minijax.core.hooks import hooks
+from minijax.transforms.cached_calls import NUMBERS, operand_of
 
 __all__ = ["builder", "reader"]
 
@@ -24,10 +29,46 @@ _BUILT_IN = (dict, list, tuple)
 ARRAY, HOST, STATIC = "array", "host", "static"
 
 
+class _Static:
+    """Stands for a static argument among the leaves of a call."""
+
+
+_STATIC = _Static()
+_KINDS = {ArrayImpl: ARRAY, np.ndarray: HOST, **dict.fromkeys(NUMBERS, HOST), _Static: STATIC}
+
+
+def _operand(x: Any) -> tuple:
+    """The signature and the buffer of a value of the host, as an operand of a call."""
+    if type(x) is np.ndarray:
+        lent = lent_array(x)
+        if lent is not None:
+            return lent
+    x = operand_of(x, local.context)
+    return x.signature, x._buffer
+
+
+def call_reader(
+    readers: dict, args: tuple, kwargs: dict, statics: Sequence[int], static_names: Sequence[str]
+) -> Callable | None:
+    """`reader` of the structure of a call, kept in `readers`; None for leaves of other types."""
+    leaves, tree = tree_util.flatten(
+        (
+            tuple([_STATIC if n in statics else x for n, x in enumerate(args)]),
+            {n: _STATIC if n in static_names else x for n, x in kwargs.items()},
+        )
+    )
+    kinds = tuple([_KINDS.get(type(x)) for x in leaves])
+    if None in kinds:
+        return None
+    if (tree, kinds) not in readers:
+        readers[tree, kinds] = reader(tree, kinds, _operand)
+    return readers[tree, kinds]
+
+
 def reader(
     tree: Any, kinds: Sequence[str] | None = None, operand: Callable[[Any], tuple] | None = None
-) -> Callable[[tuple, tuple, dict], tuple[tuple, list]] | None:
-    """`read(context_key, args, kwargs)` for calls of this structure, that of `(args, kwargs)`.
+) -> Callable[[tuple, dict], tuple[tuple, list]] | None:
+    """`read(args, kwargs)` for calls of this structure, that of `(args, kwargs)`.
 
     It gives the key of a call and its operands. The leaves are arrays, or what `kinds` says of each:
     values of the host, of which `operand` gives signature and buffer, or static. For any other call it raises
@@ -36,7 +77,7 @@ def reader(
     if tree.num_nodes > _MOST:
         return None
     source = _Source(
-        "context_key, args, kwargs", flatten=tree_util.flatten, ArrayImpl=ArrayImpl, operand=operand
+        "args, kwargs", flatten=tree_util.flatten, ArrayImpl=ArrayImpl, operand=operand
     )
     leaves = [
         leaf
@@ -57,7 +98,7 @@ def reader(
         operands.append(buffer)
     # One object stands for the tree, whose hash would walk it.
     mark = source.constant(object())
-    source.line(f"return (context_key, {mark}, {key}), [{', '.join(operands)}]")
+    source.line(f"return ({mark}, {key}), [{', '.join(operands)}]")
     return source.function()
 
 
@@ -162,3 +203,6 @@ class _Source:
 def _is_namedtuple(tree: Any) -> bool:
     """Whether a node is what its class says, and not what someone registered for the class."""
     return str(tree).startswith("PyTreeDef(CustomNode(namedtuple[")
+
+
+hooks.fill(call_reader=call_reader, result_builder=builder)

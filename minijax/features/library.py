@@ -15,45 +15,28 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.functions import Stage
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
+from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import DebugInfo
-from minijax.core.staging import trace_to_jaxpr
-from minijax.core.trace import eval_trace
 from minijax.runtime.released import released
-from minijax.tracebacks import hide_frames
-from minijax.transforms.arguments import Stage
 from minijax.transforms.cached_calls import (
-    CACHE_MISS_ERRORS,
     LEAF,
     NUMBERS,
+    cached_call,
     entry_of,
-    new_array,
-    operand_of,
 )
 from minijax.transforms.jit import PjitFunction, jit
+from minijax.transforms.tracing import trace_function
 
-__all__ = ["as_jitted", "library", "program_table"]
+__all__ = ["as_jitted", "library"]
 
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
-_registered: list[dict] = []
-
-
-class _Pytree:
-    """The place of an argument that is a container of arrays."""
-
-    __slots__ = ("count", "tree")
-
-    def __init__(self, tree, count):
-        self.tree, self.count = tree, count
-
-
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
-_ARRAY = object()  # the place of an argument that is an array
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -76,7 +59,10 @@ def library(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()
     if "out_sharding" in static:
         fun = _splitting(fun)
     general = _Calls(fun, static)
-    wrapper = (None if static else _of_few(fun, general)) or _of_any(fun, general)
+    cells = (
+        fun, general.fun, general.plain, general, general.static_positions, general.alone
+    )  # fmt: skip
+    wrapper = (None if static else _of_few(fun, cells)) or _of_any(*cells)
     functools.update_wrapper(wrapper, fun)
     for stage in _STAGES:
         setattr(wrapper, stage, Stage(_staged, stage, wrapper, static))
@@ -101,14 +87,14 @@ def as_jitted(fun: Callable, static: Sequence[str] | None = None) -> PjitFunctio
     return jit(fun, static_argnames=tuple(static))
 
 
-def _of_few(fun: Callable, general: _Calls) -> Callable | None:
+def _of_few(fun: Callable, cells: tuple) -> Callable | None:
     """The wrapper of a function of one or two arrays, given by position or as `x` and `y`."""
     parameters = inspect.signature(fun).parameters
     kinds = {p.kind for p in parameters.values()}
     make = _BY_COUNT.get(len(parameters))
     if make is None or any(p.default is not p.empty for p in parameters.values()):
         return None
-    wrapper = make(fun, general)
+    wrapper = make(*cells)
     if kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD}:
         code = wrapper.__code__
         if code.co_varnames[: code.co_argcount] != tuple(parameters):
@@ -142,168 +128,6 @@ def _checked_once(fun: Callable) -> Callable:
     return checked
 
 
-# The three that follow do the same, the first two in fewer steps: what stands in them is most of
-# what an eager call costs beside the execution. `new_array` and what follows is `ArrayImpl(...)`.
-
-
-def _of_one(fun: Callable, general: _Calls) -> Callable:
-    """The wrapper of a function of one positional array."""
-    plain, checked = general.plain, general.fun
-
-    def wrapper(x, /):
-        context = local.context
-        if context.trace is not eval_trace:
-            return fun(x) if context.promotes_freely else checked(x)
-        try:
-            if type(x) is not ArrayImpl:
-                x = operand_of(x, context)
-            execute, handlers, signature, many = plain[context.key][x.signature]
-        except CACHE_MISS_ERRORS:
-            pass
-        else:
-            try:
-                next(released)
-                results = execute([x._buffer]).consume_with_handlers(handlers)
-            except Exception as error:
-                hooks.check_executed((x,), error)
-                raise
-            if many is not None:
-                return many(results)
-            out = new_array(ArrayImpl)
-            (out._buffer,) = results
-            out.signature = signature
-            return out
-        try:
-            return general.on_miss(context, (x,), {})
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    return wrapper
-
-
-def _of_two(fun: Callable, general: _Calls) -> Callable:
-    """The wrapper of a function of two positional arrays."""
-    plain, checked = general.plain, general.fun
-
-    def wrapper(x, y, /):
-        context = local.context
-        if context.trace is not eval_trace:
-            return fun(x, y) if context.promotes_freely else checked(x, y)
-        try:
-            if type(x) is not ArrayImpl:
-                x = operand_of(x, context)
-            if type(y) is not ArrayImpl:
-                y = operand_of(y, context)
-            execute, handlers, signature, many = plain[context.key][(x.signature, y.signature)]
-        except CACHE_MISS_ERRORS:
-            pass
-        else:
-            try:
-                next(released)
-                results = execute([x._buffer, y._buffer]).consume_with_handlers(handlers)
-            except Exception as error:
-                hooks.check_executed((x, y), error)
-                raise
-            if many is not None:
-                return many(results)
-            out = new_array(ArrayImpl)
-            (out._buffer,) = results
-            out.signature = signature
-            return out
-        try:
-            return general.on_miss(context, (x, y), {})
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    return wrapper
-
-
-def _of_any(fun: Callable, general: _Calls) -> Callable:
-    """The wrapper of any other function."""
-    plain, statics, alone = general.plain, general.static_places, general.alone
-    checked = general.fun
-
-    def wrapper(x=_ABSENT, /, *others, **named):
-        context = local.context
-        if context.trace is not eval_trace:
-            run = fun if context.promotes_freely else checked
-            return run(**named) if x is _ABSENT else run(x, *others, **named)
-        try:
-            count = len(others)
-            if not count and type(x) is ArrayImpl:
-                key, operands = x.signature, [x._buffer]
-            elif alone and type(x) is ArrayImpl:
-                key, operands = x.signature, [x._buffer]
-                if count == 1:
-                    (y,) = others
-                    key = (key, y, type(y))
-                elif count == 2:
-                    y, z = others
-                    key = (key, y, z, type(y), type(z))
-                else:
-                    key = (key, *others, *map(type, others))
-            elif count == 1 and type(x) is type(y := others[0]) is ArrayImpl:
-                key, operands = (x.signature, y.signature), [x._buffer, y._buffer]
-            else:
-                key, operands = [], []
-                for place, a in enumerate((x, *others)):
-                    kind = type(a)
-                    if kind is not ArrayImpl:
-                        if place in statics or a is None:
-                            key += (kind, a)
-                            continue
-                        if kind is list or kind is tuple:
-                            _gather(a, key, operands)
-                            continue
-                        a = operand_of(a, context)
-                    key.append(a.signature)
-                    operands.append(a._buffer)
-                key = tuple(key)
-            if named:
-                count = len(named)
-                if count == 1:
-                    ((name, value),) = named.items()
-                    key = (key, name, value, type(value))
-                elif count == 2:
-                    (name, value), (other, y) = named.items()
-                    key = (key, name, other, value, y, type(value), type(y))
-                elif count == 3:
-                    (name, value), (other, y), (third, z) = named.items()
-                    key = (key, name, other, third, value, y, z, type(value), type(y), type(z))
-                else:
-                    values = named.values()
-                    key = (key, *named, *values, *map(type, values))
-            execute, handlers, signature, many = plain[context.key][key]
-        except CACHE_MISS_ERRORS:
-            pass
-        else:
-            try:
-                next(released)
-                results = execute(operands).consume_with_handlers(handlers)
-            except Exception as error:
-                hooks.check_executed((x, *others), error)
-                raise
-            if many is not None:
-                return many(results)
-            out = new_array(ArrayImpl)
-            (out._buffer,) = results
-            out.signature = signature
-            return out
-        operands = a = None  # perhaps copies of large arrays of the host, which are made again
-        try:
-            return general.on_miss(context, () if x is _ABSENT else (x, *others), named)
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    return wrapper
-
-
-_BY_COUNT = {1: _of_one, 2: _of_two}
-
-
 def _gather(x: Sequence, key: list, operands: list) -> None:
     """A sequence of arrays, or of lists of them as blocks are, into the key and the operands."""
     key.append(type(x))
@@ -319,6 +143,89 @@ def _gather(x: Sequence, key: list, operands: list) -> None:
             operands.append(item._buffer)
 
 
+# One or two arrays given by position, and any arguments: the first two take fewer steps.
+_FACTORY = "fun, checked, plain, general, statics, alone"
+_of_one = cached_call(
+    "wrapper", "x, /", factory=_FACTORY,
+    traced="return fun(x) if context.promotes_freely else checked(x)",
+    lookup="""
+        if type(x) is not ArrayImpl:
+            x = operand_of(x, context)
+        """,
+    tables="plain", key="x.signature", operands="[x._buffer]", given="(x,)", forgotten="_",
+    missed="general.on_miss(context, (x,), {})",
+)  # fmt: skip
+_of_two = cached_call(
+    "wrapper", "x, y, /", factory=_FACTORY,
+    traced="return fun(x, y) if context.promotes_freely else checked(x, y)",
+    lookup="""
+        if type(x) is not ArrayImpl:
+            x = operand_of(x, context)
+        if type(y) is not ArrayImpl:
+            y = operand_of(y, context)
+        """,
+    tables="plain", key="x.signature, y.signature", operands="[x._buffer, y._buffer]",
+    given="(x, y)", forgotten="_", missed="general.on_miss(context, (x, y), {})",
+)  # fmt: skip
+_of_any = cached_call(
+    "wrapper", "x=ABSENT, /, *others, **named", factory=_FACTORY,
+    traced="""
+        run = fun if context.promotes_freely else checked
+        return run(**named) if x is ABSENT else run(x, *others, **named)
+        """,
+    lookup="""
+        count = len(others)
+        if not count and type(x) is ArrayImpl:
+            key, operands = x.signature, [x._buffer]
+        elif alone and type(x) is ArrayImpl:
+            key, operands = x.signature, [x._buffer]
+            if count == 1:
+                (y,) = others
+                key = (key, y, type(y))
+            elif count == 2:
+                y, z = others
+                key = (key, y, z, type(y), type(z))
+            else:
+                key = (key, *others, *map(type, others))
+        elif count == 1 and type(x) is type(y := others[0]) is ArrayImpl:
+            key, operands = (x.signature, y.signature), [x._buffer, y._buffer]
+        else:
+            key, operands = [], []
+            for place, a in enumerate((x, *others)):
+                kind = type(a)
+                if kind is not ArrayImpl:
+                    if place in statics or a is None:
+                        key += (kind, a)
+                        continue
+                    if kind is list or kind is tuple:
+                        gather_items(a, key, operands)
+                        continue
+                    a = operand_of(a, context)
+                key.append(a.signature)
+                operands.append(a._buffer)
+            key = tuple(key)
+        if named:
+            count = len(named)
+            if count == 1:
+                ((name, value),) = named.items()
+                key = (key, name, value, type(value))
+            elif count == 2:
+                (name, value), (other, y) = named.items()
+                key = (key, name, other, value, y, type(value), type(y))
+            elif count == 3:
+                (name, value), (other, y), (third, z) = named.items()
+                key = (key, name, other, third, value, y, z, type(value), type(y), type(z))
+            else:
+                values = named.values()
+                key = (key, *named, *values, *map(type, values))
+        """,
+    tables="plain", given="(x, *others)", forgotten="operands = a",
+    missed="general.on_miss(context, () if x is ABSENT else (x, *others), named)",
+    ABSENT=_ABSENT, gather_items=_gather,
+)  # fmt: skip
+_BY_COUNT = {1: _of_one, 2: _of_two}
+
+
 class _Calls:
     """The programs of one function, by their arguments.
 
@@ -327,7 +234,7 @@ class _Calls:
     an array.
     """
 
-    __slots__ = ("alone", "fun", "plain", "programs", "static_names", "static_places")
+    __slots__ = ("alone", "fun", "kept", "plain", "programs", "static_names", "static_positions")
 
     def __init__(self, fun: Callable, static: Sequence[str]):
         code = inspect.unwrap(fun).__code__
@@ -338,23 +245,23 @@ class _Calls:
         self.fun = _checked_once(fun)
         self.static_names = frozenset(static)
         positional = names[: code.co_argcount]
-        self.static_places = frozenset(i for i, name in enumerate(positional) if name in static)
+        self.static_positions = frozenset(i for i, name in enumerate(positional) if name in static)
         varies = bool(code.co_flags & inspect.CO_VARARGS)
-        self.alone = not varies and self.static_places == frozenset(range(1, len(positional)))
-        self.programs: dict[tuple, tuple] = {}
-        self.plain: dict[Any, dict] = {}
-        _registered.extend((self.programs, self.plain))
+        self.alone = not varies and self.static_positions == frozenset(range(1, len(positional)))
+        self.programs = ProgramCache()
+        self.kept = ProgramCache()
+        self.plain = self.kept.tables
 
     def on_miss(self, context: Any, args: tuple, kwargs: dict) -> Any:
         """A call outside of any trace that `plain` does not have."""
         if context.settings.disable_jit:
             return self.fun(*args, **kwargs)
         arrays: list[ArrayImpl] = []
-        key: list[Any] = [context.key]
+        key: list[Any] = []
         try:
             for place, x in enumerate(args):
-                _note(x, place in self.static_places, arrays, key)
-            for name, x in kwargs.items():
+                _note(x, place in self.static_positions, arrays, key)
+            for name, x in sorted(kwargs.items()):
                 key.append(name)
                 _note(x, name in self.static_names, arrays, key)
             full: tuple | None = tuple(key)
@@ -364,7 +271,7 @@ class _Calls:
         if full is None:  # outside of the handler: let `fun` say so, with no other error as context
             return self.fun(*args, **kwargs)
         if entry is None:
-            entry = self._compiled(context, full, args, kwargs, arrays)
+            entry = self._compiled(full, args, kwargs, arrays)
             if entry is None:  # let it meet the values as they were given, and speak of them
                 return self.fun(*args, **kwargs)
         program, out_tree = entry
@@ -383,17 +290,34 @@ class _Calls:
             return ArrayImpl(results[0], program.out_signatures[0])
         return out_tree.unflatten(map(ArrayImpl, results, program.out_signatures))
 
-    def _compiled(self, context, full, args, kwargs, arrays) -> tuple | None:
+    def _compiled(self, full, args, kwargs, arrays) -> tuple | None:
         try:
-            entry = _compile(self.fun, self.static_places, self.static_names, args, kwargs, arrays)
+            entry = self._compile(args, kwargs, arrays)
         except TypeError:
             return None
         self.programs[full] = entry
         program, out_tree = entry
         key = self._plain_key(args, kwargs, arrays)
         if key is not None and program.simple:
-            self.plain.setdefault(context.key, {})[key] = entry_of(program, out_tree)
+            self.kept[key] = entry_of(program, out_tree)
         return entry
+
+    def _compile(self, args: tuple, kwargs: dict, arrays: list[ArrayImpl]) -> tuple:
+        """The program for these arguments, which are the arrays but for the static ones."""
+        fun = self.fun
+        statics: dict = {i: args[i] for i in self.static_positions if i < len(args)}
+        statics.update((name, kwargs[name]) for name in self.static_names & kwargs.keys())
+        statics = {place: x for place, x in sorted(statics.items(), key=_order)
+                   if type(x) is not ArrayImpl}  # fmt: skip
+        dynamic = tuple([x for i, x in enumerate(args) if i not in statics])
+        named = {name: x for name, x in kwargs.items() if name not in statics}
+        in_tree = tree_util.tree_structure((dynamic, named))
+        avals = tuple([a.aval for a in arrays])
+        traced = trace_function(
+            "library", fun, in_tree, avals, statics=statics.items(), hoisted=None
+        )
+        program = program_for(traced.closed, fun.__name__, arrays, keep_unused=True)
+        return program, None if traced.out_tree == LEAF else traced.out_tree
 
     def _plain_key(self, args, kwargs, arrays) -> Any:
         """The key by which a wrapper looks for a call like this; None if it does not."""
@@ -418,7 +342,7 @@ class _Calls:
         key: list[Any] = []
         rest = iter(arrays)
         for place, x in enumerate(args):
-            if type(x) is not ArrayImpl and (place in self.static_places or x is None):
+            if type(x) is not ArrayImpl and (place in self.static_positions or x is None):
                 if type(x) in _SIGNED:
                     return None
                 key += (type(x), x)
@@ -435,6 +359,11 @@ class _Calls:
             else:
                 return None
         return tuple(key)
+
+
+def _order(place: tuple[int | str, Any]) -> tuple:
+    """Sort positions before names."""
+    return isinstance(place[0], str), place[0]
 
 
 def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:
@@ -484,52 +413,3 @@ def _add(x: Any, arrays: list, key: list) -> None:
         leaf = leaf if type(leaf) is ArrayImpl else as_array(leaf)
         arrays.append(leaf)
         key.append(leaf.signature)
-
-
-def _places(x: Any, is_static: bool) -> Any:
-    """What stands at the place of an argument: the value, or a mark that it is given as arrays."""
-    if type(x) is not ArrayImpl and (is_static or x is None):
-        return x
-    leaves, tree = tree_util.flatten(x)
-    return _ARRAY if tree == LEAF else _Pytree(tree, len(leaves))
-
-
-def _compile(fun, static_places, static_names, args, kwargs, arrays) -> tuple:
-    positional = [_places(x, i in static_places) for i, x in enumerate(args)]
-    named = {name: _places(x, name in static_names) for name, x in kwargs.items()}
-    trees = []
-
-    def flat(*leaves):
-        rest = iter(leaves)
-
-        def fill(place):
-            if place is _ARRAY:
-                return next(rest)
-            if type(place) is _Pytree:
-                return place.tree.unflatten([next(rest) for _ in range(place.count)])
-            return place
-
-        given = [fill(place) for place in positional]
-        outs, tree = tree_util.flatten(
-            fun(*given, **{name: fill(place) for name, place in named.items()})
-        )
-        trees.append(tree)
-        return outs
-
-    closed = trace_to_jaxpr(
-        flat, tuple([a.aval for a in arrays]), DebugInfo("library", fun.__name__)
-    )
-    program = program_for(closed, fun.__name__, arrays, keep_unused=True)
-    return program, None if trees[0] == LEAF else trees[0]
-
-
-def program_table() -> dict:
-    """A new table of compiled programs, which is emptied with the others."""
-    table: dict = {}
-    _registered.append(table)
-    return table
-
-
-def clear_library_caches() -> None:
-    for programs in _registered:
-        programs.clear()

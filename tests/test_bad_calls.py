@@ -92,6 +92,13 @@ def test_a_number_of_steps_that_would_not_end_is_refused(name):
         ENDLESS[name]()
 
 
+@pytest.mark.parametrize("name", ["ifft2", "fftn", "rfftn", "irfft2"])
+def test_sizes_of_transforms_without_an_end_are_refused(name):
+    for given in ({"s": range(2**62)}, {"axes": range(2**62)}):
+        with pytest.raises(ValueError, match=r"positive|axes|dimensions"):
+            getattr(jnp.fft, name)(jnp.ones((2, 3)), **given)
+
+
 def test_trips_that_their_dtype_does_not_hold_are_refused():
     with pytest.raises(OverflowError, match="too large to convert to int32"):
         lax.fori_loop(0, 2**62, lambda i, x: x, 0.0)

@@ -17,6 +17,7 @@ from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import fft as lax_fft
 from minijax.lax.fft import FftType
+from minijax.lax.shapes import items_of
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.namespace import shown
 from minijax.numpy import ufuncs
@@ -70,13 +71,14 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
     check_arraylike(full_name, a)
     a = to_array(full_name, a)
     if s is not None:
-        s = tuple([index(size) for size in s])
+        s = tuple([index(size) for size in items_of(s)])
         if any(size <= 0 for size in s):
             raise ValueError(f"Shape should be positive: {full_name} got {s}.")
     if s is not None and axes is not None and len(s) != len(axes):
         raise ValueError(f"Shape and axes have different lengths: {full_name} got {s} and {axes}.")
     if axes is None:
         axes = tuple(range(a.ndim)) if s is None else tuple(range(a.ndim - len(s), a.ndim))
+    axes = tuple(items_of(axes))
     if len(set(axes)) != len(axes):
         raise ValueError(f"{full_name} does not support repeated axes. Got axes {axes}.")
     if len(axes) > a.ndim:

@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.features.library import library
+from minijax.lax.shapes import items_of
 from minijax.namespace import shown
 from minijax.numpy import fft, ufuncs
 from minijax.numpy.joining import concatenate, stack
@@ -98,12 +99,12 @@ def _along(name: str, x: Any, n: int | None, axis: int, norm: Any, is_forward: b
 
 def _axes_and_sizes(x: Any, s: Any, axes: Any) -> list[tuple[int, int | None]]:
     if s is not None:
-        s = list(s) if isinstance(s, Sequence) else [s]
+        s = s if isinstance(s, Sequence) else [s]
         if len(s) > x.ndim:
             raise ValueError(f"s must have at most x.ndim ({x.ndim}) elements, got {len(s)}")
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    axes = list(axes) if isinstance(axes, (Sequence, range)) else [axes]
+    axes = list(items_of(axes)) if isinstance(axes, (Sequence, range)) else [axes]
     sizes = [None] * len(axes) if s is None else s
     if len(sizes) != len(axes):
         raise ValueError(f"Shape and axes have different lengths: {s} and {axes}.")

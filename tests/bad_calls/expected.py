@@ -11,7 +11,7 @@ from tests.bad_calls.generate import TWICE, rounds
 from tests.bad_calls.judging import judge
 
 FILE = pathlib.Path(__file__).with_name("upstream.txt")
-ROUNDS = 4  # wrong calls of each valid one in the part that the tests make
+ROUNDS = 6  # wrong calls of each valid one in the part that the tests make
 _LETTERS = {
     ".": "ok", "T": "TypeError", "V": "ValueError", "O": "OverflowError", "I": "IndexError",
     "N": "NotImplementedError", "X": "AxisError", "C": "ConcretizationTypeError",

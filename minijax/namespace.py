@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
-__all__ = ["is_present", "named", "own_names", "shown", "written_in"]
+__all__ = ["hiding", "is_present", "named", "own_names", "shown", "written_in"]
 
 _F = TypeVar("_F", bound=Callable)
 
@@ -22,6 +22,11 @@ def shown(module: str) -> Callable[[], list[str]]:
     """Return the `__dir__` of a module: the names in its `__all__`, and those like `__doc__`."""
     names = sys.modules[module].__dict__
     return lambda: sorted({*names["__all__"], *(n for n in names if n.startswith("__"))})
+
+
+def hiding(*names: str) -> Callable[[Any], list[str]]:
+    """Return the `__dir__` of a class: without the attributes `names`, which only the package reads."""
+    return lambda self: [name for name in object.__dir__(self) if name not in names]
 
 
 def is_present(module: str) -> bool:

@@ -139,3 +139,36 @@ def test_a_second_name_is_a_function_of_its_own():
         and inspect.signature(f) == inspect.signature(minijax.numpy.abs)
     )
     assert "@jit_absolute" in f.lower(1.0).as_text() and "absolute" in repr(minijax.jit(f))
+
+
+def objects(name):
+    """Objects that users complete names of, by the library: an array, a sharding, a program, ..."""
+    jax = importlib.import_module(name)
+    x, mesh, tracers = jax.numpy.ones(3), jax.make_mesh((1,), ("rows",)), []
+    f = jax.jit(lambda x: tracers.append(x) or x + 1)
+    lowered = f.lower(x)
+    return {
+        "array": x, "x.at": x.at, "x.at[0]": x.at[0], "x.sharding": x.sharding, "mesh": mesh,
+        "NamedSharding": jax.NamedSharding(mesh, jax.P("rows")), "P": jax.P("rows"), "jit": f,
+        "lowered": lowered, "compiled": lowered.compile(), "vjp": jax.vjp(jax.numpy.sin, x)[1],
+        "struct": jax.ShapeDtypeStruct((3,), "float32"), "custom_jvp": jax.custom_jvp(f),
+        "custom_vjp": jax.custom_vjp(f), "treedef": jax.tree.structure(x), "ufunc": jax.numpy.add,
+        "tracer": tracers[0], "device": jax.devices()[0], "function": jax.numpy.where,
+    }  # fmt: skip
+
+
+# Of concrete arrays, which ours offer on tracers too, to say there what is wrong; and of a feature.
+BESIDE = {
+    "tracer": {
+        "block_until_ready", "copy_to_host_async", "device_buffer", "device_buffers", "weak_type",
+    },
+    "jit": {"explain_cache"}, "function": {"explain_cache"},
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_objects_show_upstreams_names_and_no_others():
+    theirs = objects("jax")
+    for name, ours in objects("minijax").items():
+        added = public(ours) - public(theirs[name]) - BESIDE.get(name, set())
+        assert not added, (name, added)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from minijax.namespace import hiding
+
 if TYPE_CHECKING:
     from minijax.array_members import ArrayMembers as _Members  # their types
 else:
@@ -29,6 +31,7 @@ class Array(_Members):
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 100
+    __dir__ = hiding("concrete", "described", "known", "origin", "signature")
     aval: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.hooks import hooks
+from minijax.namespace import hiding
 from minijax.transforms.linear_maps import Pullback, as_result
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import is_float0
@@ -89,6 +90,10 @@ class VJP(Pullback):
     their order and structure (as tuples), `NotNeeded()` standing for the others;
     `opaque_residuals` holds the rest. Both may be changed before the map is applied.
     """
+
+    __dir__ = hiding(
+        "consts", "cotangents", "given", "in_avals", "live", "out_avals", "pull", "residuals"
+    )
 
     def __init__(self, *program, primals=None):
         super().__init__(*program)

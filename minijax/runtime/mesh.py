@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax.config import local
+from minijax.namespace import hiding
 from minijax.runtime import platforms
 from minijax.runtime.platforms import Device
 
@@ -72,6 +73,7 @@ class PartitionSpec:
     """
 
     __slots__ = ("_partitions", "reduced", "unreduced")
+    __dir__ = hiding("split_axes", "sums")
 
     UNCONSTRAINED = UNCONSTRAINED
 
@@ -370,6 +372,7 @@ class AbstractMesh(_Axes):
 class Mesh(_Axes):
     """An array of devices whose axes have names."""
 
+    __dir__ = hiding("flat_devices", "made")
     made = False  # whether this process uses meshes at all: without, nobody looks for them
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.namespace import hiding
 from minijax.runtime import platforms
 from minijax.runtime.versions import HloSharding, _jax
 
@@ -19,6 +20,9 @@ Shape = tuple[int, ...]
 class Sharding(_jax.Sharding):
     """The base class of all shardings."""
 
+    __dir__ = hiding(
+        "device", "explicit_part", "local_parts", "parts_by_device", "with_parts", "with_spec"
+    )
     # These hide the properties that upstream puts on jaxlib's class.
     _device_assignment: tuple[Any, ...] = ()
     _internal_device_list: Any = None

@@ -31,6 +31,7 @@ from minijax.features.queries import Reference, is_ref
 from minijax.features.sharding.program_placement import over_devices
 from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
+from minijax.namespace import hiding
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
@@ -202,6 +203,8 @@ class Traced(_Stage):
 class Lowered(_Stage):
     """A function lowered to StableHLO."""
 
+    __dir__ = hiding("called_with", "out_avals")
+
     def __init__(
         self, spec: _Spec, made: Any, make: Callable[..., Any], several: bool = False
     ) -> None:
@@ -298,6 +301,7 @@ def _numbers(devices: Sequence[Any]) -> str:
 class Compiled(_Stage):
     """A compiled function: takes arguments of exactly the types it was compiled for."""
 
+    __dir__ = hiding("Spec", "out_avals")
     Spec = _Spec
 
     def __init__(self, spec: _Spec, program: Program) -> None:

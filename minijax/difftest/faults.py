@@ -149,7 +149,7 @@ def hunt(
     """Plant faults one at a time and run programs until one is found.
 
     - `rows`: of `faults`
-    - `seed`, `count`: the programs: each number gives one of every mode in turn
+    - `seed`, `count`: the programs: three composed ones, then a single call
     - `profile`: how these programs are drawn
     - `attempts`: how many programs that run the rule are tried
     - `say`: is called with each score
@@ -182,7 +182,8 @@ class _Pool:
         """Yield the numbers of programs that run a cell."""
         for number in range(self.count):
             if number == len(self.programs):
-                mode = MODES[number % 2]  # abstract programs run no rule but those of shapes
+                # Single calls run no rule of a transform, and abstract ones those of shapes only.
+                mode = MODES[number % 4 == 3]
                 self.programs.append(generate(self.seed, number, mode, self.profile))
                 self.cells.append(coverage.cells_of(self.programs[-1]))
             if cell in self.cells[number]:

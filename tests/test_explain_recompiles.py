@@ -1,6 +1,7 @@
 """`explain.recompiles` and `f.explain_cache()`: why functions are traced again."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import explain
+from minijax.features.diagnostics import long_compilations
 from minijax.features.diagnostics.recompilations import show
 
 ONES = np.ones(3, np.float32)
@@ -195,3 +197,21 @@ def test_library_functions_are_not_counted():
     assert not [
         r for r in explain.recompiles().records if "minijax" in r.place[0].split("/tests")[-1]
     ]
+
+
+def test_a_long_compilation_is_told(monkeypatch, capsys):
+    def f(x):
+        for _ in range(60):
+            x = jnp.sin(x) * 2 + jnp.cos(x)
+        return x
+
+    monkeypatch.setattr(long_compilations, "_AFTER", 0.0)
+    jax.jit(f).lower(1.0).compile()
+    assert capsys.readouterr().err == ""
+    show(True)
+    try:
+        jax.jit(f).lower(2).compile()
+        told = capsys.readouterr().err
+    finally:
+        show(None)
+    assert re.fullmatch(r"compiling jit\(f\) for cpu, \d+ operations ... \d+\.\d s\n", told)

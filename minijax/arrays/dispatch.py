@@ -155,6 +155,7 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
     began = time.time()
     hooks.check_module(lowered)
     elsewhere = executables.is_compile_only(lowered.devices)
+    done = hooks.compiling(lowered)
     try:
         executable = executables.compile_module(
             # jaxlib takes callbacks, and devices that are not here, with a module in memory only.
@@ -168,6 +169,8 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
     except executables.JaxRuntimeError as error:
         message = hooks.compile_error(str(error), lowered, located)
         raise executables.JaxRuntimeError(message) from None
+    finally:
+        done()
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
     return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
 

@@ -86,6 +86,10 @@ class Hooks(Slots):
     def check_module(self, lowered: Any) -> None:
         """Raise an error for a module over which XLA would end the process."""
 
+    def compiling(self, lowered: Any) -> Callable[[], None]:
+        """Note that a module is about to be compiled; return what is called when it has been."""
+        return lambda: None
+
     def tell_places(self, module: Any, attributes: Any, names: Any) -> Any:
         """Have a module say where its operations were made; return the attributes of arguments."""
         return attributes

@@ -6,6 +6,7 @@ from minijax.features.diagnostics import (
     finite,
     large_arrays,
     leaks,
+    long_compilations,
     places,
     recompilations,
 )

@@ -18,7 +18,7 @@ from minijax.config import local, traced_differences
 from minijax.core import source
 from minijax.core.hooks import hooks
 
-__all__ = ["CacheListing", "Change", "Record", "records", "show"]
+__all__ = ["CacheListing", "Change", "Record", "is_watched", "records", "show"]
 
 _MOST_RECORDS, _MOST_CHANGES = 1000, 50
 _FIRST_TOLD = 3
@@ -64,7 +64,8 @@ def show(on: bool | None) -> None:
     _shown = on
 
 
-def _watched() -> bool:
+def is_watched() -> bool:
+    """Whether somebody reads what is told: on a terminal or in a notebook."""
     return sys.stderr.isatty() or hasattr(sys, "ps1") if _shown is None else _shown
 
 
@@ -91,7 +92,7 @@ def note(jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
             change = Change("unknown", f"comparing the calls raised {type(error).__name__}", "")
         record.changes.append((change, seconds, source.summarize(source.capture(1))))
         count = record.count
-        if count % _FIRST_TOLD == 0 and (count // _FIRST_TOLD).bit_count() == 1 and _watched():
+        if count % _FIRST_TOLD == 0 and (count // _FIRST_TOLD).bit_count() == 1 and is_watched():
             print(record, file=sys.stderr)
     record.last = _reference(fun)
     if inner.__closure__:

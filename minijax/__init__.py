@@ -31,6 +31,9 @@ from minijax.features.custom_rules.closures import closure_convert, custom_gradi
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.features.effects.pending import effects_barrier
+from minijax.features.linear_transpose import linear_transpose
+from minijax.features.live_arrays import live_arrays
+from minijax.features.named_call import disable_jit, named_call
 from minijax.features.sharding.array_members import Shard
 from minijax.features.sharding.assembling import (
     make_array_from_callback,

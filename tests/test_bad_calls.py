@@ -82,6 +82,8 @@ ENDLESS = {
     "bernoulli": lambda: jax.scipy.special.bernoulli(2**62),
     "multigammaln": lambda: jax.scipy.special.multigammaln(jnp.ones(3), 2**62),
     "tril_indices": lambda: jnp.tril_indices(2**62),
+    "static arguments": lambda: jax.jit(operator.add, static_argnums=range(2**62)),
+    "arguments to differentiate": lambda: jax.grad(operator.add, range(2**62)),
     "unrolled": lambda: lax.fori_loop(0, 10**9, operator.add, 0, unroll=True),
 }
 

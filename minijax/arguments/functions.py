@@ -10,6 +10,7 @@ import inspect
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from minijax import tree_util
@@ -68,6 +69,9 @@ def check_callable(fun: Any) -> None:
         )
 
 
+MOST_ARGUMENTS = 1 << 16  # that may be named as static, donated or differentiated
+
+
 def check_at_most(name: str, value: int, most: int) -> None:
     """ValueError for a number of steps, axes or parts that would take for ever to write out."""
     if value > most:
@@ -90,11 +94,13 @@ def as_ints(name: str, value: Any) -> tuple[int, ...]:
     except TypeError:
         pass
     try:
-        return tuple(operator.index(item) for item in value)
+        found = tuple(operator.index(item) for item in islice(value, MOST_ARGUMENTS + 1))
     except TypeError:
         raise TypeError(
             f"{name} must be an integer or a sequence of integers; got {value!r}."
         ) from None
+    check_at_most(f"the number of {name}", len(found), MOST_ARGUMENTS)
+    return found
 
 
 def as_names(name: str, value: Any) -> tuple[str, ...]:
@@ -104,8 +110,9 @@ def as_names(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if isinstance(value, Iterable):
-        names = tuple(value)
+        names = tuple(islice(value, MOST_ARGUMENTS + 1))
         if all(isinstance(item, str) for item in names):
+            check_at_most(f"the number of {name}", len(names), MOST_ARGUMENTS)
             return names
     raise TypeError(f"{name} must be a string or a sequence of strings; got {value!r}.")
 

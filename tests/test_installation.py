@@ -1,8 +1,11 @@
 """The distribution: its name, the other project of that import name, and `python -m minijax`."""
 
+import os
 import subprocess
 import sys
+import tarfile
 from importlib.metadata import metadata
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +33,20 @@ def test_summary():
     )
     for word in ("minijax 0.", "jaxlib", "devices  ", "cache    ", "minijax.jax script.py"):
         assert word in done.stdout
+
+
+def test_the_source_distribution_holds_and_runs_its_tests(tmp_path):
+    builder = pytest.importorskip("hatchling.builders.sdist").SdistBuilder
+    root = Path(__file__).parents[1]
+    (built,) = builder(str(root)).build(directory=str(tmp_path))
+    with tarfile.open(built) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = Path(built.removesuffix(".tar.gz"))
+    for part in ("tests", "examples", "minijax"):
+        held = {path.relative_to(folder) for path in (folder / part).rglob("*.py")}
+        assert held == {path.relative_to(root) for path in (root / part).rglob("*.py")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/test_installation.py", "-k", "other_project"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -93,6 +93,10 @@ BARE = {
     "scan": lambda x: minijax.lax.scan(lambda c, a: (c, adds(a)), x, x[None]),
     "while_loop": lambda x: minijax.lax.while_loop(lambda x: x, lambda x: x, x),
     "cond": lambda x: minijax.lax.cond(True, lambda: x, lambda: 1),
+    "bool": lambda x: bool(x),
+    "float": lambda x: float(x),
+    "int of complex": lambda x: int(x[0] * 1j),
+    "index": lambda x: [1, 2][x],
 }
 
 

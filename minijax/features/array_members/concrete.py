@@ -14,8 +14,30 @@ from minijax.core.avals import ShapedArray
 from minijax.runtime import buffers
 from minijax.runtime.named_sharding import sums_open
 from minijax.runtime.released import released
+from minijax.tracebacks import hide_frames
 
 __all__: list[str] = []
+
+
+def _conversion(kind: type) -> Callable[[Any], Any]:
+    """Return the method of arrays of one number that makes a Python number of them."""
+
+    def convert(self):
+        try:  # costs nothing, unlike a call of a boundary
+            value = self._value
+            if value.ndim == 0:
+                return kind(value.item())
+            raise TypeError(
+                f"Only scalar arrays can be converted to Python scalars; got arr.ndim={value.ndim}. An "
+                f"array of shape {self.shape} was given to {kind.__name__}(): pick one element, or use "
+                ".astype."
+            )
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    convert.__name__ = f"__{kind.__name__}__"
+    return convert
 
 
 class _Members(ArrayImpl):
@@ -97,44 +119,38 @@ class _Members(ArrayImpl):
     def __bytes__(self) -> bytes:
         return bytes(self._value)
 
-    def _scalar(self, kind: str) -> Any:
-        value = self._value
-        if value.ndim:
-            raise TypeError(
-                f"Only scalar arrays can be converted to Python scalars; got arr.ndim={value.ndim}. An "
-                f"array of shape {self.shape} was given to {kind}(): pick one element, or use .astype."
-            )
-        return value.item()
-
     def __bool__(self) -> bool:
-        if self.aval.size == 1:
-            return bool(self._value.item())
-        if self.aval.size == 0:
+        try:
+            if self.aval.size == 1:
+                return bool(self._value.item())
+            if self.aval.size == 0:
+                raise ValueError(
+                    "The truth value of an empty array is ambiguous. Use `array.size > 0` to ask "
+                    "whether an array is not empty."
+                )
             raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to ask "
-                "whether an array is not empty."
+                f"The truth value of an array with more than one element is ambiguous: its shape is "
+                f"{self.shape}. Use a.any() or a.all()."
             )
-        raise ValueError(
-            f"The truth value of an array with more than one element is ambiguous: its shape is "
-            f"{self.shape}. Use a.any() or a.all()."
-        )
+        except Exception as error:
+            hide_frames(error)
+            raise
 
-    def __int__(self) -> int:
-        return int(self._scalar("int"))  # which refuses complex numbers
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
+    __int__ = _conversion(int)  # which refuses complex numbers
+    __float__ = _conversion(float)
+    __complex__ = _conversion(complex)
 
     def __index__(self) -> int:
-        if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index; got "
-                f"{self.aval.str_short()}: convert it with int(x), or .astype(int)."
-            )
-        return int(self._value[()])
+        try:
+            if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
+                raise TypeError(
+                    "Only integer scalar arrays can be converted to a scalar index; got "
+                    f"{self.aval.str_short()}: convert it with int(x), or .astype(int)."
+                )
+            return int(self._value[()])
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __reversed__(self) -> Any:
         if self.aval.ndim == 0:

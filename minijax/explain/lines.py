@@ -134,6 +134,9 @@ class Book:
         for eqn in jaxpr.eqns:
             yield self._equation(eqn, names, depth + 1)
             for name, program in _programs(eqn):
+                if name == "update_jaxpr":  # kept from the first scatter of its kind, on any line
+                    here = [e.replace(source=eqn.source) for e in program.eqns]
+                    program = program.replace(eqns=here)
                 yield from self._program(program, names, depth + 2, f"{name}=")
         results = ", ".join(_atom(names, v) for v in jaxpr.outvars)
         yield Line(f"in ({results}) }}", depth, closes=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike, DTypeLike
 
 if is_present("minijax.lax.key_reuse"):
-    pass  # the check that a setting turns on
+    import_module("minijax.lax.key_reuse")  # the check that a setting turns on
 
 __all__ = [
     "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",

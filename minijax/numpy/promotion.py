@@ -193,7 +193,7 @@ def _pair_of(x: Any) -> tuple[Any, bool]:
     kind = type(x)
     if kind in _NUMBERS:
         return _NUMBERS[kind], kind is not bool
-    aval = get_aval(x)
+    aval = get_aval(x.__jax_array__() if hasattr(x, "__jax_array__") else x)
     return aval.dtype, aval.weak_type
 
 

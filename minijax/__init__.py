@@ -16,6 +16,7 @@ from minijax import (
     tree,
     tree_util,
 )
+from minijax.accepted_options import context as _accepted_context
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
 from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
@@ -103,12 +104,14 @@ enable_checks = _setting_context("enable_checks", True)
 enable_custom_prng = _setting_context("enable_custom_prng", True)
 enable_x64 = _setting_context("enable_x64", True)
 explain_cache_misses = _setting_context("explain_cache_misses", True)
+jax2tf_associative_scan_reductions = _accepted_context("jax2tf_associative_scan_reductions")
 legacy_prng_key = _setting_context("legacy_prng_key")
 log_compiles = _setting_context("log_compiles", True)
 no_execution = _setting_context("no_execution", True)
 no_tracing = _setting_context("no_tracing", True)
 numpy_dtype_promotion = _setting_context("numpy_dtype_promotion")
 numpy_rank_promotion = _setting_context("numpy_rank_promotion")
+remove_size_one_mesh_axis_from_type = _accepted_context("jax_remove_size_one_mesh_axis_from_type")
 softmax_custom_jvp = _setting_context("softmax_custom_jvp", True)
 thread_guard = _setting_context("thread_guard", True)
 threefry_partitionable = _setting_context("threefry_partitionable", True)
@@ -130,13 +133,15 @@ __all__ = [
     "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval",
     "errors", "eval_shape", "experimental", "explain_cache_misses", "export", "ffi", "float0",
     "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id", "host_ids",
-    "image", "interpreters", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "legacy_prng_key",
+    "image", "interpreters", "jacfwd", "jacobian", "jacrev", "jax2tf_associative_scan_reductions",
+    "jit", "jvp", "lax", "legacy_prng_key",
     "linear_transpose", "linearize", "live_arrays", "local_device_count", "local_devices",
     "log_compiles", "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "make_user_context", "memory", "monitoring",
     "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",
     "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
     "process_index", "process_indices", "profiler", "pure_callback", "random", "ref", "remat",
+    "remove_size_one_mesh_axis_from_type",
     "reshard", "scipy", "set_mesh", "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "thread_guard",
     "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
     "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util", "typeof",

@@ -6,9 +6,11 @@ otherwise left alone. `minijax.config` and the stand-in's `jax.config` take both
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-__all__ = ["FIXED", "hints", "is_accepted", "read", "update"]
+__all__ = ["FIXED", "context", "hints", "is_accepted", "read", "update"]
 
 FIXED: dict[str, Any] = {
     "eager_constant_folding": False,
@@ -120,3 +122,30 @@ def update(name: str, value: Any) -> None:
         raise ValueError(
             f"minijax always works as {name}={FIXED[name]!r}: it cannot be set to {value!r}."
         )
+
+
+def context(name: str) -> Callable[..., AbstractContextManager[None]]:
+    """Return the public context manager of an option."""
+
+    @contextmanager
+    def set_within(new_val: Any = True):
+        before = read(name)
+        update(name, new_val)
+        try:
+            yield
+        finally:
+            update(name, before)
+
+    set_within.__name__ = set_within.__qualname__ = name.removeprefix("jax_")
+    set_within.__doc__ = f"""Set the option `{name}`, which changes no result here, in a `with` block.
+
+    - `new_val`: a boolean
+
+    The whole process is affected. {"ValueError for True. " if name in FIXED else ""}
+    Source: the setting `{name}` of `jax.config`.
+
+    >>> with jax.{set_within.__name__}(False):
+    ...     print(jax.config.{name})
+    False
+    """
+    return set_within

@@ -3,8 +3,10 @@
 import decimal
 import functools
 import importlib
+import inspect
 import json
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -687,3 +689,105 @@ def test_random_gamma_grad_broadcasts_scalars():
     for shapes in (((0,), ()), ((), (3,)), ((), ()), ((0, 3), ())):
         outs = [m.eval_shape(m.lax.random_gamma_grad, *map(m.numpy.ones, shapes)) for m in BOTH]
         assert outs[0].shape == outs[1].shape
+
+
+# -- what upstream refuses, and the types of corner cases -------------------------------------------
+
+_BY_PROTOCOL = """
+    m.jit(jnp.sin)(J) | m.jit(lambda: J)() | m.grad(jnp.sum)(J) | m.jvp(jnp.sin, (J,), (x,))
+    m.vjp(jnp.sin, J)[0] | m.vjp(jnp.sin, x)[1](J) | m.linearize(jnp.sin, J)[0] | m.vmap(jnp.sin)(J)
+    m.vmap(lambda x: J)(x) | m.checkpoint(jnp.sin)(J) | m.eval_shape(jnp.sin, J) | m.hessian(jnp.sum)(J)
+    m.make_jaxpr(jnp.sin)(J).out_avals | m.device_put(J) | m.typeof(J) | m.new_ref(J) | lax.sin(J)
+    lax.scan(lambda c, x: (c, x), J, None, 2) | lax.scan(lambda c, x: (c, x), 1.0, J) | lax.add(J, 1.0)
+    lax.while_loop(lambda c: c.sum() < 1, lambda c: c, J) | lax.cond(True, lambda x: x, lambda x: x, J)
+    lax.map(jnp.sin, J) | lax.concatenate([J, J], 0) | lax.stop_gradient(J) | lax.reshape(J, (3, 1))
+    jnp.asarray(J) | jnp.stack([J, J]) | x + J | x * J | x @ J | jnp.zeros_like(J) | jnp.full_like(J, 2.0)
+    jnp.pad(J, 1) | jnp.select([x > 0], [J]) | jnp.concatenate([J, J]) | jnp.where(x > 2, x, 0) + J
+    lax.convert_element_type(J, int) | jnp.shape(J) | m.random.key(K) | m.random.PRNGKey(K) | jnp.einsum("i,i", J, J)
+""".replace("\n", "|").split("|")
+
+
+@pytest.mark.parametrize("text", [text.strip() for text in _BY_PROTOCOL if text.strip()])
+def test_objects_by_protocol_where_upstream_takes_them(text):
+    results = []
+    for m in BOTH:
+        make = lambda value, m=m: type("Given", (), {"__jax_array__": lambda self: value})()
+        given = {"J": make(m.numpy.float32([1, 2, 3])), "K": make(m.numpy.int32(1))}
+        space = {"m": m, "jnp": m.numpy, "lax": m.lax, "x": m.numpy.ones(3), **given}
+        try:
+            leaves = m.tree_util.tree_leaves(eval(text, space))
+            leaves = [
+                m.random.key_data(x) if "key" in str(getattr(x, "dtype", "")) else x for x in leaves
+            ]
+            results.append([np.asarray(x).tolist() for x in leaves])
+        except ValueError as error:
+            results.append(str(error).split(" To avoid")[0])
+    assert results[0] == results[1]
+
+
+_CORNERS = """
+    jnp.ravel_multi_index((jnp.int8([100, 3]), jnp.int8([5, 6])), (128, 100))
+    jnp.ravel_multi_index((jnp.uint8(0), jnp.uint8(6)), (1, 257), mode="clip")
+    jnp.ravel_multi_index((jnp.int8(3), jnp.int8(6)), (4, 30)) | jnp.ravel_multi_index((), ())
+    jnp.cov(jnp.zeros((0, 2), "complex64")) | jnp.corrcoef(jnp.zeros((0, 2), "complex64"))
+    jnp.quantile(x, 1) | jnp.quantile(x, jnp.int8([0, 1])) | jnp.quantile(x, True) | jnp.quantile(x, 0.5)
+    jnp.nanquantile(x, 1) | jnp.percentile(x, 50) | jnp.percentile(x, True) | jnp.broadcast_to(1, (-1,))
+    m.vmap(lambda: 1.0, axis_size=-1)() | m.random.poisson(m.random.key(0), 1.0, (-1,))
+    jnp.linalg.lstsq(jnp.zeros((3, 2)), jnp.ones(3)) | lax.linalg.cholesky_update(jnp.zeros((0, 0)), x[:0])
+    jnp.copysign(1.0, special.fresnel(jnp.float32(-0.0))[0])
+    str(m.eval_shape(lambda: lax.create_token())) | m.P.__name__ | len(dir(m.jax2tf_associative_scan_reductions)) > 3
+"""
+
+
+@pytest.mark.parametrize("text", [t.strip() for t in re.split(r"\n|\|", _CORNERS) if t.strip()])
+def test_corner_cases(text):
+    results = []
+    for m in BOTH:
+        special = importlib.import_module(f"{m.__name__}.scipy.special")
+        space = {"m": m, "jnp": m.numpy, "lax": m.lax, "x": m.numpy.arange(3.0), "special": special}
+        try:
+            results.append(m.tree_util.tree_leaves(eval(text, space)))
+        except (TypeError, ValueError) as error:
+            results.append((type(error).__name__, str(error).split(". ")[0][:60]))
+    if isinstance(results[0], tuple):
+        assert results[0] == results[1]
+    else:
+        for theirs, ours in zip(*results, strict=True):
+            assert (
+                ours == theirs
+                if isinstance(theirs, (str, bool))
+                else assert_same(ours, theirs) is None
+            )
+
+
+def _distributions():
+    stats = importlib.import_module("jax.scipy.stats")
+    for family in dir(stats):
+        module = getattr(stats, family)
+        if inspect.ismodule(module):
+            yield from (f"{family}.{name}" for name in dir(module) if name[0] != "_")
+
+
+@pytest.mark.parametrize("family", sorted({name.split(".")[0] for name in _distributions()}))
+def test_weak_types_of_distributions(family):
+    """Of weak numbers with one array among them, whose dtype is no float."""
+    if family in ("dirichlet", "multinomial", "multivariate_normal"):
+        pytest.skip("of vectors")
+    for path in sorted(set(_distributions())):
+        module, name = path.split(".")
+        if module != family or path in ("norm.ppf", "norm.isf"):
+            continue
+        functions = [
+            getattr(importlib.import_module(f"{m.__name__}.scipy.stats.{module}"), name)
+            for m in BOTH
+        ]
+        count = len(inspect.signature(functions[0]).parameters)
+        for place in range(count + 1):
+            found = []
+            for m, f in zip(BOTH, functions, strict=True):
+                args = [0.5] * count
+                if place < count:
+                    args[place] = m.numpy.array([1, 2])
+                out = m.eval_shape(lambda f=f, args=args: f(*args))
+                found.append((out.shape, out.dtype, out.weak_type))
+            assert found[0] == found[1], (path, place)

@@ -56,7 +56,9 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
 
 def check_mapped_results(outs: Sequence[Any]) -> None:
     for x in outs:
-        if not (is_array_type(x) or hasattr(x, "__jax_array__")):
+        if hasattr(x, "__jax_array__"):
+            get_aval(x)
+        elif not is_array_type(x):
             raise TypeError(
                 f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type: "
                 "return arrays and numbers only."

@@ -21,6 +21,10 @@ def check_broadcast(
         )
     if any(not 0 <= d < len(shape) for d in dims) or len(set(dims)) != len(dims):
         raise TypeError(_wrong_dims(x, tuple(shape), tuple(dims)))
+    if any(size < 0 for size in shape if isinstance(size, int)):
+        raise TypeError(
+            f"broadcast_in_dim shape must have every element be nonnegative, got {tuple(shape)}."
+        )
     for axis, d in enumerate(dims):
         if x.shape[axis] not in (1, shape[d]):
             raise TypeError(

@@ -301,9 +301,9 @@ def as_array(x: Any) -> ArrayImpl:
     for base in (bool, int, float, complex):
         if isinstance(x, base):
             return scalar_array(base(x))
-    if hasattr(x, "__jax_array__"):
-        return as_array(x.__jax_array__())
     get_aval(x)
+    if hooks.is_expression(x):
+        return as_array(x.__jax_array__())
     for base in kind.__mro__:
         if base in canonicalizers:
             return as_array(canonicalizers[base](x))

@@ -114,7 +114,8 @@ class AbstractToken(AbstractValue):
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         return "Tok"
 
-    __repr__ = str_short
+    def __repr__(self) -> str:
+        return "AbstractToken()"
 
     def to_tangent_aval(self) -> AbstractToken:
         return self
@@ -302,7 +303,13 @@ def get_aval(x: Any) -> AbstractValue:
         if maker is not None:
             return maker(x)
     if hasattr(x, "__jax_array__"):
-        return get_aval(x.__jax_array__())
+        if hooks.is_expression(x):
+            return get_aval(x.__jax_array__())
+        raise ValueError(
+            "Triggering __jax_array__() during abstractification is no longer supported. To avoid "
+            "this error, either explicitly convert your object using jax.numpy.array(), or "
+            f"register your object as a pytree. The object is of type {type(x)}."
+        )
     raise errors.invalid_value(
         f"Argument {errors.shortened(x)} of type {type(x)} is not a valid JAX type: "
         "pass an array or a Python number, or mark the argument as static.",

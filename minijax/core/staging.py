@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core import source
-from minijax.core.avals import AbstractValue, aval_makers, get_aval
+from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import (
     ClosedJaxpr,
@@ -135,9 +135,8 @@ class JaxprTrace(Trace):
             return Literal(np.asarray(x, aval.dtype)[()], aval)
         entry = self.constants.get(id(x))
         if entry is None:
-            if hasattr(x, "__jax_array__") and not hasattr(x, "aval") and kind not in aval_makers:
-                x = x.__jax_array__()
-                return self.lift(x)
+            if hooks.is_expression(x):
+                return self.lift(x.__jax_array__())
             aval = get_aval(x)
             if not isinstance(aval, AbstractValue):  # the attribute `aval` of a class
                 raise TypeError(f"Value {x!r} of type {type(x)} is not a valid JAX type.")

@@ -395,21 +395,24 @@ def _splitting(fun: Callable) -> Callable:
     return split
 
 
+def _concrete(x: Any) -> ArrayImpl:
+    """A number, an array or an object that becomes one, as an array of ours."""
+    if type(x) is ArrayImpl:
+        return x
+    return as_array(x.__jax_array__() if hasattr(x, "__jax_array__") else x)
+
+
 def _add(x: Any, arrays: list, key: list) -> None:
     """An argument that is neither a number nor an array of ours."""
-    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__jax_array__"):
+    if isinstance(x, (np.ndarray, np.generic)):
         x = small_array(x) if type(x) is np.ndarray else as_array(x)
         arrays.append(x)
         key.append(x.signature)
         return
     leaves, tree = tree_util.flatten(x)
-    if tree == LEAF:
-        x = as_array(x)
-        arrays.append(x)
-        key.append(x.signature)
-        return
-    key.append(tree)
+    if tree != LEAF:
+        key.append(tree)
     for leaf in leaves:
-        leaf = leaf if type(leaf) is ArrayImpl else as_array(leaf)
+        leaf = _concrete(leaf)
         arrays.append(leaf)
         key.append(leaf.signature)

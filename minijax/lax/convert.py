@@ -186,6 +186,8 @@ def _as_operand(x: Any, new_dtype: Any) -> Any:
     """A value that is no array of ours; Python numbers are converted at once."""
     if type(x) in dtypes.python_scalar_dtypes and not isinstance(new_dtype, dtypes.ExtendedDType):
         x = _number(x, new_dtype)
+    elif hasattr(x, "__jax_array__"):
+        x = x.__jax_array__()
     return as_value(x)
 
 

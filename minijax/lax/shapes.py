@@ -588,9 +588,15 @@ tile_p = Primitive("tile")
 
 @layout(tile_p, "parts")
 def _(avals, out, **params):
-    (x,) = avals
-    pairs = zip(parts_of(x), x.shape, out.shape, strict=True)
-    return [part if size == repeated else None for part, size, repeated in pairs]
+    (x,), reps = avals, params["reps"]
+    for axis, (part, n) in enumerate(zip(parts_of(x), reps, strict=True)):
+        if part is not None and n != 1:
+            raise ShardingTypeError(
+                f"Operand cannot be sharded on dimension {axis} when the tiling is non-trivial. Got "
+                f"input type: {x.str_short()} with reps: {reps}. Change the operand with "
+                "jax.sharding.reshard."
+            )
+    return parts_of(x)
 
 
 @tile_p.shape_rule

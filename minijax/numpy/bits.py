@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Sequence
 
@@ -165,9 +166,16 @@ def ravel_multi_index(
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     if dtype is None:
-        found = dtypes.lattice_result_type(*parts)[0]
+        found = dtypes.lattice_result_type(*parts)[0] if parts else dtypes.int_()
     else:
         found = dtypes.check_user_dtype_supported(dtype, "ravel_multi_index")
+    largest = math.prod(dims) - 1
+    if largest > dtypes.iinfo(found).max:
+        raise ValueError(
+            f"jnp.ravel_multi_index: dtype={found!r} not large enough to hold flattened index for "
+            f"dims={dims}. Use the dtype argument to pass a suitable dtype "
+            "(e.g. dtype=np.min_scalar_type(prod(dims)))."
+        )
     return _ravel_multi_index(parts, dims, mode, order, found)
 
 

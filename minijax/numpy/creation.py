@@ -524,7 +524,7 @@ def _type_of(name: str, a: Any) -> Any:
     if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         return a
     check_arraylike(name, a)
-    return get_aval(a)
+    return get_aval(a.__jax_array__() if hasattr(a, "__jax_array__") else a)
 
 
 def _like_shape(name: str, aval: Any, shape: Any) -> tuple[int, ...]:

@@ -276,6 +276,8 @@ def delete(
     """
     arr = to_array("delete", arr)
     _check_places("delete", obj)
+    if hasattr(obj, "__jax_array__"):
+        obj = obj.__jax_array__()
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_of(axis, arr.ndim)

@@ -70,6 +70,8 @@ def pad(
     Array([9, 1, 2, 9, 9], dtype=int32)
     """
     check_arraylike("pad", array)
+    if hasattr(array, "__jax_array__"):
+        array = array.__jax_array__()
     rank = np.ndim(array)
     widths = _widths(pad_width, rank)
     if callable(mode):

@@ -104,7 +104,8 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     elif hasattr(x, "__jax_array__"):
         return converted(x.__jax_array__(), dtype, weak)
     elif isinstance(x, np.generic):
-        return as_typed(np.asarray(x).astype(dtype)[()])
+        x = np.asarray(x).astype(dtype)[()]
+        return weakened(as_value(x)) if weak else as_typed(x)
     else:
         x = as_array(x)
         if x.aval.dtype == dtype:
@@ -192,7 +193,7 @@ def _pair_of(x: Any) -> tuple[Any, bool]:
     kind = type(x)
     if kind in _NUMBERS:
         return _NUMBERS[kind], kind is not bool
-    aval = get_aval(x)
+    aval = get_aval(x.__jax_array__() if hasattr(x, "__jax_array__") else x)
     return aval.dtype, aval.weak_type
 
 

@@ -130,6 +130,7 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         )
     if weights is not None:
         a, weights = promote_dtypes_inexact(a, to_array(name, weights, 2))
+    _check_floating(q)
     a, q = promote_one_inexact(name, a), promote_one_inexact(name, q)
     if a.aval.dtype.kind == "c":
         raise ValueError(
@@ -159,6 +160,21 @@ def _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights,
         lead = q.aval.ndim
         found = expanded(found, [i + lead for i in axes]) if axes else found
     return found
+
+
+def _check_floating(q: Any) -> None:
+    """TypeError for probabilities of an integer dtype, which upstream refuses."""
+    dtype = dtypes.canonicalize_dtype(dtypes.dtype(q))
+    if dtypes.issubdtype(dtype, np.bool_):
+        raise TypeError(
+            "mul does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes "
+            "of integer, floating, complexfloating. Give the probabilities q as floats."
+        )
+    if dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(
+            f"floor does not accept dtype {dtype.name}. Accepted dtypes are subtypes of floating. "
+            "Give the probabilities q as floats."
+        )
 
 
 def _rows_last(a: Any, axes: tuple[int, ...], keep: list[int]) -> Any:
@@ -474,7 +490,8 @@ def cov(
     if dtype is None:
         x = promote_one_inexact("cov", x)
     if not x.aval.shape[0]:
-        return broadcast_to_shape(np.zeros((), x.aval.dtype)[()], (0, 0))
+        # NumPy's result for no variables is real.
+        return broadcast_to_shape(np.zeros((), dtypes.to_real_dtype(x.aval.dtype))[()], (0, 0))
     if y is not None:
         other = _variables("cov", y, rowvar, dtype)
         check_dtypes(m, y)

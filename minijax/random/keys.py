@@ -128,6 +128,8 @@ def _from_seed(seed: Any, impl: PRNGImpl) -> Any:
 
 def _seed_of(name: str, seed: Any) -> Any:
     """A seed as a value that fits the mode: with 64 bits off, the low half of a wide one."""
+    if hasattr(seed, "__jax_array__"):
+        seed = seed.__jax_array__()
     if isinstance(seed, int) and not isinstance(seed, bool):
         seed = int(seed)
         if not -(2**63) <= seed < 2**63:

@@ -294,6 +294,10 @@ def _axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
     return types
 
 
+PartitionSpec.__name__ = PartitionSpec.__qualname__ = "P"
+P = PartitionSpec  # by which pickles find it
+
+
 class AbstractDevice:
     """The kind of the devices of an abstract mesh."""
 

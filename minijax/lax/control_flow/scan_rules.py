@@ -66,6 +66,11 @@ def _(*avals, jaxpr, length, num_carry, **params):
             zip(avals, jaxpr.in_avals, strict=False) if len(avals) == len(jaxpr.in_avals) else ()
         )
         _no_rows([row for x, row in pairs if x.shape != row.shape])
+    if isinstance(length, int) and length < 0 and out[num_carry:]:
+        raise ValueError(
+            f"scan: invalid tensor dimension size: `length` is {length}, and no result can have so "
+            "many rows. Give a `length` of 0 or more."
+        )
     return [*out[:num_carry], *(aval.with_axis(0, length) for aval in out[num_carry:])]
 
 

@@ -194,7 +194,10 @@ def cholesky_update(r_matrix: Array, w_vector: Array) -> Array:
     >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
     Array([[5.]], dtype=float32)
     """
-    return cholesky_update_p.bind(as_value(r_matrix), as_value(w_vector))
+    r_matrix, w_vector = as_value(r_matrix), as_value(w_vector)
+    if r_matrix.shape == (0, 0) and w_vector.shape == (0,):
+        return r_matrix
+    return cholesky_update_p.bind(r_matrix, w_vector)
 
 
 # -- symmetric products -------------------------------------------------------------------------

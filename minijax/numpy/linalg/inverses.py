@@ -229,7 +229,7 @@ def _minimum_norm(a: Any, b: Any, rcond: Any, dtype: Any) -> tuple[Any, Any, Any
     else:
         rcond = choose_where(rcond < 0, eps, rcond)
     u, s, vh = svd(a, full_matrices=False)
-    mask = s >= converted(rcond, dtype) * s[0]
+    mask = (s > 0) & (s >= converted(rcond, dtype) * s[0])
     rank = reductions.sum(mask)
     safe = choose_where(mask, s, np.ones((), dtype)[()])
     inverse = expanded(choose_where(mask, 1 / safe, np.zeros((), dtype)[()]), (1,))

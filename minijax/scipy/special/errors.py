@@ -313,7 +313,7 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     sine = small * square * jnp.polyval(_S_SERIES.astype(x.dtype), fourth, unroll=16)
     cosine = small * jnp.polyval(_C_SERIES.astype(x.dtype), fourth, unroll=16)
     p, q = _fresnel_far(jnp.where(is_small, 2, y))
-    sign = jnp.sign(x)
+    sign = jnp.where(x < 0, -1, 1).astype(x.dtype)  # as SciPy, 0 and not -0 at -0
     sine = jnp.where(is_small, sine, 0.5 - 0.5 * (p + q))
     cosine = jnp.where(is_small, cosine, 0.5 - 0.5 * (p - q))
     return sign * sine, sign * cosine

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.core.avals import get_aval
 from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import converted
 from minijax.scipy import special
-from minijax.scipy.stats.making import discrete, exponential, real_arguments
+from minijax.scipy.stats.making import discrete, exponential, real_arguments, settled
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpmf", "pmf", "ppf"]
@@ -38,7 +39,8 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """
     k, p = real_arguments("bernoulli.cdf", k, p)
     out = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return jnp.where(jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1), np.nan, out)
+    out = jnp.where(jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1), np.nan, out)
+    return settled("bernoulli.cdf", out, k)
 
 
 @library
@@ -58,7 +60,8 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     q, p = real_arguments("bernoulli.ppf", q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
     out = jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0, 1))
-    return converted(out, q.dtype, q.aval.weak_type)
+    out = converted(out, get_aval(q).dtype, get_aval(q).weak_type and get_aval(p).weak_type)
+    return settled("bernoulli.ppf", out, q)
 
 
 pmf = exponential(logpmf, "The probability mass function.")

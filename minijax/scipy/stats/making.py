@@ -6,16 +6,19 @@ arguments of one dtype, moves and scales.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minijax import numpy as jnp
 from minijax.features.library import library
-from minijax.numpy.promotion import promote_inexact
+from minijax.numpy.promotion import converted, promote_inexact
 from minijax.typing import Array, ArrayLike
 
-__all__ = ["discrete", "exponential", "located", "real_arguments"]
+__all__ = ["discrete", "exponential", "located", "real_arguments", "settled"]
 
 _SCALES = {
     "density": lambda out, scale: out / scale,
@@ -33,6 +36,23 @@ def real_arguments(name: str, *args: Any) -> list[Any]:
     if args[0].dtype.kind == "c" and name.split(".")[0] not in _COMPLEX:
         raise TypeError(f"{name} does not accept dtype {args[0].dtype.name}: give real parts.")
     return args
+
+
+# Functions whose result is weakly typed only where, besides, an argument has no axes: the first,
+# `loc`, or `scale`. In the others it is so where all arguments are.
+_BY_FIRST = re.compile(
+    r"(bernoulli|beta|betabinom|cauchy|chi2|geom|laplace|nbinom|t)\.|gamma\.(log)?[cp]df|poisson\.cdf"
+    r"|gumbel_r\.sf|logistic\.(isf|ppf|(log)?pdf)|norm\.(log)?pdf|pareto\.(?!logcdf)"
+)
+_BY_LOC = re.compile(r"betabinom\.|logistic\.(log)?pdf")
+_BY_SCALE = re.compile(r"chi2\.(log)?[cs]|logistic\.(log)?pdf")
+
+
+def settled(name: str, out: Any, first: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The result of a function of a distribution, with the weak type that upstream gives it."""
+    by = ((_BY_FIRST, first), (_BY_LOC, loc), (_BY_SCALE, scale))
+    strong = any(np.ndim(x) and pattern.match(name) for pattern, x in by)
+    return converted(out, out.dtype) if strong else out
 
 
 def located(
@@ -79,11 +99,14 @@ def _with_names(formula: Callable, run: Callable, names: list[str], defaults: li
     rest = [part.split("=")[0] for part in defaults]
     shape = "".join(f"{name}, " for name in names[1:])
     label = f"{formula.__module__.rsplit('.', 1)[-1]}.{formula.__name__}"
+    typed = lambda name, first, shape, *rest: settled(
+        name, run(name, first, shape, *rest), first, *rest
+    )
     source = (
         f"def {formula.__name__}({', '.join([*names, *defaults])}):\n"
         f"    return run({label!r}, {names[0]}, ({shape}), {', '.join(rest)})\n"
     )
-    space: dict[str, Any] = {"run": run}
+    space: dict[str, Any] = {"run": typed}
     exec(source, space)
     made = space[formula.__name__]
     made.__module__ = formula.__module__

@@ -10,8 +10,12 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.derivatives import check_input, chosen_numbers, is_int, positions
 from minijax.arguments.functions import check_callable
+from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.lax.convert import convert_element_type_p
+from minijax.core.trace import eval_trace
+from minijax.lax.compare import eq
+from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.creation import broadcasted_iota
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import slice_in_dim
 from minijax.namespace import named
@@ -168,12 +172,18 @@ def _basis(avals: Sequence[Any]) -> list[Any]:
     total = sum(aval.size for aval in avals)
     start, parts = 0, []
     for aval in avals:
-        part = np.zeros((total, aval.size), aval.dtype)
-        part[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
-        part = part.reshape(total, *aval.shape)
+        part = _identity(total, aval.size, start, aval.dtype).reshape(total, *aval.shape)
         parts.append(weakly_typed(part) if aval.weak_type else part)
         start += aval.size
     return parts
+
+
+def _identity(rows: int, columns: int, start: int, dtype: Any) -> Any:
+    """So many columns of an identity matrix, written in a program without a constant of its size."""
+    if local.context.trace is eval_trace:
+        return np.eye(rows, columns, -start, dtype)
+    row, column = (broadcasted_iota(np.int32, (rows, columns), axis) for axis in (0, 1))
+    return convert_element_type(eq(row, column + np.int32(start) if start else column), dtype)
 
 
 def weakly_typed(x: Any) -> Any:

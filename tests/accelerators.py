@@ -22,7 +22,7 @@ import warnings
 
 import numpy as np
 
-from tests.platform_programs import ROWS, types_of
+from tests.platform_programs import ROWS, grad_of, mapped, types_of
 
 TOPOLOGIES = {
     "tpu": {"platform": "tpu", "topology_name": "v5e:2x2"},
@@ -57,7 +57,41 @@ REASONS = [
     ("tpu-v5p", "eigh vmap f32.2,300,300", "0.84 of upstream's FLOPs and of its bytes"),
     ("tpu.*", "igamma|random_gamma_grad", "the expansion from 1e4 on, beside loops of which one step is counted"),
     ("tpu.*", "sign c64", "two divisions by the length, which gradients of abs share: 0.49 of those FLOPs"),
+    ("tpu.*", "while vmap", "the predicate is carried: computed once a step, where upstream's is twice"),
     ("cuda", "max pool jvp bf16|tridiagonal_solve.*f32.2,3", "528 and 2,817 bytes"),
+]  # fmt: skip
+
+# -- programs of derivatives, loops and branches, which no platform has a kernel for -----------------
+
+
+def _toeplitz(m, c, x):
+    return __import__(f"{m.__name__}.scipy.linalg", fromlist=["linalg"]).toeplitz(c) @ x
+
+
+def _until_large(m, x):
+    return m.vmap(lambda x: m.lax.while_loop(lambda y: y.sum() < 99, lambda y: 2 * y + 1, x))(x)
+
+
+def _branches(m, x):
+    return m.lax.cond(x.sum() > 0, lambda x: m.numpy.sin(x) * m.numpy.cos(x), lambda x: x**2, x)
+
+
+def _layers(m, w, x):
+    return m.lax.scan(lambda h, w: (m.numpy.tanh(w @ h), h), x, w)[0]
+
+
+TRANSFORMED = [
+    ("toeplitz product", _toeplitz, "f32[64] f32[64,8]"),
+    ("while vmap", _until_large, "f32[8,16]"),
+    ("cond grad", grad_of(_branches), "f32[300]"),
+    ("cond vmap", mapped(_branches), "f32[8,300]"),
+    ("cond vmap grad", grad_of(mapped(_branches)), "f32[8,300]"),
+    ("scan grad", grad_of(_layers), "f32[5,64,64] f32[64]"),
+    ("scan vmap grad", grad_of(mapped(_layers)), "f32[8,5,64,64] f32[8,64]"),
+    ("hessian", lambda m, w, x: m.hessian(lambda x: (m.numpy.tanh(w @ x) ** 2).sum())(x),
+     "f32[64,64] f32[64]"),
+    ("logical reductions", lambda m, x: [
+        getattr(m.lax, f"reduce_{op}")(x > 0, (0,)) for op in ("and", "or", "xor")], "f32[64,64]"),
 ]  # fmt: skip
 
 # -- programs over four devices --------------------------------------------------------------------
@@ -173,7 +207,7 @@ def work(library, target, part, match, skip):
         return m.ShapeDtypeStruct(*spec, sharding=where)
 
     programs = []
-    for name, function, types in ROWS:
+    for name, function, types in ROWS + TRANSFORMED:
         args = [struct(spec, one) for spec in types_of(types)]
         programs.append((name, lambda *xs, f=function: f(m, *xs), args))
     for name, function, types, specs in SHARDED:

@@ -12,6 +12,7 @@ from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.lax.control_flow import platform_dependent
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
@@ -60,6 +61,26 @@ def _joined(first: Any, second: Any) -> Any:
     return concatenate([first, broadcast_to_shape(second, (*lead, second.shape[-1]))], axis=-1)
 
 
+def _windows(x: Any, rows: int, columns: int) -> Any:
+    """`x[..., (i + j) % n]` for each row `i` and column `j`, of at most `n`, the length of `x`."""
+    i, j = _grid(rows, columns)
+    places = (i + j) % max(x.shape[-1], 1)
+    return platform_dependent(
+        x, cpu=lambda x: x[..., places], default=lambda x: _moving(x, rows, columns)
+    )
+
+
+def _moving(x: Any, rows: int, columns: int) -> Any:
+    """The windows without a gather, which accelerators do one by one.
+
+    A vector that is repeated and cut into rows of one element more moves by one from row to row.
+    """
+    *lead, size = x.shape
+    repeated = broadcast_to_shape(x[..., None, :], (*lead, rows + 1, size))
+    flat = repeated.reshape(*lead, (rows + 1) * size)[..., : rows * (size + 1)]
+    return flat.reshape(*lead, rows, size + 1)[..., :columns]
+
+
 def _grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
@@ -81,9 +102,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     check_arraylike("toeplitz", c)
     c, r = _vectors("toeplitz", c, ufuncs.conj(c) if r is None else r)
     check_ranks("toeplitz", c, r)
-    rows, columns = c.shape[-1], r.shape[-1]
-    i, j = _grid(rows, columns)
-    return _joined(flip(c, -1), r[..., 1:])[..., rows - 1 - i + j]
+    return flip(_windows(_joined(flip(c, -1), r[..., 1:]), c.shape[-1], r.shape[-1]), -2)
 
 
 @library
@@ -104,8 +123,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     if r is not None:
         _need_axis("hankel", r)
     c, r = _vectors("hankel", c, to_array("hankel", c) * 0 if r is None else r)
-    i, j = _grid(c.shape[-1], r.shape[-1])
-    return _joined(c, r[..., 1:])[..., i + j]
+    return _windows(_joined(c, r[..., 1:]), c.shape[-1], r.shape[-1])
 
 
 @library
@@ -124,8 +142,7 @@ def circulant(c: ArrayLike) -> Array:
     check_arraylike("circulant", c)
     c = atleast_1d(to_array("circulant", c))
     size = c.shape[-1]
-    i, j = _grid(size, size)
-    return c[..., (i - j) % max(size, 1)]
+    return flip(_windows(flip(c, -1), size, size), -2)
 
 
 @library(static=("n", "mode"))
@@ -156,10 +173,9 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
         raise ValueError(f"len(a) must be at least 1; got shape {a.shape}.")
     cut = min(n, size) - 1
     before, after = {"full": (0, 0), "valid": (cut, cut), "same": (cut // 2, cut - cut // 2)}[mode]
-    i, j = _grid(size + n - 1 - before - after, n)
     config = (*((0, 0, 0),) * (a.ndim - 1), (n - 1, n - 1, 0))
     padded = pad_p.bind(a, np.zeros((), a.dtype)[()], padding_config=config)
-    return padded[..., i + before - j + n - 1]
+    return flip(_windows(padded[..., before:], size + n - 1 - before - after, n), -1)
 
 
 @library

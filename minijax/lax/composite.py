@@ -164,7 +164,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     @wraps(decomposition)
     def call(*args, **kwargs):
-        leaves, in_tree = tree_util.flatten(args)
+        leaves, in_tree = tree_util.flatten((args, {}))
         attributes = []
         for key, value in kwargs.items():
             parts, tree = tree_util.flatten(value)

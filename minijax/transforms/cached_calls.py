@@ -39,7 +39,10 @@ __all__ = [
 
 NUMBERS = dtypes.python_scalar_dtypes
 # Raised by the lookup of a cached call where the general path is to be taken.
-CACHE_MISS_ERRORS = (LookupError, AttributeError, TypeError, ValueError, OverflowError)
+CACHE_MISS_ERRORS = (
+    LookupError, AttributeError, TypeError, ValueError, OverflowError,
+    SystemError,  # of jaxlib, for containers that are nested too deeply
+)  # fmt: skip
 
 _CONTAINERS = frozenset((dict, list, tuple))
 LEAF = tree_util.tree_structure(0)

@@ -34,6 +34,9 @@ on_numpy(lax.select_n_p)(lambda which, *cases: np.choose(which, cases))
 on_numpy(lax.transpose_p)(lambda x, *, permutation: np.transpose(x, permutation))
 on_numpy(lax.reshape_p)(lambda x, *, new_sizes, **_: np.reshape(x, new_sizes))
 on_numpy(lax.convert_element_type_p)(lambda x, *, new_dtype, **_: x.astype(new_dtype))
+on_numpy(lax.iota_p)(
+    lambda *, dtype, shape, dimension, **_: np.indices(shape)[dimension].astype(dtype)
+)
 
 
 @on_numpy(lax.broadcast_in_dim_p)

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,10 @@ each_chapter = pytest.mark.parametrize("path", book.CHAPTERS, ids=lambda path: p
 @each_chapter
 def test_chapter_runs(path):
     """The checks of its exercises included; the notebook holds what it printed."""
+    if "jax_num_cpu_devices" in path.read_text():  # before the first array is made
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return
     printed = book.run(path)
     made = json.loads(json.dumps(book.notebook(path, printed)))
     code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]

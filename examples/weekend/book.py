@@ -87,6 +87,9 @@ def main(folder: Path) -> None:
     import nbformat
     from nbconvert import HTMLExporter
 
+    import minijax
+
+    minijax.config.update("jax_num_cpu_devices", 8)  # for the last chapter, which comes too late
     folder.mkdir(parents=True, exist_ok=True)
     for path in CHAPTERS:
         made = json.dumps(notebook(path, run(path)), indent=1)

@@ -17,7 +17,7 @@ JAXLIB ?= 0.10.2
 COMPILER_tpu := libtpu==0.0.42.*
 COMPILER_cuda := jax-cuda12-plugin==$(JAXLIB) jax-cuda12-pjrt==$(JAXLIB) nvidia-cuda-nvcc-cu12
 
-.PHONY: demo demo-distributed test lint lines bench accelerators clean
+.PHONY: demo demo-distributed book test lint lines bench accelerators clean
 
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,16 @@ demo: $(VENV)/examples
 
 demo-distributed: $(VENV)/examples
 	$(BIN)/python examples/distributed.py
+
+$(VENV)/book: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[book]'
+	touch $@
+
+# The weekend book as notebooks and pages in build/book; no server or kernel is started.
+book: $(VENV)/book
+	$(BIN)/python examples/weekend/book.py build/book
 
 test: $(VENV)/test lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) $(TESTS)

@@ -214,6 +214,7 @@ def _of_object(obj: Any) -> Place | None:
     last = first + len(lines) - 1
     if code is not None:
         last = max([line for *_, line in code.co_lines() if line] + [first])
+        last = _ends(file).get(first, last)
     return _with_neighbours(file, first, last)
 
 
@@ -230,6 +231,16 @@ def _statements(file: str) -> tuple[list[tuple[str, int, int]], int]:
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found.append((node.targets[0].id, first, node.end_lineno or first))
     return found, text.count("\n")
+
+
+@functools.lru_cache(256)
+def _ends(file: str) -> dict[int, int]:
+    """The last line of each function and class of a file, by its first, methods included."""
+    with open(file, encoding="utf-8") as opened:
+        tree = ast.parse(opened.read())
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return {min([n.lineno, *(d.lineno for d in n.decorator_list)]): n.end_lineno for n in found}
 
 
 def _with_neighbours(file: str, first: int, last: int) -> Place:

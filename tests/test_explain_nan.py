@@ -75,7 +75,7 @@ def in_while(x):
     return lax.while_loop(lambda x: x > -1, lambda x: jnp.sqrt(x - 1.5), x)
 
 
-@program(4.0, line=2, turns=(3, 0))
+@program(4.0, line=2, turns=(3,))
 def in_branch_of_loop(x):
     return lax.fori_loop(
         0, 9, lambda i, x: lax.cond(i > 2, lambda x: jnp.log(-x), lambda x: x, x), x
@@ -140,6 +140,111 @@ def masked_norm(x):
         return jnp.where(x == 0.0, 0.0, jnp.sqrt(x * x))
 
     return jax.grad(lambda x: jax.vmap(one)(x).sum())(x)
+
+
+@program(ZEROS, line=1, backward=True)
+def gradient_of_power(x):
+    return jax.grad(lambda x: jnp.sum(jnp.asarray(x) ** 0.5 * 0))(x)
+
+
+@program(np.float32([0, 1]), line=2, backward=True)
+def gradient_under_vmap(x):
+    def one(x):
+        return jnp.sqrt(x) * x
+
+    return jax.vmap(jax.grad(one))(x)
+
+
+@program(ZEROS, line=2, backward=True)
+def gradient_of_a_call(x):
+    def loss(x):
+        return jnp.sum(jax.jit(jnp.sqrt)(x) * x)
+
+    return jax.jit(jax.grad(loss))(x)
+
+
+@program(ZEROS, line=3, backward=True)
+def gradient_in_branch(x):
+    def loss(x):
+        def root(x):
+            return jnp.sum(jnp.sqrt(x) * x)
+
+        return lax.cond(True, root, jnp.sum, x)
+
+    return jax.grad(loss)(x)
+
+
+@program(ZEROS, line=3, backward=True)
+def gradient_under_checkpoint(x):
+    @jax.checkpoint
+    def loss(x):
+        y = jnp.sqrt(x)
+        return jnp.sum(y * x)
+
+    return jax.grad(loss)(x)
+
+
+@program(ZEROS, line=1, backward=True)
+def gradient_of_distance(x):
+    distance = lambda a, b: jnp.sqrt(jnp.sum((a - b) ** 2))
+    return jax.grad(distance)(x, x)
+
+
+@program(np.float32(0), line=2, backward=True)
+def second_derivative(x):
+    def f(x):
+        return jnp.sqrt(x * x * x * x)
+
+    return jax.grad(jax.grad(f))(x)
+
+
+@program(np.array([np.inf, -np.inf], np.float32), line=1, index=())
+def mean_of_infinities(x):
+    return jnp.mean(x)
+
+
+@program(ZEROS, line=2, backward=True)
+def pulled_back(x):
+    def f(x):
+        return jnp.sqrt(x) * x
+
+    return jax.vjp(f, x)[1](jnp.ones(3))[0]
+
+
+@program(X, line=3, backward=True, masked=True, turns=(1,))
+def masked_in_scan(x):
+    def loss(x):
+        def body(c, x):
+            return c + jnp.where(x > 0, x * jnp.log(x), 0.0), None
+
+        return lax.scan(body, 0.0, x)[0]
+
+    return jax.grad(loss)(x)
+
+
+@program(X, line=2, backward=True, masked=True)
+def masked_by_select(x):
+    def loss(x):
+        y = x * jnp.log(x)
+        return jnp.sum(lax.select(x > 0, y, jnp.zeros(3)))
+
+    return jax.grad(loss)(x)
+
+
+@program(X, line=3, backward=True, masked=True)
+def masked_in_a_call(x):
+    @jax.jit
+    def entropy(p):
+        return -jnp.sum(jnp.where(p > 0, p * jnp.log(p), 0.0))
+
+    return jax.grad(entropy)(x)
+
+
+@program(5.0, line=1, turns=(2, 1))
+def in_scan_of_scan(x):
+    inner = lambda c, y: (jnp.log(c - y), y)
+    outer = lambda c, _: (lax.scan(inner, c, jnp.arange(2.0))[0] + 4, None)
+    return lax.scan(outer, x, None, length=3)[0]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -28,7 +28,8 @@ def check_count(in_axes: Any, args: Sequence[Any]) -> None:
         raise ValueError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {len(in_axes)=}, "
-            f"{len(args)=}"
+            f"{len(args)=}: {in_axes=} has to have one entry for each of them, None for one that is "
+            "not mapped."
         )
 
 

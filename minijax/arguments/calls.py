@@ -26,8 +26,8 @@ class Static:
             raise ValueError(
                 "Non-hashable static arguments are not supported, and are used in a jitted "
                 f"function: argument {name} of {function} is static and has the value {value!r} of "
-                f"type {type(value)}: {type(error).__name__}: {error}. Pass a tuple for a list, or "
-                "do not mark the argument static."
+                f"type {type(value)}: {type(error).__name__}: {str(error).rstrip('.')}. Pass a tuple "
+                "for a list, or do not mark the argument static."
             ) from None
 
     def __hash__(self):

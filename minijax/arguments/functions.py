@@ -231,7 +231,9 @@ def aval_of_argument(
             f"of type {type(x)} and was passed to the function at path "
             f"{path_of(fun, in_tree, index)}. Cannot interpret value of type {type(x)} as an "
             "abstract array; it does not have a dtype attribute. It is an argument of "
-            f"{fun_name(fun)}, called under {transform}. {error}"
+            f"{fun_name(fun)}, called under {transform}. {error} That is static_argnums or "
+            "static_argnames; a class that holds arrays is registered as a pytree, as with "
+            "minijax.tree_util.register_dataclass."
         ) from None
     except OverflowError as error:
         raise OverflowError(

@@ -14,7 +14,7 @@ from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
-from minijax.explain.programs import called, line_of, short, traced
+from minijax.explain.programs import called, line_of, short, sub_programs, traced
 
 __all__ = ["NanError", "nan"]
 
@@ -72,7 +72,7 @@ def _found(f: Callable, args: tuple, kwargs: dict) -> NanError:
     origin = _search(run, [n for n, v in enumerate(run.results) if _has_nan(v)], ())
     if origin is None:  # only the compiled program makes one
         return NanError("A result of the compiled program is NaN, and none if run step by step.")
-    return _error(origin, seen)
+    return _error(origin, seen, stage.jaxpr)
 
 
 def _of_argument(number: int, x: Any) -> NanError:
@@ -192,7 +192,8 @@ def _within(run: _Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
         inner = _Run(program, args)
         bad = [n for n, x in enumerate(inner.results) if _has_nan(x)]
         if bad:
-            found.append(_search(inner, bad, (*turns, count)))
+            around = turns if "branches" in eqn.params else (*turns, count)
+            found.append(_search(inner, bad, around))
             raise _FoundError
         count += 1
         if count > _MOST_TURNS:
@@ -213,12 +214,14 @@ class _FoundError(Exception):
 # -- telling ---------------------------------------------------------------------------------------
 
 
-def _error(origin: _Origin, seen: Origins) -> NanError:
+def _error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None) -> NanError:
     run, eqn, place, turns = origin
     rules = seen.rules(eqn)
     backward = any(transform == "transpose" for transform, _ in rules) or "transpose(" in eqn.scope
     line, index = line_of(eqn), _index(run.read(eqn.outvars[place]))
-    choice = _choice(run, eqn, line)
+    choice = _choice(run.eqns, line, run.base, lambda v: not _has_nan(run.read(v)))
+    if choice is None and program is not None and backward and _meets_zero(run, eqn, index):
+        choice = _choice_within(program, line)  # of the forward loop
     masked = choice is not None
     made = f" ({' ← '.join(f'{t} of {p.name}' for t, p in rules)})" if rules else ""
     side = ", in the gradient" if backward else ""
@@ -250,21 +253,37 @@ def _operands(run: _Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
     return f", from {' and '.join(shown)}" if shown else ""
 
 
-def _choice(run: _Run, eqn: JaxprEqn, line: tuple[str, int]) -> tuple[str, int] | None:
+def _choice(
+    eqns: Sequence[JaxprEqn], line: tuple[str, int], base: Callable, hides: Callable
+) -> tuple[str, int] | None:
     """The line of a `where` that chooses between the value that was made on a line and another."""
     reached: set[Any] = set()
-    for other in run.eqns:
-        if "transpose(" in other.scope:
+    for eqn in eqns:
+        if "transpose(" in eqn.scope:
             continue
-        if line_of(other) == line and other.primitive.name not in _CHOOSING:
-            reached.update(other.outvars)
+        if line_of(eqn) == line and eqn.primitive.name not in _CHOOSING:
+            reached.update(eqn.outvars)
             continue
-        if not any(run.base(v) in reached for v in other.invars if type(v) is not Literal):
+        if not any(base(v) in reached for v in eqn.invars if type(v) is not Literal):
             continue
-        if other.primitive.name in _CHOOSING and not _has_nan(run.read(other.outvars[0])):
-            return line_of(other)
-        reached.update(other.outvars)
+        if eqn.primitive.name in _CHOOSING and hides(eqn.outvars[0]):
+            return line_of(eqn)
+        reached.update(eqn.outvars)
     return None
+
+
+def _choice_within(program: ClosedJaxpr, line: tuple[str, int]) -> tuple[str, int] | None:
+    """The first such `where` in a program or in those of its loops, branches and calls."""
+    inner = [p for eqn in program.eqns for p in sub_programs(eqn)]
+    found = _choice(program.eqns, line, lambda v: v, lambda v: True)
+    return found or next(filter(None, (_choice_within(p, line) for p in inner)), None)
+
+
+def _meets_zero(run: _Run, eqn: JaxprEqn, index: tuple[int, ...]) -> bool:
+    """Whether an operand, as the derivative of what a `where` has not chosen, is zero there."""
+    shape = eqn.outvars[0].aval.shape
+    values = [_host(run.read(v)) for v in eqn.invars]
+    return any(v is not None and v.shape == shape and v[index] == 0 for v in values)
 
 
 _CHOOSING = {"select_n"}

@@ -171,7 +171,14 @@ def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
             return as_value(x)
         return _from_numbers(x, {kind}, dtype)
     if isinstance(x, (list, tuple)):
-        return _from_sequence(x, dtype)
+        try:
+            return _from_sequence(x, dtype)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error):
+                raise
+            raise ValueError(
+                f"{error} Give all rows the same length: pad the shorter ones, and mask them."
+            ) from None
     if hasattr(x, "__jax_array__"):
         return _to_array(x.__jax_array__(), dtype, copied)
     if x is None:

@@ -202,6 +202,10 @@ def _unify(args: Sequence[Any], dtype: Any, weak: bool) -> list[Any]:
     return [converted(x, dtype, weak) for x in args]
 
 
+def _origins(sizes: Sequence[Any]) -> str:
+    return "".join(f"{x.origin()} " for x in sizes if isinstance(x, Tracer))
+
+
 def promote_dtypes(*args: Any) -> list[Any]:
     """The arguments in the dtype that they promote to."""
     return _unify(args, *_promoted(args))
@@ -524,6 +528,6 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
             return tuple([size if is_dim(size) else operator.index(size) for size in shown])
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shown)}.\n"
-            f"It is the argument {name}. If a size depends on a traced value, mark that argument "
-            "static (jit's `static_argnums`), or apply `jit` to smaller functions."
+            f"It is the argument {name}. {_origins(shown)}If a size depends on a traced value, mark "
+            "that argument static (jit's `static_argnums`), or apply `jit` to smaller functions."
         ) from None

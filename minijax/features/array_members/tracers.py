@@ -20,14 +20,16 @@ _ASKED: dict[str, tuple[type[Exception], str, str, str]] = {
         errors.TracerBoolConversionError,
         "Attempted boolean conversion of",
         "Its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`).",
-        "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where; or, if the "
+        "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where, and logical_and, "
+        "logical_or and logical_not of minijax.numpy for `and`, `or` and `not`; or, if the "
         "argument need not be traced, mark it static (static_argnums, static_argnames).",
     ),
     "index": (
         errors.TracerIntegerConversionError,
         "The __index__() method was called on",
         "It was used as a Python integer (an index, a shape, `range`).",
-        "Mark the argument static, or index with an array: minijax.numpy.asarray(x)[i].",
+        "Mark the argument static (static_argnums, static_argnames), or index with an array: "
+        "minijax.numpy.asarray(x)[i].",
     ),
     "__array__": (
         errors.TracerArrayConversionError,

@@ -141,7 +141,8 @@ def _check_agreement(name, traced, branches, labels) -> None:
             raise TypeError(
                 f"{name} branches must have equal output types but they differ.\n\n"
                 + named + "\n".join(lines)
-                + f"\n\nRevise {both} so that all output types match."
+                + f"\n\nRevise {both} so that all output types match (for instance with .astype on "
+                "a result)."
             )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ f(jnp.ones(3))  # the same type
 f(jnp.ones(4))  # another shape
 f(np.ones(3, np.float32))  # NumPy's, of the first type
 f(1.0)  # weakly typed
-print(traced)
+print(f.explain_cache())
 assert len(traced) == 3
 
 # %% [markdown]

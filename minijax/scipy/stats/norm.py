@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+
+from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy import special
@@ -43,13 +46,18 @@ def logsf(z):
 @located("quantile", argument="q")
 def ppf(q):
     """The inverse of the distribution function."""
-    return special.ndtri(q)
+    return _wide(special.ndtri(q))
 
 
 @located("quantile", argument="q")
 def isf(q):
     """The inverse of the survival function."""
-    return -special.ndtri(q)
+    return _wide(-special.ndtri(q))
+
+
+def _wide(z):
+    """Quantiles in the default floating dtype, which upstream gives them whatever the argument's."""
+    return z.astype(dtypes.canonicalize_dtype(np.float64))
 
 
 pdf = exponential(logpdf, "The density.")

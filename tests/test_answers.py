@@ -815,3 +815,11 @@ def test_dtypes_and_ends_of_special_functions(wide):
         theirs, ours = results
         assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type), text
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=text)
+
+
+@pytest.mark.parametrize("name", ["ppf", "isf"])
+def test_normal_quantiles_of_other_dtypes(name):
+    for q in (1, True, np.array([0, 1], np.int8), np.array([0.5], np.float16)):
+        for m in BOTH:
+            with pytest.raises(TypeError, match=r"is not supported, see docstring|sub does not"):
+                getattr(importlib.import_module(f"{m.__name__}.scipy.stats.norm"), name)(q)

@@ -13,6 +13,14 @@ from minijax.scipy.stats.making import exponential, located
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
+def _need_float(q):
+    if dtypes.dtype(q) not in (np.float32, np.float64):
+        raise TypeError(
+            f"x.dtype={dtypes.dtype(q)} is not supported, see docstring for supported types: "
+            "give probabilities of float32 or float64."
+        )
+
+
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
@@ -43,13 +51,13 @@ def logsf(z):
     return special.log_ndtr(-z)
 
 
-@located("quantile", argument="q")
+@located("quantile", argument="q", check=_need_float)
 def ppf(q):
     """The inverse of the distribution function."""
     return _wide(special.ndtri(q))
 
 
-@located("quantile", argument="q")
+@located("quantile", argument="q", check=_need_float)
 def isf(q):
     """The inverse of the survival function."""
     return _wide(-special.ndtri(q))

@@ -791,3 +791,35 @@ def test_weak_types_of_distributions(family):
                 out = m.eval_shape(lambda f=f, args=args: f(*args))
                 found.append((out.shape, out.dtype, out.weak_type))
             assert found[0] == found[1], (path, place)
+
+
+_QUIRKS = (
+    "special.sph_harm_y(n, n, f, f, n_max=2)",
+    "norm.ppf(f, 1, 2)", "norm.isf(f, 1, 2)",
+    "special.rel_entr(n, 2.0)", "special.kl_div(n > 1, 2.0)", "special.kl_div(2.0, n)",
+    "special.expn(n - 2, f)",
+    "linalg.pascal(-1)", "linalg.invpascal(-2)", "linalg.invhilbert(-1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_dtypes_and_ends_of_special_functions(wide):
+    n, f = np.array([1, 2], np.int32), np.array([0.25, 0.5], np.float32)
+    for text in _QUIRKS:
+        results = []
+        for m in BOTH:
+            load = lambda name, m=m: importlib.import_module(f"{m.__name__}.scipy.{name}")
+            space = {"special": load("special"), "linalg": load("linalg"), "n": n, "f": f}
+            with m.enable_x64(wide):
+                results.append(eval(text, {**space, "norm": load("stats.norm")}))
+        theirs, ours = results
+        assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type), text
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=text)
+
+
+@pytest.mark.parametrize("name", ["ppf", "isf"])
+def test_normal_quantiles_of_other_dtypes(name):
+    for q in (1, True, np.array([0, 1], np.int8), np.array([0.5], np.float16)):
+        for m in BOTH:
+            with pytest.raises(TypeError, match=r"is not supported, see docstring|sub does not"):
+                getattr(importlib.import_module(f"{m.__name__}.scipy.stats.norm"), name)(q)

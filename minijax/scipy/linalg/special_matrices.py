@@ -349,12 +349,12 @@ def _floats(values: np.ndarray) -> Array:
     return asarray(values, dtype=dtypes.canonicalize_dtype(np.float64))
 
 
-def _size(name: str, n: Any) -> int:
+def _size(name: str, n: Any, least: int | None = 0) -> int:
     try:
         size = index(n)
     except TypeError:
         raise TypeError(f"{name} takes a whole number of rows; got {n!r}.") from None
-    if size < 0:
+    if least is not None and size < least:
         raise TypeError(f"{name} takes a nonnegative number of rows; got {size}.")
     check_at_most(f"{name}: the number of rows", size, 1 << 16)
     return size
@@ -461,14 +461,15 @@ def invhilbert(n: int) -> Array:
 
     - `n`: nonnegative number of rows
 
-    The result has shape (n, n) and the default floating dtype. TypeError for a negative `n`.
+    The result has shape (n, n) and the default floating dtype; it is empty for a
+    negative `n`.
     Source: SciPy's `linalg.invhilbert`.
 
     >>> jax.scipy.linalg.invhilbert(2)
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
-    size = _size("invhilbert", n)
+    size = max(_size("invhilbert", n, least=None), 0)
 
     def entry(i, j):
         size_of = comb(size + i, size - j - 1) * comb(size + j, size - i - 1)
@@ -485,7 +486,7 @@ def _pascal(name: str, n: Any, kind: str | None, lower: Any, symmetric: Any) -> 
         raise ValueError(
             f"Expected kind to be one of: ['symmetric', 'lower', 'upper']; {name} got {kind}"
         )
-    size = _size(name, n)
+    size = max(_size(name, n, least=None), 0)
     table = symmetric(size) if kind in (None, "symmetric") else _table(size, lower)
     return (table.T if kind == "upper" else table).astype(np.float64)
 
@@ -493,7 +494,7 @@ def _pascal(name: str, n: Any, kind: str | None, lower: Any, symmetric: Any) -> 
 def pascal(n: int, kind: str | None = None) -> Array:
     """Make the matrix of Pascal's triangle.
 
-    - `n`: nonnegative number of rows
+    - `n`: number of rows; a negative one counts as 0
     - `kind`: "symmetric" (the default), "lower" or "upper"
 
     The result has shape (n, n) and dtype float32. ValueError for another kind.
@@ -514,7 +515,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
 def invpascal(n: int, kind: str | None = None) -> Array:
     """Make the inverse of `pascal`, whose elements are integers.
 
-    - `n`: nonnegative number of rows
+    - `n`: number of rows; a negative one counts as 0
     - `kind`: "symmetric" (the default), "lower" or "upper"
 
     The result has shape (n, n) and dtype float32. ValueError for another kind.

@@ -14,7 +14,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.numpy.promotion import check_arraylike, promote_inexact
+from minijax.numpy.promotion import check_arraylike, converted, promote_inexact
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -131,8 +131,10 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """
     # Called eagerly the products and their difference are programs of their own: within one they
     # would be contracted, and the entropy of p relative to itself not be 0.
+    is_strong = np.ndim(p) > 0  # as upstream: whatever the dtype of `p` was
     both, none, p, q = _where_positive(p, q)
-    return _relative(both, none, _xlogx(p), xlogy(p, q))
+    out = _relative(both, none, _xlogx(p), xlogy(p, q))
+    return converted(out, out.dtype) if is_strong else out
 
 
 @library
@@ -160,7 +162,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = _real("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    out = rel_entr(p, q) - p + q
+    return converted(out, out.dtype) if np.ndim(p) else out
 
 
 @library

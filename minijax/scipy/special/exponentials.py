@@ -83,10 +83,11 @@ def _expn(n: Any, x: Any) -> Any:
     return jnp.where((x < 0) | (n != jnp.floor(n)) | jnp.isnan(x), np.nan, out)
 
 
+@library
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
 
-    - `n`: nonnegative integers
+    - `n`: nonnegative integers; the result for a negative one is NaN
     - `x`: nonnegative real array that broadcasts with `n`
 
     The result has the arguments' common shape and a floating-point dtype. ValueError for complex
@@ -96,22 +97,24 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> jax.scipy.special.expn(2, 0.0)
     Array(1., dtype=float32)
     """
-    return _checked_expn(n, x)
+    out = _any_expn(n, x)
+    return jnp.where(to_array("expn", n) < 0, np.nan, out)
 
 
 @custom_jvp
 @library
-def _checked_expn(n, x):
+def _any_expn(n, x):
+    """Compute `expn`, of negative orders too: they are the derivatives of the others."""
     n, x = jnp.broadcast_arrays(*_reals("expn", n, x))
     return _in_wide(_expn, n, x)
 
 
-@_checked_expn.defjvp
+@_any_expn.defjvp
 def _(primals, tangents):
     (n, x), (_, t) = primals, tangents
-    out = _checked_expn(n, x)
+    out = _any_expn(n, x)
     t = t.astype(out.dtype) if t.dtype != dtypes.float0 else jnp.zeros(np.shape(x), out.dtype)
-    return out, -_checked_expn(to_array("expn", n) - 1, x) * t
+    return out, -_any_expn(to_array("expn", n) - 1, x) * t
 
 
 @custom_jvp

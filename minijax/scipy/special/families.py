@@ -401,4 +401,5 @@ def _sph_harm_y(n, m, theta, phi, n_max):
     legendre = jnp.where(order > n, 0, legendre)
     legendre = jnp.where((m < 0) & (m % 2 == 1), -legendre, legendre)
     angle = m.astype(theta.dtype) * phi
-    return lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))
+    out = lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))
+    return out.astype(np.promote_types(out.dtype, dtypes.canonicalize_dtype(np.complex128)))

@@ -56,18 +56,24 @@ def settled(name: str, out: Any, first: Any, loc: Any = 0, scale: Any = 1) -> An
 
 
 def located(
-    kind: str, signature: str = "", *, argument: str = "x"
+    kind: str,
+    signature: str = "",
+    *,
+    argument: str = "x",
+    check: Callable[[Any], object] = lambda x: None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Array]]:
     """Decorator: a formula of z and the shape, as a function of x, the shape, loc and scale.
 
     - `kind`: "density" (divided by the scale), "log density", "probability", or "quantile": the
       formula then gives the z of a probability
     - `signature`: the names of the parameters of the shape, with blanks between
+    - `check`: raises for a first argument, as it was given, of a dtype that is refused
     """
     names = signature.split()
 
     def decorate(formula: Callable) -> Callable:
         def run(name, x, shape, loc, scale):
+            check(x)
             x, *shape, loc, scale = real_arguments(name, x, *shape, loc, scale)
             if kind == "quantile":
                 return formula(x, *shape) * scale + loc

@@ -2,12 +2,23 @@
 
 import math
 
+import numpy as np
+
+from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def _need_float(q):
+    if dtypes.dtype(q) not in (np.float32, np.float64):
+        raise TypeError(
+            f"x.dtype={dtypes.dtype(q)} is not supported, see docstring for supported types: "
+            "give probabilities of float32 or float64."
+        )
 
 
 @located("log density")
@@ -40,16 +51,21 @@ def logsf(z):
     return special.log_ndtr(-z)
 
 
-@located("quantile", argument="q")
+@located("quantile", argument="q", check=_need_float)
 def ppf(q):
     """The inverse of the distribution function."""
-    return special.ndtri(q)
+    return _wide(special.ndtri(q))
 
 
-@located("quantile", argument="q")
+@located("quantile", argument="q", check=_need_float)
 def isf(q):
     """The inverse of the survival function."""
-    return -special.ndtri(q)
+    return _wide(-special.ndtri(q))
+
+
+def _wide(z):
+    """Quantiles in the default floating dtype, which upstream gives them whatever the argument's."""
+    return z.astype(dtypes.canonicalize_dtype(np.float64))
 
 
 pdf = exponential(logpdf, "The density.")

@@ -48,6 +48,17 @@ def tracing():
     return minijax.jit(function)(1.0)
 
 
+def tracing_nested():
+    def body(c, x):
+        while True:
+            c = jnp.sin(c) * x
+
+    def loss(x):
+        return lax.scan(body, jnp.float32(1.0), x)[0].sum()
+
+    return minijax.jit(minijax.vmap(minijax.grad(loss)))(jnp.ones((3, 4)))
+
+
 def compiling():
     def function(x):
         for _ in range(150):
@@ -69,6 +80,19 @@ def over_devices():
         )
     )
     return step, x
+
+
+def loop_over_devices():
+    _, x = over_devices()
+    body = lambda _, x: x * 0.5 + 0.5 * lax.pmean(x, "i")
+    return minijax.jit(
+        minijax.shard_map(
+            lambda x: lax.fori_loop(0, 4000, body, x),
+            mesh=x.sharding.mesh,
+            in_specs=P("i"),
+            out_specs=P("i"),
+        )
+    )(x)
 
 
 def steps():
@@ -96,7 +120,10 @@ def steps_of_threads():
             thread.join()
 
 
-WORK = [scan, eager_scan, fori_loop, as_numpy, tracing, compiling, steps, steps_of_threads]
+WORK = [
+    scan, eager_scan, fori_loop, as_numpy, tracing, tracing_nested, compiling, loop_over_devices,
+    steps, steps_of_threads,
+]  # fmt: skip
 
 
 def main(name):

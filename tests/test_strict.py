@@ -9,16 +9,8 @@ from minijax import lax, random
 
 X = np.arange(3, dtype=np.float32)
 I = np.int32(7)
-
-
-def _leak(x):
-    kept = []
-    jax.jit(lambda x: (kept.append(x), x)[1])(x)
-    return kept
-
-
-def _twice(key):
-    return random.normal(key) + random.uniform(key)
+BYTES, UNSIGNED, HALVES = jnp.zeros(3, "int8"), jnp.zeros(3, "uint8"), jnp.zeros(3, "float16")
+WIDE, LARGE = jnp.asarray(300), np.float64(1e300)
 
 
 # fmt: off
@@ -41,6 +33,20 @@ OUT_OF_BOUNDS = {
     "in fori_loop": lambda x: lax.fori_loop(0, 4, lambda i, c: c.at[i].add(1.0), x),
     "in while and cond": lambda x: lax.while_loop(
         lambda i: i < 5, lambda i: lax.cond(i > 2, lambda i: i + (x[i] > 9), lambda i: i, i) + 1, 0),
+    "tuple of arrays": lambda x: jnp.ones((3, 4))[jnp.array([0, 1]), jnp.array([3, 4])],
+    "of a new axis": lambda x: x[None, 3],
+    "behind an ellipsis": lambda x: jnp.ones((2, 3))[..., 3],
+    "NumPy's integer": lambda x: x[np.int64(3)],
+    "multiply": lambda x: x.at[3].multiply(2.0),
+    "min": lambda x: x.at[jnp.array([-4])].min(2.0),
+    "max in jit": lambda x: jax.jit(lambda x, i: x.at[i].max(2.0))(x, I),
+    "apply": lambda x: x.at[4].apply(jnp.sin),
+    "row of a matrix": lambda x: jnp.ones((2, 3)).at[2].set(0.0),
+    "method take": lambda x: x.take(jnp.array([1, 3])),
+    "dynamic_index_in_dim": lambda x: lax.dynamic_index_in_dim(x, 3),
+    "dynamic_slice_in_dim": lambda x: lax.dynamic_slice_in_dim(x, 2, 2),
+    "in jit of jit": lambda x: jax.jit(lambda i: jax.jit(lambda i: x[i] * 2)(i))(I),
+    "jvp of vmap": lambda x: jax.jvp(jax.vmap(lambda i, y: y * x[i], (0, None)), (jnp.arange(4), 1.0), (np.zeros(4, jax.dtypes.float0), 1.0)),
 }
 NARROWED = {
     "integers of the host": lambda x: jnp.sin(np.array([2**40])),
@@ -48,18 +54,58 @@ NARROWED = {
     "argument of a jit": lambda x: jax.jit(lambda y: y + 1)(np.array([2**40])),
     "floats": lambda x: x + np.array([1e300]),
     "written to int8": lambda x: jnp.zeros(3, jnp.int8).at[0].set(300),
+    "negative, to unsigned": lambda x: UNSIGNED.at[0].set(-WIDE),
+    "float to integers": lambda x: BYTES.at[1].set(x[1] + 0.5),
+    "added to int8": lambda x: BYTES.at[0].add(WIDE),
+    "float16": lambda x: HALVES.at[0].set(x[2] * 1e30),
+    "in jit": lambda x: jax.jit(lambda y: BYTES.at[0].set(y))(WIDE),
+    "scalar of the host": lambda x: x[0] + LARGE,
+    "number of Python": lambda x: x + 1e300,
+    "integers of device_put": lambda x: jax.device_put(np.array([2**40])),
+    "unsigned": lambda x: jnp.asarray(np.array([2**63], np.uint64)),
+    "stacked": lambda x: jnp.stack([np.array([2**40]), np.array([1])]),
+}
+KEYS = {
+    "two calls": lambda k: random.normal(k) + random.uniform(k),
+    "in jit": lambda k: jax.jit(lambda k: random.normal(k) + random.uniform(k))(k),
+    "in two jits": lambda k: (jax.jit(random.normal)(k), jax.jit(random.normal)(k)),
+    "after a split": lambda k: (random.split(k), random.normal(k)),
+    "split twice": lambda k: (random.split(k), random.split(k)),
+    "of an array of keys": lambda k: (s := random.split(k), random.normal(s[0]), random.normal(s[0])),
+    "in scan": lambda k: lax.scan(lambda c, _: (c + random.normal(k), None), 0.0, None, length=3),
+    "in fori_loop": lambda k: lax.fori_loop(0, 3, lambda i, c: c + random.normal(k), 0.0),
+    "in a branch": lambda k: (random.normal(k), lax.cond(True, random.normal, random.uniform, k)),
+    "under vmap": lambda k: jax.vmap(lambda k: random.normal(k) + random.uniform(k))(random.split(k)),
+    "under grad": lambda k: jax.grad(lambda x: x * random.normal(k) * random.normal(k))(1.0),
+    "split after its use": lambda k: (random.normal(k), random.split(k)),
+    "fold_in": lambda k: (random.fold_in(k, 1), random.bits(k), random.bits(k)),
+    "bits": lambda k: (random.bits(k), random.randint(k, (), 0, 9)),
+}
+LEAKS = {
+    "jit": lambda x, keep: jax.jit(lambda x: keep(x * 2))(x),
+    "argument": lambda x, keep: jax.jit(lambda x: keep(x))(x),
+    "jit of jit": lambda x, keep: jax.jit(lambda x: jax.jit(lambda x: keep(x + 1))(x))(x),
+    "grad": lambda x, keep: jax.grad(lambda x: keep(x * 2))(1.0),
+    "value_and_grad": lambda x, keep: jax.value_and_grad(lambda x: keep(jnp.sum(x)))(x),
+    "vjp": lambda x, keep: jax.vjp(lambda x: keep(jnp.sin(x)), x)[0],
+    "linearize": lambda x, keep: jax.linearize(lambda x: keep(x * 2), x)[0],
+    "vmap in jit": lambda x, keep: jax.jit(jax.vmap(lambda x: keep(x * 2)))(x),
+    "grad of vmap in jit": lambda x, keep: jax.jit(jax.vmap(jax.grad(lambda x: keep(x * 2))))(x),
+    "scan": lambda x, keep: lax.scan(lambda c, x: (keep(c + x), x), 0.0, x),
+    "while_loop": lambda x, keep: lax.while_loop(lambda c: c < 3, lambda c: keep(c + 1), 0),
+    "fori_loop": lambda x, keep: lax.fori_loop(0, 3, lambda i, c: keep(c * 2), x),
+    "cond": lambda x, keep: lax.cond(True, lambda x: keep(x * 2), lambda x: x, x),
+    "checkpoint": lambda x, keep: jax.grad(jax.checkpoint(lambda x: keep(x * 2)))(1.0),
+    "eval_shape": lambda x, keep: jax.eval_shape(lambda x: keep(x * 2), x),
 }
 OTHERS = {
     "float64": (ValueError, lambda x: jnp.zeros(3, "float64")),
     "astype": (ValueError, lambda x: x.astype("float64")),
-    "key": (Exception, lambda x: _twice(random.key(0))),
-    "key in jit": (Exception, lambda x: jax.jit(_twice)(random.key(0))),
     "nan": (FloatingPointError, lambda x: jnp.log(x - 2)),
     "nan in jit": (FloatingPointError, lambda x: jax.jit(lambda x: jnp.log(x - 2) * 2)(x)),
     "nan of a gradient": (
         FloatingPointError,
         lambda x: jax.grad(lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), 0).sum())(x)),
-    "leak": (Exception, _leak),
 }
 SOUND = {
     "last": lambda x: x[-1],
@@ -103,6 +149,28 @@ def test_values_that_do_not_fit(name):
     assert f"{__file__}:{f.__code__.co_firstlineno}:" in str(caught.value)
     with jax.strict(narrowing=False):
         f(jnp.asarray(X))
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_that_are_used_twice(name):
+    f = KEYS[name]
+    f(random.key(0))
+    with jax.strict(), pytest.raises(jax.errors.KeyReuseError) as caught:
+        f(random.key(0))
+    assert f"{__file__}:{f.__code__.co_firstlineno}" in str(caught.value)
+    with jax.strict(keys=False):
+        f(random.key(0))
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_tracers_that_are_kept(name):
+    f, kept = LEAKS[name], []
+    keep = lambda x: (kept.append(x), x)[1]
+    with jax.strict(leaks=False):
+        f(jnp.asarray(X), keep)
+    with jax.strict(), pytest.raises(Exception, match="Leaked tracer") as caught:
+        f(jnp.asarray(X), keep)
+    assert f"{__file__}:{f.__code__.co_firstlineno}" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -269,6 +269,12 @@ class _LazyDebugInfo(DebugInfo):
             self._names = argument_names(fun, self._tree)
         return self._names
 
+    @property
+    def place(self):
+        fun = self._fun()
+        code = getattr(inspect.unwrap(fun), "__code__", None) if fun is not None else None
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
 
 def _aval_of_result(out: Any) -> AbstractValue:
     aval = get_aval(out)

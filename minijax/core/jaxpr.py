@@ -108,6 +108,7 @@ class DebugInfo:
 
     __slots__ = ("func_name", "result_paths", "traced_for")
     arg_names: Sequence[str] | None = None
+    place = ""  # of its source
 
     def __init__(self, traced_for="", func_name="", result_paths=None):
         self.traced_for = traced_for

@@ -307,7 +307,9 @@ _INDEXING: dict[str, Callable[[Sequence[Any], dict], Any]] = {
 
 def _check_narrowing(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
     for x in args:
-        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.itemsize == 8:
+        if type(x) is float:
+            _check_fits(np.float64(x), get_aval(x).dtype)
+        elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.itemsize == 8:
             _check_fits(x, get_aval(x).dtype)
     if primitive.name == "convert_element_type":
         text = _segment(_place())

@@ -19,6 +19,7 @@ from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
+from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
 from minijax.features.array_members.tracers import unknown_value_said
@@ -104,7 +105,8 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
     elif hasattr(x, "__jax_array__"):
         return converted(x.__jax_array__(), dtype, weak)
     elif isinstance(x, np.generic):
-        x = np.asarray(x).astype(dtype)[()]
+        if x.dtype != dtype:
+            x = hooks.converted(np.asarray(x), dtype)[()]
         return weakened(as_value(x)) if weak else as_typed(x)
     else:
         x = as_array(x)

@@ -52,6 +52,8 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         if isinstance(self.primal, Tracer):
             return self.primal.origin()
+        if isinstance(self.tangent, Tracer):
+            return self.tangent.origin()
         return "It belongs to a function under grad, jvp, vjp or linearize."
 
 

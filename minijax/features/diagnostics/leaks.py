@@ -81,12 +81,17 @@ def origin(trace: JaxprTrace, var: Var) -> str:
         if candidate is var:
             names = trace.debug_info.arg_names
             which = names[index] if names and index < len(names) else f"number {index}"
-            return f"It is the argument {which} of {name}, traced{doing}."
+            return f"It is the argument {which} of {name}, traced{doing}{_defined(trace)}."
     for eqn in trace.eqns:
         if any(var in (found, getattr(found, "var", None)) for found in eqn.outvars):
             place = source.summarize(eqn.source)
             return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
     return f"It belongs to {name}, traced{doing}."
+
+
+def _defined(trace: JaxprTrace) -> str:
+    place = trace.debug_info.place
+    return f", defined at {place}" if place else ""
 
 
 hooks.fill(escaped_tracer=escaped_tracer, origin=origin, watch_leaks=watch_leaks)

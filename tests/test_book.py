@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from minijax import explain
+from minijax.core.primitive import all_primitives
 
 ROOT = Path(__file__).resolve().parents[1]
 _spec = importlib.util.spec_from_file_location("weekend", ROOT / "examples/weekend/book.py")
@@ -17,6 +18,14 @@ book = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(book)
 
 each_chapter = pytest.mark.parametrize("path", book.CHAPTERS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(autouse=True)
+def _primitives_of_chapters_are_forgotten():
+    before = set(all_primitives)
+    yield
+    for name in set(all_primitives) - before:
+        del all_primitives[name]
 
 
 @each_chapter

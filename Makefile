@@ -41,10 +41,11 @@ demo-distributed: $(VENV)/examples
 $(VENV)/book: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[book]'
+	$(BIN)/python -m pip install --quiet --editable '.[book]' 'jax>=0.10.2,<0.13'
 	touch $@
 
-# The weekend book as notebooks and pages in build/book; no server or kernel is started.
+# The weekend book and the notebooks for researchers, one of which compares with upstream, as notebooks
+# and pages in build/book; no server or kernel is started.
 book: $(VENV)/book
 	$(BIN)/python examples/weekend/book.py build/book
 

@@ -1,4 +1,4 @@
-"""The weekend book: every chapter runs, quotes source that exists, and has the same parts."""
+"""The books in `examples`: chapters run, quote source that exists, and have the same parts."""
 
 import importlib.util
 import json
@@ -62,7 +62,8 @@ def test_parts_of_a_chapter(path):
     assert len(exercises) >= 2 and len(re.findall(r"^assert ", code, re.MULTILINE)) >= 2
     assert prose[-1].startswith("## Read on")
     files = re.findall(
-        r"`((?:core|transforms|lowering|arrays|lax|features|runtime)/\S+?)`", prose[-1]
+        r"`((?:core|transforms|lowering|arrays|lax|features|runtime|explain|difftest)/\S+?)`",
+        prose[-1],
     )
     assert files
     for file in files:

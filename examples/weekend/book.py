@@ -1,4 +1,6 @@
-"""The weekend book as notebooks and pages: `python examples/weekend/book.py FOLDER`, or `make book`.
+"""The books as notebooks and pages: `python examples/weekend/book.py FOLDER`, or `make book`.
+
+The weekend book lies here, and the notebooks for researchers lie beside it.
 
 A chapter is a Python file in the percent format, which Jupytext, VS Code and PyCharm open as a
 notebook: `# %%` begins a cell of code and `# %% [markdown]` a cell of prose. Here a chapter is
@@ -16,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-CHAPTERS = sorted(HERE.glob("[0-9][0-9]_*.py"))
+BOOKS = [HERE, HERE.parent / "researchers"]
+CHAPTERS = [path for book in BOOKS for path in sorted(book.glob("[0-9][0-9]_*.py"))]
 
 
 class Cell(NamedTuple):
@@ -89,14 +92,17 @@ def main(folder: Path) -> None:
 
     import minijax
 
-    minijax.config.update("jax_num_cpu_devices", 8)  # for the last chapter, which comes too late
-    folder.mkdir(parents=True, exist_ok=True)
+    minijax.config.update(
+        "jax_num_cpu_devices", 8
+    )  # for the chapter on devices, which comes too late
     for path in CHAPTERS:
+        target = folder / path.parent.name / path.stem
+        target.parent.mkdir(parents=True, exist_ok=True)
         made = json.dumps(notebook(path, run(path)), indent=1)
-        (folder / f"{path.stem}.ipynb").write_text(made, encoding="utf-8")
+        target.with_suffix(".ipynb").write_text(made, encoding="utf-8")
         page, _ = HTMLExporter().from_notebook_node(nbformat.reads(made, as_version=4))
-        (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")
-        print(folder / f"{path.stem}.html")
+        target.with_suffix(".html").write_text(page, encoding="utf-8")
+        print(target.with_suffix(".html"))
 
 
 if __name__ == "__main__":

@@ -427,6 +427,18 @@ def test_least_recently_used_go_first(folder):
     assert entries(folder) == [keys[0], keys[2], keys[3]]
 
 
+def test_a_full_folder_is_not_looked_at_for_each_write(folder, monkeypatch):
+    looked = []
+    evict = cache.DiskCache.evict
+    monkeypatch.setattr(cache.DiskCache, "evict", lambda kept: looked.append(1) or evict(kept))
+    kept = cache.DiskCache(folder, 400 * 100)
+    for index in range(1000):
+        kept.put(f"{index:064}", entry(100))
+        assert size(folder) <= 400 * 100
+    assert kept.get(f"{999:064}") is not None
+    assert len(looked) < 20
+
+
 def test_two_that_write_share_the_bound(folder):
     one, two = cache.DiskCache(folder, 2000), cache.DiskCache(folder, 2000)
     for index in range(20):

@@ -33,7 +33,7 @@ from minijax.runtime.released import released
 from minijax.runtime.sharding import SingleDeviceSharding
 
 __all__ = [
-    "Lowered", "Program", "compile_lowered", "lower_program", "program_for",
+    "Lowered", "Program", "compile_lowered", "lower_program", "made_program", "program_for",
 ]  # fmt: skip
 
 _INLINE_BYTES = 4096  # larger constants are passed as hidden arguments, not written as text
@@ -319,13 +319,15 @@ def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **opt
         return closed.memo[local.context.key][key]
     except KeyError:
         pass
-    program = _made(closed, name, signatures, **_thawed(options))
+    program = made_program(closed, name, signatures, **_thawed(options))
     program.specialize(signatures, closed)
     closed.derived()[key] = program
     return program
 
 
-def _made(closed: ClosedJaxpr, name: str, signatures: Sequence[Signature], **options) -> Program:
+def made_program(
+    closed: ClosedJaxpr, name: str, signatures: Sequence[Signature], **options
+) -> Program:
     platforms.check_not_forked()  # before any of jaxlib's compilers, which have threads, is entered
     lower = functools.partial(lower_program, closed, name, signatures, **options)
     return compile_lowered(lower(), functools.partial(lower, located=True))
@@ -407,7 +409,7 @@ def _compile_primitive(primitive, signatures, params) -> Program:
     effects = primitive.effects_of(params, [var.aval for var in in_vars])
     eqn = JaxprEqn(in_vars, out_vars, primitive, params, effects)
     closed = ClosedJaxpr(Jaxpr([], in_vars, out_vars, [eqn]))
-    program = _made(closed, primitive.name, signatures, keep_unused=True)
+    program = made_program(closed, primitive.name, signatures, keep_unused=True)
     program.specialize(signatures, closed)
     return program
 

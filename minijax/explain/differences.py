@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from minijax.explain.lines import letters
 from minijax.explain.programs import traced
+from minijax.features.printing import letters
 
 __all__ = ["Difference", "Pair", "diff"]
 

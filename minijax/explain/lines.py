@@ -17,10 +17,11 @@ from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.source import joined
 from minijax.explain.origins import Origins
 from minijax.explain.programs import line_of, short
-from minijax.explain.rule_tables import Place, _place_of_rule, where
+from minijax.explain.rule_tables import Place, place_of_rule, where
+from minijax.features.printing import letters
 from minijax.transforms.primitives import add_tangents
 
-__all__ = ["Book", "Line", "letters", "rule_place", "sources"]
+__all__ = ["Book", "Line", "rule_place", "sources"]
 
 _COLUMNS = {
     "jvp": ("jvp", "linearize"),
@@ -50,15 +51,6 @@ class Line(NamedTuple):
     closes: bool = False
 
 
-def letters(number: int) -> str:
-    """a, b, ..., z, ba, bb, ...: the number with letters for digits."""
-    text = ""
-    while not text or number:
-        number, digit = divmod(number, 26)
-        text = chr(ord("a") + digit) + text
-    return text
-
-
 @functools.lru_cache(4096)
 def rule_place(transform: str, primitive: Primitive) -> Place | None:
     """The lines of the data of a rule."""
@@ -69,7 +61,7 @@ def rule_place(transform: str, primitive: Primitive) -> Place | None:
         if isinstance(rule, ByPlatform):
             rule = rule.default
         if rule is not None:
-            return _place_of_rule(primitive, rule)
+            return place_of_rule(primitive, rule)
     return None
 
 

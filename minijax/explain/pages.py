@@ -17,7 +17,7 @@ from minijax.explain.page_style import SCRIPT, STYLE
 if TYPE_CHECKING:
     from minijax.explain.showing import Explanation, Stage
 
-__all__ = ["framed", "page"]
+__all__ = ["framed", "page", "rows_of"]
 
 _LARGEST = 1_900_000  # bytes of a page
 _LONGEST = 600  # characters of a line
@@ -61,14 +61,14 @@ def _page(found: Explanation, most: int) -> str:
 
 
 def _section(number: int, stage: Stage, most: int) -> str:
-    lines = "".join(_lines(stage, most))
+    lines = "".join(rows_of(stage, most))
     return (
         f'<section id="s{number}" class="{stage.kind}"><h2>{html.escape(stage.name)}</h2>'
         f'<div class="code">{lines}</div></section>'
     )
 
 
-def _lines(stage: Stage, most: int) -> Iterator[str]:
+def rows_of(stage: Stage, most: int) -> Iterator[str]:
     opened = 0
     for number, line in enumerate(stage.lines):
         if number >= most:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from minijax.core.primitive import ByPlatform, NoRule, Primitive, RuleColumn, all_primitives
 from minijax.explain.tables import Report, Table
 
-__all__ = ["Place", "RulesReport", "RuleRow", "primitive", "rules", "where"]
+__all__ = ["Place", "RulesReport", "RuleRow", "place_of_rule", "primitive", "rules", "where"]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 COLUMNS = tuple(slot.removeprefix("rule_") for slot in Primitive.__slots__ if slot[:5] == "rule_")
@@ -129,10 +129,10 @@ def _rows(p: Primitive, column: str | RuleColumn) -> Iterator[RuleRow]:
         if isinstance(one, NoRule):
             yield RuleRow(p, name + on, one, None, one.reason)
         elif one is not None:
-            yield RuleRow(p, name + on, one, _place_of_rule(p, one), "")
+            yield RuleRow(p, name + on, one, place_of_rule(p, one), "")
 
 
-def _place_of_rule(p: Primitive, rule: Any) -> Place | None:
+def place_of_rule(p: Primitive, rule: Any) -> Place | None:
     """The lines of a rule: of its data, where its code is shared by the rules of many primitives."""
     function = inspect.unwrap(getattr(rule, "__func__", rule))
     code = getattr(function, "__code__", None)

@@ -19,7 +19,7 @@ from minijax.explain.lines import Book, Line, described, sources
 from minijax.explain.origins import Applied, watched
 from minijax.explain.programs import called, traced
 from minijax.explain.tables import Report, Table
-from minijax.explain.work import CostReport, _rows
+from minijax.explain.work import CostReport, cost_rows
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.transforms.jit import jit
 
@@ -147,7 +147,7 @@ def explain(
     stages = [Stage(title, "jaxpr", _cut(book.program(p)), p) for title, p in programs]
     stages += list(_modules(book, closed, name, compile, seconds))
     stages.insert(0, Stage("source", "python", sources(book, f)))
-    cost = CostReport(list(_rows(closed, 1, False)), seconds, None)
+    cost = CostReport(list(cost_rows(closed, 1, False)), seconds, None)
     return Explanation(name, stages, cost, book)
 
 

@@ -19,7 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.explain.lines import Book, described
 from minijax.explain.origins import Origins
 from minijax.explain.page_style import STYLE
-from minijax.explain.pages import _lines
+from minijax.explain.pages import rows_of
 from minijax.explain.tables import Table, quantity
 from minijax.features.stages.stages import Compiled, Lowered, Traced
 from minijax.transforms.jit import PjitFunction
@@ -115,7 +115,7 @@ def _png(pixels: np.ndarray) -> bytes:
 def _program(x: ClosedJaxpr | Jaxpr) -> str:
     from minijax.explain.showing import Stage
 
-    lines = "".join(_lines(Stage("jaxpr", "jaxpr", Book(Origins()).program(x)), 1000))
+    lines = "".join(rows_of(Stage("jaxpr", "jaxpr", Book(Origins()).program(x)), 1000))
     page = f"<style>{STYLE}</style><div class='code'>{lines}</div>"
     source = html.escape(page, quote=True)
     height = min(480, 40 + 20 * len(x.eqns))

@@ -13,18 +13,11 @@ from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
 from minijax.explain.programs import called, sub_programs, traced
 from minijax.explain.tables import Report, Table
+from minijax.features.printing import letters
 
 __all__ = ["Stepper", "nonfinite", "step"]
 
 _MOST_TURNS = 10_000  # of a loop that is looked into
-
-
-def _letters(number: int) -> str:
-    text = ""
-    while not text or number:
-        number, digit = divmod(number, 26)
-        text = chr(ord("a") + digit) + text
-    return text
 
 
 def _is_nonfinite(value: Any) -> bool:
@@ -53,7 +46,7 @@ class _Frame:
         self.env = dict(zip(self.jaxpr.constvars, closed.consts, strict=True))
         self.env.update(zip(self.jaxpr.invars, args, strict=True))
         variables = [*self.env, *(v for eqn in self.jaxpr.eqns for v in eqn.outvars)]
-        self.names = {var: _letters(number) for number, var in enumerate(variables)}
+        self.names = {var: letters(number) for number, var in enumerate(variables)}
 
     def read(self, atoms: Sequence[Any]) -> list[Any]:
         return [v.value() if type(v) is Literal else self.env[v] for v in atoms]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
-from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, _rule_of
+from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, roofline_rule
 from minijax.explain.programs import bytes_of, inlined, line_of, names, short, sub_programs, traced
 from minijax.explain.tables import Report, Table, quantity
 from minijax.features.source_info import NameStack
 
-__all__ = ["CostReport", "CostRow", "cost"]
+__all__ = ["CostReport", "CostRow", "cost", "cost_rows"]
 
 # An operation for each element, of the result and of the operand, where roofline counts none.
 _BY_RESULT = names(
@@ -111,22 +111,22 @@ def cost(f: Callable[..., Any], *args: Any, compile: bool = True, **kwargs: Any)
         compiled = lowered.compile()
         seconds["compile"] = time.perf_counter() - start
         xla = compiled.cost_analysis()
-    return CostReport(list(_rows(stage.jaxpr, 1, False)), seconds, xla)
+    return CostReport(list(cost_rows(stage.jaxpr, 1, False)), seconds, xla)
 
 
-def _rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRow]:
+def cost_rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRow]:
     for eqn in inlined(closed).eqns:
         programs = [] if eqn.primitive.rule_steps is None else list(sub_programs(eqn))
         if not programs:
             flops, moved = _once(eqn)
             yield CostRow(eqn, line_of(eqn), turns, turns * flops, turns * moved, unknown)
         elif "branches" in eqn.params:
-            each = [list(_rows(program, turns, unknown)) for program in programs]
+            each = [list(cost_rows(program, turns, unknown)) for program in programs]
             yield from max(each, key=lambda rows: sum(row.flops for row in rows))
         else:
             times = eqn.params.get("length")
             for program in programs:
-                yield from _rows(program, turns * (times or 1), unknown or times is None)
+                yield from cost_rows(program, turns * (times or 1), unknown or times is None)
 
 
 def _once(eqn: JaxprEqn) -> tuple[float, float]:
@@ -135,7 +135,7 @@ def _once(eqn: JaxprEqn) -> tuple[float, float]:
     moved = sum(map(bytes_of, ins)) + sum(map(bytes_of, outs))
     if name in _BY_RESULT or name in _BY_OPERAND:
         return float(math.prod((outs if name in _BY_RESULT else ins)[0].aval.shape)), moved
-    rule = _rule_of(eqn.primitive)
+    rule = roofline_rule(eqn.primitive)
     avals = [[v.aval for v in ins], [v.aval for v in outs]]
     if rule is None or not all(hasattr(a, "dtype") for a in avals[0]):
         return 0.0, moved

@@ -21,7 +21,6 @@ from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.runtime.released import released
 from minijax.transforms.cached_calls import (
     LEAF,
     NUMBERS,
@@ -275,20 +274,8 @@ class _Calls:
             if entry is None:  # let it meet the values as they were given, and speak of them
                 return self.fun(*args, **kwargs)
         program, out_tree = entry
-        if not program.simple:
-            outs = program(arrays)
-            return outs[0] if out_tree is None else out_tree.unflatten(outs)
-        try:
-            next(released)
-            results = program.execute([a._buffer for a in arrays]).consume_with_handlers(
-                program.handlers
-            )
-        except Exception as error:
-            hooks.check_executed(arrays, error)
-            raise
-        if out_tree is None:
-            return ArrayImpl(results[0], program.out_signatures[0])
-        return out_tree.unflatten(map(ArrayImpl, results, program.out_signatures))
+        outs = program(arrays)
+        return outs[0] if out_tree is None else out_tree.unflatten(outs)
 
     def _compiled(self, full, args, kwargs, arrays) -> tuple | None:
         try:

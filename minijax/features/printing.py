@@ -26,7 +26,7 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
 )
 
-__all__ = ["Doc", "format_eqn", "format_jaxpr"]
+__all__ = ["Doc", "format_eqn", "format_jaxpr", "letters"]
 
 _INLINE_EQUATIONS = 10  # a longer program is named in front of the one that calls it
 _SHARES_NAMES = frozenset({"jit"})  # the sub-program is written with the names of its caller
@@ -137,7 +137,7 @@ def _with_notes(lines: list[tuple[str, list[str]]]) -> list[str]:
 # -- names ----------------------------------------------------------------------------------------
 
 
-def _letters(number: int) -> str:
+def letters(number: int) -> str:
     """a, b, ..., z, ba, bb, ...: the number with letters for digits."""
     text = ""
     while not text or number:
@@ -159,7 +159,7 @@ class _Printer:
     def name(self, var: Var) -> str:
         name = self.var_names.get(var)
         if name is None:
-            while (name := _letters(self.next)) in self.taken:
+            while (name := letters(self.next)) in self.taken:
                 self.next += 1
             self.next += 1
             self.var_names[var] = name

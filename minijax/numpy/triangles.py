@@ -327,10 +327,6 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     return diag_indices(sizes[0], len(sizes))
 
 
-def mask_indices_of(mask: Any) -> tuple[Array, ...]:
-    return _indices_of(np.asarray(mask))
-
-
 @library(static=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return a Vandermonde matrix: powers of a vector's elements as columns.

@@ -119,7 +119,7 @@ Rule = Callable[..., RooflineResult]
 costs = RuleColumn("roofline")
 
 
-def _rule_of(primitive: Primitive) -> Rule | None:
+def roofline_rule(primitive: Primitive) -> Rule | None:
     """The rule of a primitive; None for those that libraries bring without one.
 
     This library's own that have none cost nothing, but those of which that is not known.
@@ -173,7 +173,7 @@ def _walk(program: Any, mesh: Any, pins: dict[str, bool]) -> RooflineResult:
         if inner is not None:
             total += _walk(inner[0], inner[1] or mesh, pins)
             continue
-        rule = _rule_of(eqn.primitive)
+        rule = roofline_rule(eqn.primitive)
         if rule is None:
             _log.warning("No roofline rule for %s, skipping...", eqn.primitive)
             continue

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax.arrays.array import ArrayImpl, Signature
-from minijax.arrays.dispatch import _made, _programs
+from minijax.arrays.dispatch import made_program
 from minijax.config import local
+from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
 from minijax.features.diagnostics.execution import ArgumentError
@@ -396,15 +397,18 @@ def _is_large(value: ArrayImpl) -> bool:
     return value.aval.size * value.aval.dtype.itemsize > 1 << 18
 
 
+_programs = ProgramCache()  # that change how their argument lies
+
+
 def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
     """By a program that does nothing but change how its argument lies."""
     var = Var(value.aval)
-    key = ("reshard", value.signature, target)
+    key = (value.signature, target)
     program = _programs.get(key)
     if program is None:
         closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
         where = Signature(value.aval, value.signature.sharding, True)
-        program = _programs[key] = _made(
+        program = _programs[key] = made_program(
             closed, "reshard", [where], keep_unused=True, out_shardings=[target]
         )
     return program([value])[0]

@@ -22,7 +22,7 @@ import warnings
 
 import numpy as np
 
-from tests.platform_programs import ROWS, grad_of, mapped, types_of
+from tests.cases.platform_programs import ROWS, grad_of, mapped, types_of
 
 TOPOLOGIES = {
     "tpu": {"platform": "tpu", "topology_name": "v5e:2x2"},

@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.special
 
 import minijax
-from tests.differential import BOTH, assert_same, x64
+from tests.harness.differential import BOTH, assert_same, x64
 
 BITS = {
     "bfloat16": np.uint16, "float16": np.uint16, "float32": np.uint32, "float64": np.uint64,

@@ -11,7 +11,7 @@ import pytest
 
 import minijax
 import minijax.ad
-from tests.differential import assert_same
+from tests.harness.differential import assert_same
 
 ROWS = np.array([[5, 3, 4], [6, 9, 2]])
 

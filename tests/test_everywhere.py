@@ -1,11 +1,11 @@
-"""Every public function under the settings that a user may have: one table, from `tests.everywhere`.
+"""Every public function under the settings that a user may have: one table, from `tests.cases.everywhere`.
 
 Types and errors of each row are compared with upstream's as given, with x64, where promotion of ranks
 is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
 Then on empty arrays, gradients too, on Python numbers, and within `jit` with an array for each number
 and each parameter left out that upstream lets be one: where both refuse, the classes of errors are the
 affair of `test_bad_calls`. `SHARES` says how many of these run; all of them if `EVERYWHERE` is "all".
-Exceptions and their reasons are in `tests.everywhere_reasons`.
+Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import minijax
-from tests import everywhere_modes, everywhere_reasons, special_values
-from tests.everywhere import rows
+from tests.cases import everywhere_modes, everywhere_reasons, special_values
+from tests.cases.everywhere import rows
 
 RANK, DTYPE = {"numpy_rank_promotion": "raise"}, {"numpy_dtype_promotion": "strict"}
 SETTINGS = {"plain": {}, "x64": {"enable_x64": True}, "rank": RANK, "dtype": DTYPE}

@@ -11,7 +11,7 @@ from jax.interpreters import mlir as their_mlir
 import minijax
 import minijax.ffi
 from minijax.interpreters import mlir
-from tests.differential import assert_same
+from tests.harness.differential import assert_same
 
 pytestmark = pytest.mark.both_ends
 

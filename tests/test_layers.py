@@ -263,7 +263,7 @@ def test_tests_pass_without_features():
     program = (
         "import sys, pytest\n"
         f"sys.modules.update(dict.fromkeys({list(LEFT_OUT.values())}))\n"
-        "tests = ['tests/test_jit.py', '-k', 'test_agrees']\n"
+        "tests = ['tests/transforms/test_jit.py', '-k', 'test_agrees']\n"
         "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-p', 'no:xdist', *tests]))\n"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 import minijax
-from tests import refusals
+from tests.cases import refusals
 
 OURS, THEIRS = refusals.imported(minijax), refusals.imported(jax)
 REASONS = {name: reason for reason, names in refusals.OTHERWISE.items() for name in names}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import minijax
-from tests.differential import assert_same
-from tests.rules import in_both
+from tests.harness.differential import assert_same
+from tests.harness.rules import in_both
 
 X = np.arange(20.0, dtype=np.float32).reshape(4, 5)
 

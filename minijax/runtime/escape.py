@@ -1,7 +1,7 @@
 """Text that users give, as a module's text holds it. A name is data: whatever it contains, the
 module that it is written into has the operations of one with a plain name. All other modules
 that write text pass each string that is not their own through one of these functions, which
-write the quotation marks too; `tests/test_names.py` finds those that do not. Strings come out in
+write the quotation marks too; `tests/lowering/test_names.py` finds those that do not. Strings come out in
 ASCII and free of brackets, colons, commas and quotation marks, so that written lines may be
 searched and taken apart without parsing them.
 """

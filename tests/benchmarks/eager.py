@@ -19,10 +19,14 @@ import jax
 import numpy as np
 
 import minijax
-from tests import lax_cases, test_image, test_nn, test_random, test_scipy
 from tests.benchmarks.timing import compare_quick
-from tests.numpy_cases import CASES
-from tests.test_numpy import _arrays, _function, _used, lines
+from tests.cases import lax_cases
+from tests.cases.numpy_cases import CASES
+from tests.image import test_image
+from tests.nn import test_nn
+from tests.numpy.test_expressions import _arrays, _function, _used, lines
+from tests.random import test_random
+from tests.scipy import test_scipy
 
 _LIBRARIES = (minijax, jax)
 

@@ -5,7 +5,7 @@ import numpy as np
 
 import minijax
 from tests.benchmarks.timing import compare
-from tests.loop_programs import PROGRAMS
+from tests.cases.loop_programs import PROGRAMS
 
 
 def _compiled(m, program, x):

@@ -105,7 +105,7 @@ def child(upstream, calls, *chosen):
 
 
 def rows(table):
-    from tests.memory_peaks import PROGRAMS, peak_in_child
+    from tests.cases.memory_peaks import PROGRAMS, peak_in_child
 
     print(f"\n== growth over {CALLS} calls")
     for upstream in UPSTREAM:
@@ -115,7 +115,7 @@ def rows(table):
     print("\n== buffers that remain, collector off")
     flags = "--xla_force_host_platform_device_count=4"
     subprocess.run(
-        [sys.executable, "-m", "tests.memory_calls", "3"],
+        [sys.executable, "-m", "tests.cases.memory_calls", "3"],
         check=True, env=dict(os.environ, XLA_FLAGS=flags), stderr=subprocess.DEVNULL,
     )  # fmt: skip
     print("\n== peaks, MB")

@@ -1,0 +1,621 @@
+"""Programs over eight CPU devices, in both libraries: run by `test_devices` in a process of its
+own.
+
+Each program is given the library, its `sharding` module and a mesh of 4 x 2 devices. Values, shapes
+and shardings of the results must be upstream's. Prints a line of JSON for each program.
+"""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import sys
+import traceback
+import warnings
+
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+)
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import jax
+import jax.experimental
+import numpy as np
+
+import minijax
+import minijax.experimental
+import minijax.sharding
+from tests.cases.explicit import EXPLICIT, Split, types
+from tests.cases.hi_types import make, upstream_has_them
+
+X = np.arange(32.0, dtype=np.float32).reshape(8, 4) / 8
+W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+PROGRAMS = {}
+
+
+def programs(table):
+    PROGRAMS.update(table)
+
+
+class Setting:
+    """A library with a mesh, and short names for what programs use."""
+
+    def __init__(self, m, sharding):
+        self.m, self.jnp, self.lax = m, m.numpy, m.lax
+        self.P, self.Mesh = sharding.PartitionSpec, sharding.Mesh
+        self.mesh = sharding.Mesh(np.array(m.devices()).reshape(4, 2), ("x", "y"))
+        self.sharding = sharding
+
+    def named(self, *spec):
+        return self.sharding.NamedSharding(self.mesh, self.P(*spec))
+
+    def put(self, *spec, value=X):
+        return self.m.device_put(value, self.named(*spec))
+
+    def mapped(self, f, ins, outs, **options):
+        return self.m.shard_map(f, mesh=self.mesh, in_specs=ins, out_specs=outs, **options)
+
+
+# -- arrays and jit ------------------------------------------------------------------------------
+
+# -- what is manual over some axes only, what has no spec, and `with mesh:` --------------------------
+
+
+def _told(t, f, *args):
+    """The results, and what the program told by callbacks, in any order."""
+    told = []
+    out = f(lambda *xs: told.append(tuple(np.asarray(x).tolist() for x in xs)))(*args)
+    t.m.effects_barrier()
+    return out, np.sort(np.array(told), axis=0)
+
+
+class _Given:
+    k = 3
+
+
+PROGRAMS |= {
+    f"{kind} over {axes}": lambda t, f=f, axes=axes: t.m.jit(
+        t.mapped(lambda a: f(t, a, axes[0]), t.P(axes), t.P(axes), axis_names=set(axes)))(X)
+    for axes in (("x",), ("y",))
+    for kind, f in {
+        "index": lambda t, a, axis: a + t.lax.axis_index(axis),
+        "index in a loop": lambda t, a, axis: t.lax.fori_loop(
+            0, 3, lambda i, c: c + t.lax.axis_index(axis) * i, a),
+        "index in a branch": lambda t, a, axis: t.lax.cond(
+            t.lax.axis_index(axis) == 0, lambda: a, lambda: a + t.lax.axis_index(axis)),
+        "index in a jit": lambda t, a, axis: t.m.jit(lambda b: b + t.lax.axis_index(axis))(a),
+        "permutation": lambda t, a, axis: t.lax.ppermute(a, axis, [(0, 1), (1, 0)]),
+    }.items()
+}  # fmt: skip
+PROGRAMS |= {
+    f"callback over {axes}": lambda t, axes=axes: _told(t, lambda tell: t.m.jit(t.mapped(
+        lambda a: t.m.debug.callback(tell, a.sum(), t.lax.axis_index(axes[0])) or a,
+        t.P(axes), t.P(axes), axis_names=set(axes))), X)
+    for axes in (("x",), ("y",), ("x", "y"))
+}  # fmt: skip
+PROGRAMS |= {
+    "an object without a spec": lambda t: t.mapped(
+        lambda o, a: a * o.k, (None, t.P("x")), t.P("x"))(_Given(), X),
+    "objects without specs": lambda t: t.m.jit(lambda x: t.mapped(
+        lambda p, a: p["f"](a) + p["b"], (None, t.P("x")), t.P("x"))({"f": t.jnp.sin, "b": W[0, 0]}, x))(X),
+    "gradient by what has no spec": lambda t: t.m.grad(lambda w: t.mapped(
+        lambda v, a: t.lax.psum(t.jnp.sum(a @ v), "x"), (None, t.P("x")), t.P())(w, X))(W),
+    "a spec longer than the rank": lambda t: t.lax.with_sharding_constraint(
+        X[0], t.named("x", None)),
+    "a struct with a spec longer than its rank": lambda t: t.m.ShapeDtypeStruct(
+        (8,), np.float32, sharding=t.named("x", None)),
+}  # fmt: skip
+
+
+def _with_mesh(t):
+    with warnings.catch_warnings(), t.mesh:
+        warnings.simplefilter("ignore")
+        return [
+            t.jnp.arange(3), t.jnp.ones(3) + 1, t.m.jit(lambda x: x + 1)(1.0), t.m.device_put(1.0),
+            t.m.random.normal(t.m.random.key(0)), t.m.grad(lambda x: x * x)(1.0),
+            t.lax.scan(lambda c, x: (c, x), 0.0, np.ones(2))[1], t.m.vmap(lambda x: x * x)(np.ones(2)),
+            t.m.jit(lambda x: t.lax.with_sharding_constraint(x, t.P("x")))(X),
+            t.lax.with_sharding_constraint(X, t.P("x", "y")),
+        ]  # fmt: skip
+
+
+PROGRAMS["with mesh"] = _with_mesh
+
+SPECS = [(), ("x",), ("x", None), (None, "y"), ("x", "y"), (("x", "y"),), (("y", "x"),), ("y", "x")]
+FUNCTIONS = {
+    "twice": lambda t, a: a * 2,
+    "matmul": lambda t, a: t.jnp.sin(a) @ a.T,
+    "sum": lambda t, a: a.sum(),
+    "mean of rows": lambda t, a: a.mean(axis=0),
+    "transpose": lambda t, a: a.T,
+    "sort": lambda t, a: t.jnp.sort(a, axis=0),
+    "slice": lambda t, a: a[2:4],
+    "grad": lambda t, a: t.m.grad(lambda v: t.jnp.sum(t.jnp.tanh(v) ** 2))(a),
+    "vmap": lambda t, a: t.m.vmap(lambda r: t.jnp.cumsum(r))(a),
+}
+for _name in ("zeros_like", "ones_like", "empty_like"):
+    PROGRAMS[_name] = lambda t, n=_name: getattr(t.m.numpy, n)(t.put("x", "y"))
+PROGRAMS["full_like"] = lambda t: t.m.numpy.full_like(t.put("x"), 2, dtype="int32")
+PROGRAMS["full_like of rows"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(4))
+PROGRAMS["full_like of too many"] = lambda t: t.m.numpy.full_like(t.put("x"), np.ones(8))
+PROGRAMS["zeros_like of what says where it lies"] = lambda t: t.m.numpy.zeros_like(
+    t.m.ShapeDtypeStruct((8, 8), np.float32, sharding=t.put("x").sharding)
+)
+PROGRAMS["zeros_like of a shape"] = lambda t: t.m.numpy.zeros_like(t.put("x"), shape=(4,))
+PROGRAMS["lax.full_like"] = lambda t: t.m.lax.full_like(t.put("x", "y"), 1)
+
+
+def _library_types(t):
+    """Values of a type that a library defined, split over devices and joined again."""
+    L = make(t.m.__name__)
+    over = L.QPspec(t.m.P("x"))
+    split = t.mapped(L.quantize, t.m.P("x"), over)
+    joined = t.mapped(lambda q, x: L.dequantize(q) + x, (over, t.m.P("x")), t.m.P("x"))
+    q = t.m.jit(split)(X + 1)
+    return q.qvalue, q.scale, t.m.jit(joined)(q, X)
+
+
+if upstream_has_them:
+    PROGRAMS["types of libraries"] = _library_types
+# Arguments that nothing reads have no say in where a program runs.
+_UNREAD = {
+    "zeros": lambda t, a, b: t.jnp.zeros(3),
+    "zeros_like": lambda t, a, b: t.jnp.zeros_like(a),
+    "the other": lambda t, a, b: b + 1,
+    "both": lambda t, a, b: (t.jnp.zeros(3), a + 1),
+    "a constraint": lambda t, a, b: (t.lax.with_sharding_constraint(a, t.named("x")), b)[1] * 2,
+    "a gradient": lambda t, a, b: t.m.grad(lambda a: t.jnp.sum(t.jnp.ones_like(a)))(a),
+}
+for _name, f in _UNREAD.items():
+    PROGRAMS[f"unread but {_name}"] = lambda t, f=f: t.m.jit(lambda a, b: f(t, a, b))(
+        t.put("x"), np.ones(2, np.float32)
+    )
+PROGRAMS["unread with in_shardings"] = lambda t: t.m.jit(
+    lambda a, b: b + 1, in_shardings=(t.named("x"), None)
+)(X, np.ones(2, np.float32))
+PROGRAMS["unread and kept"] = lambda t: t.m.jit(lambda a: t.jnp.zeros(3), keep_unused=True)(
+    t.put("x")
+)
+PROGRAMS["unread on another device"] = lambda t: t.m.jit(lambda a, b: a + 1)(
+    t.put("x"), t.m.device_put(X, t.m.devices()[1])
+)
+PROGRAMS["unread, compiled ahead"] = lambda t: (
+    t.m.jit(lambda a, b: b + 1)
+    .lower(t.put("x"), np.ones(2, np.float32))
+    .compile()(t.put("x"), np.ones(2, np.float32))
+)
+PROGRAMS["zeros_like elsewhere"] = lambda t: t.m.numpy.zeros_like(
+    t.m.device_put(X, t.m.devices()[3])
+)
+PROGRAMS["constraint by a format"] = lambda t: t.m.lax.with_sharding_constraint(
+    t.put(), _format(t, t.named("x"))
+)
+PROGRAMS["out_shardings by a format"] = lambda t: t.m.jit(
+    lambda a: a + 1, out_shardings=_format(t, t.named("x"))
+)(t.put())
+
+
+def _format(t, where):
+    layout = importlib.import_module(f"{t.m.__name__}.experimental.layout")
+    return layout.Format(layout.Layout((0, 1)), where)
+
+
+for _spec in SPECS:
+    PROGRAMS[f"put {_spec}"] = lambda t, s=_spec: t.put(*s)
+    for _name in ("twice", "matmul", "sum", "grad"):
+        f = FUNCTIONS[_name]
+        PROGRAMS[f"jit {_name} {_spec}"] = lambda t, s=_spec, f=f: t.m.jit(lambda a: f(t, a))(
+            t.put(*s)
+        )
+for _name, f in FUNCTIONS.items():
+    PROGRAMS[f"eager {_name}"] = lambda t, f=f: f(t, t.put("x"))
+
+
+def _inspected(t):
+    """What is told of shardings when a program is compiled, as the bytes of its text."""
+    seen = []
+
+    def f(a):
+        b = t.jnp.sin(a).T
+        t.m.debug.inspect_array_sharding(b, callback=lambda where: seen.append(str(where.spec)))
+        return b
+
+    t.m.jit(f)(t.put("x", "y"))
+    return t.jnp.asarray(list(" ".join(seen).encode()))
+
+
+programs({
+    "inspect within jit": _inspected,
+    "reshard": lambda t: t.m.device_put(t.put("x"), t.named(None, "y")),
+    "to one device": lambda t: t.m.device_put(t.put("x"), t.m.devices()[3]),
+    "from one device": lambda t: t.m.device_put(t.m.device_put(X, t.m.devices()[3]), t.named("x")),
+    "in_shardings": lambda t: t.m.jit(lambda a: a + 1, in_shardings=t.named("x"))(X),
+    "out_shardings": lambda t: t.m.jit(lambda a: a + 1, out_shardings=t.named(None, "y"))(X),
+    "both": lambda t: t.m.jit(
+        lambda a, b: (a @ b, b), in_shardings=(t.named("x"), None),
+        out_shardings=(t.named("y"), t.named()))(X, W),
+    "constraint": lambda t: t.m.jit(
+        lambda a: t.lax.with_sharding_constraint(t.jnp.sin(a), t.named("x", "y")))(X),
+    "constraint in grad": lambda t: t.m.jit(t.m.grad(lambda a: t.jnp.sum(
+        t.lax.with_sharding_constraint(t.jnp.sin(a), t.named("x", "y")) ** 2)))(t.put("x")),
+    "eager constraint": lambda t: t.lax.with_sharding_constraint(X, t.named("x")),
+    "set_mesh": lambda t: _with_mesh(t),
+    "donated": lambda t: t.m.jit(lambda a: a * 2, donate_argnums=0)(t.put("x")),
+    "nested jit": lambda t: t.m.jit(lambda a: t.m.jit(lambda b: b * 3)(a) + 1)(t.put("x", "y")),
+    "scan": lambda t: t.m.jit(lambda a: t.lax.scan(lambda c, r: (c + r, c * r), a[0], a))(
+        t.put(None, "y")),
+    "ahead of time": lambda t: t.m.jit(lambda a: a * 2).lower(t.put("x")).compile()(t.put("x")),
+    "uncommitted beside committed": lambda t: t.put("x") + t.jnp.ones(4),
+    "closes over an array": lambda t: (lambda x: t.m.jit(lambda a: a @ x.T)(X))(t.put("x")),
+    "closes over a large one": lambda t: (lambda x: t.m.jit(lambda a: a * x.sum())(X))(
+        t.put("x", value=np.ones((512, 64), np.float32))),
+    "keys": lambda t: t.m.random.normal(t.m.random.key(0), (8, 4)) + t.put("x"),
+    "from a callback": lambda t: t.m.make_array_from_callback((8, 4), t.named("x", "y"), lambda i: X[i]),
+    "from parts": lambda t: t.m.make_array_from_single_device_arrays((8, 4), t.named("x"), [
+        t.m.device_put(X[2 * (n // 2) : 2 * (n // 2) + 2], d) for n, d in enumerate(t.m.devices())]),
+    "from local data": lambda t: t.m.make_array_from_process_local_data(t.named("x"), X),
+    "from too few parts": lambda t: t.m.make_array_from_single_device_arrays(
+        (8, 4), t.named("x"), [t.m.device_put(X[:2], t.m.devices()[0])]),
+    "different devices": lambda t: t.put("x") + t.m.device_put(X, t.m.devices()[1]),
+    "does not divide": lambda t: t.put("x", value=X[:3]),
+    "too many dimensions": lambda t: t.put("x", None, "y"),
+    "unknown axis": lambda t: t.named("z"),
+    "axis twice": lambda t: t.named("x", "x"),
+    "mismatch": lambda t: t.m.jit(lambda a: a, in_shardings=t.named("x"))(t.put("y")),
+})  # fmt: skip
+
+
+def _with_mesh(t):
+    with t.m.set_mesh(t.mesh):
+        return t.m.jit(lambda a: t.lax.with_sharding_constraint(a * 2, t.P("x", "y")))(X)
+
+
+# -- shard_map -------------------------------------------------------------------------------------
+
+
+def _loss(t, check=True):
+    def part(w, a):
+        return t.lax.pmean(t.jnp.mean(t.jnp.tanh(a @ w) ** 2), "x")
+
+    return lambda w: t.mapped(part, (t.P(), t.P("x")), t.P(), check_vma=check)(w, X)
+
+
+COLLECTIVES = {
+    "psum": (lambda t, a: t.lax.psum(a, "x"), (None, "y")),
+    "psum both": (lambda t, a: t.lax.psum(a, ("x", "y")), ()),
+    "pmean": (lambda t, a: t.lax.pmean(a, "y"), ("x",)),
+    "pmax": (lambda t, a: t.lax.pmax(a, "x"), (None, "y")),
+    "pmin": (lambda t, a: t.lax.pmin(a, "x"), (None, "y")),
+    "all_gather": (lambda t, a: t.lax.all_gather(a, "x"), ("x", None, "y")),
+    "all_gather tiled": (lambda t, a: t.lax.all_gather(a, "x", axis=1, tiled=True), ("x", "y")),
+    "psum_scatter": (
+        lambda t, a: t.lax.psum_scatter(t.jnp.tile(a, (2, 1)), "x", tiled=True), ("x", "y")),
+    "ppermute": (
+        lambda t, a: t.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]), ("x", "y")),
+    "pshuffle": (lambda t, a: t.lax.pshuffle(a, "x", [3, 0, 1, 2]), ("x", "y")),
+    "all_to_all": (
+        lambda t, a: t.lax.all_to_all(a, "y", 0, 1, tiled=True), ("x", "y")),
+    "axis_index": (
+        lambda t, a: a + 10 * t.lax.axis_index("x") + t.lax.axis_index("y"), ("x", "y")),
+    "axis_size": (lambda t, a: a * t.lax.axis_size("x") + t.lax.psum(1, "y"), ("x", "y")),
+}  # fmt: skip
+for _name, (f, _out) in COLLECTIVES.items():
+    PROGRAMS[f"shard_map {_name}"] = lambda t, f=f, o=_out: t.m.jit(
+        t.mapped(lambda a: f(t, a), t.P("x", "y"), t.P(*o))
+    )(X)
+    PROGRAMS[f"grad of shard_map {_name}"] = lambda t, f=f, o=_out: t.m.jit(
+        t.m.grad(
+            lambda v: t.jnp.sum(t.jnp.sin(t.mapped(lambda a: f(t, a), t.P("x", "y"), t.P(*o))(v)))
+        )
+    )(X)
+
+programs({
+    "shard_map eager": lambda t: t.mapped(lambda a: a * 2, t.P("x"), t.P("x"))(X),
+    "shard_map tree": lambda t: t.mapped(
+        lambda d: (d["a"], t.lax.psum(d["b"], "x")), ({"a": t.P("x"), "b": t.P("x")},),
+        (t.P("x"), t.P()))({"a": X, "b": X}),
+    "data parallel": lambda t: t.m.jit(t.m.value_and_grad(_loss(t)))(W),
+    "data parallel eager": lambda t: t.m.value_and_grad(_loss(t))(W),
+    "data parallel unchecked": lambda t: t.m.jit(t.m.value_and_grad(_loss(t, False)))(W),
+    "gradient inside": lambda t: t.m.jit(t.mapped(
+        lambda w, a: t.m.grad(lambda w: t.jnp.mean(t.jnp.tanh(a @ w) ** 2))(w),
+        (t.P(), t.P("x")), t.P()))(W, X),
+    "shard_map jvp": lambda t: t.m.jvp(_loss(t), (W,), (W,)),
+    "shard_map linearize": lambda t: t.m.linearize(_loss(t), W)[1](W),
+    "shard_map hessian": lambda t: t.m.hessian(_loss(t))(W),
+    "shard_map vmap": lambda t: t.m.vmap(
+        t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P()))(np.stack([X, X + 1])),
+    "shard_map checkpoint": lambda t: t.m.grad(lambda v: t.jnp.sum(t.mapped(
+        t.m.checkpoint(lambda a: t.jnp.sin(t.lax.psum(a, "x")) * a), t.P("x"), t.P("x"))(v)))(X),
+    "shard_map closes over": lambda t: t.m.grad(lambda c: t.mapped(
+        lambda a: (a * c).sum()[None], t.P("x"), t.P("x"))(X).sum())(np.float32(2)),
+    "shard_map groups": lambda t: t.mapped(
+        lambda a: t.lax.psum(a, "x", axis_index_groups=[[0, 1], [2, 3]]), t.P("x"), t.P("x"),
+        check_vma=False)(X),
+    "shard_map partly manual": lambda t: t.m.jit(t.mapped(
+        lambda a: t.lax.psum(a, "x"), t.P("x"), t.P(), axis_names={"x"}))(t.put("x")),
+    "shard_map cond": lambda t: t.m.jit(t.mapped(
+        lambda a: t.lax.cond(t.lax.axis_index("x") > 1, lambda v: v * 2, lambda v: v, a),
+        t.P("x"), t.P("x")))(X),
+    "shard_map not replicated": lambda t: t.mapped(lambda a: a, t.P("x"), t.P())(X),
+    "shard_map uneven": lambda t: t.mapped(lambda a: a, t.P("x"), t.P("x"))(X[:3]),
+    "shard_map rank": lambda t: t.mapped(lambda a: a, t.P(None, None, "x"), t.P("x"))(X),
+})  # fmt: skip
+
+# -- smap, and the memories of devices ---------------------------------------------------------------
+
+
+def _smap(t, f, *args, mapped=lambda call: call, **axes):
+    with t.m.set_mesh(t.mesh):
+        return mapped(t.m.smap(lambda *a: f(t, *a), axis_name="x", **axes))(*args)
+
+
+def _host(t, *spec):
+    return t.named(*spec).with_memory_kind("pinned_host")
+
+
+programs({
+    "smap": lambda t: _smap(t, lambda t, a: a * 2, X, in_axes=0, out_axes=0),
+    "smap jit": lambda t: _smap(
+        t, lambda t, a: a.sum(-1), X, in_axes=0, out_axes=0, mapped=t.m.jit),
+    "smap sum": lambda t: _smap(t, lambda t, a: t.lax.psum(a, "x"), X, in_axes=1, out_axes=None),
+    "smap tree": lambda t: _smap(
+        t, lambda t, d, b: {"c": d["a"] + b}, {"a": X}, X[0], in_axes=(0, None), out_axes=0),
+    "smap grad": lambda t: _smap(
+        t, lambda t, a: (a**2).sum()[None], X, in_axes=0, out_axes=0,
+        mapped=lambda call: t.m.grad(lambda v: call(v).sum())),
+    "smap not inferred": lambda t: _smap(t, lambda t, a: a, X, out_axes=0),
+    "smap no axis": lambda t: _smap(t, lambda t, a: a, X, in_axes=5, out_axes=0),
+    "smap may differ": lambda t: _smap(t, lambda t, a: a, X, in_axes=0, out_axes=None),
+    "smap no mesh": lambda t: t.m.smap(lambda a: a, in_axes=0, out_axes=0, axis_name="x")(X),
+    "host": lambda t: t.m.device_put(X, _host(t, "x")),
+    "host sin": lambda t: t.jnp.sin(t.m.device_put(X, _host(t, "x"))) * 2,
+    "host and back": lambda t: t.m.device_put(
+        t.m.device_put(X, _host(t, "x", "y")), t.named("x", "y")),
+    "host within jit": lambda t: t.m.jit(
+        lambda a: t.m.device_put(a * 2, _host(t, "x")) + 1)(t.put("x")),
+    "host out_shardings": lambda t: t.m.jit(lambda a: a, out_shardings=_host(t))(t.put("x")),
+    "host and device": lambda t: t.m.device_put(X, _host(t, "x")) + t.put("x"),
+    "no such memory": lambda t: t.named("x").with_memory_kind("disk"),
+})  # fmt: skip
+
+# -- pmap ------------------------------------------------------------------------------------------
+
+programs({
+    "pmap": lambda t: t.m.pmap(lambda a: a * 2)(X),
+    "pmap psum": lambda t: t.m.pmap(lambda a: t.lax.psum(a, "i"), axis_name="i")(X),
+    "pmap of fewer": lambda t: t.m.pmap(lambda a, b: a + b, in_axes=(0, None))(X[:4], 1.0),
+    "pmap axes": lambda t: t.m.pmap(lambda a: a, in_axes=1, out_axes=1)(X),
+    "pmap out_axes None": lambda t: t.m.pmap(lambda a: t.lax.psum(a, "i"), "i", out_axes=None)(X),
+    "pmap static": lambda t: t.m.pmap(lambda n, a: a * n, static_broadcasted_argnums=0)(3, X),
+    "pmap tree": lambda t: t.m.pmap(
+        lambda d: {"b": d["a"].sum(), "c": t.lax.axis_index("i")}, "i")({"a": X}),
+    "grad of pmap": lambda t: t.m.grad(
+        lambda v: t.m.pmap(lambda a: t.jnp.sin(a).sum())(v).sum())(X),
+    "pmap of grad": lambda t: t.m.pmap(lambda a: t.lax.pmean(
+        t.m.grad(lambda w: t.jnp.sum(t.jnp.tanh(w * a)))(2.0), "i"), "i")(X),
+    "jit of pmap": lambda t: t.m.jit(lambda v: t.m.pmap(lambda a: a + 1)(v).sum())(X),
+    "pmap of vmap": lambda t: t.m.pmap(t.m.vmap(lambda a: a * t.lax.psum(1, "i")), "i")(X),
+    "pmap devices": lambda t: t.m.pmap(lambda a: a, devices=t.m.devices()[:2])(X[:2]),
+    "pmap random": lambda t: t.m.pmap(lambda k: t.m.random.normal(k, (3,)))(
+        t.m.random.split(t.m.random.key(0), 8)),
+    "pmap donates": lambda t: t.m.pmap(lambda a: a + 1, donate_argnums=0)(t.jnp.asarray(X)),
+    "pmap twice": lambda t: t.m.pmap(lambda a: a + 1)(t.m.pmap(lambda a: a * 2)(X)),
+    "pmap ppermute": lambda t: t.m.pmap(
+        lambda a: t.lax.ppermute(a, "i", [(0, 1), (1, 0)]), "i")(X),
+    "pmap too many": lambda t: t.m.pmap(lambda a: a)(np.ones(9)),
+    "pmap sizes": lambda t: t.m.pmap(lambda a, b: a)(np.ones(8), np.ones(4)),
+})  # fmt: skip
+
+# -- what a program tells while it runs, in order if it does so on one device -------------------------
+
+
+def _told(t, program, *, sorts=False):
+    """The result, and the bytes of what was printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        result = t.m.block_until_ready(program(t))
+        t.m.effects_barrier()
+    lines = out.getvalue().splitlines()
+    return result, t.jnp.asarray(list("\n".join(sorted(lines) if sorts else lines).encode()))
+
+
+def _printing(t, f, ins=("x", "y"), outs=("x", "y"), **options):
+    """An un-jitted shard_map of a function that prints."""
+    return _told(t, lambda t: t.mapped(lambda a: f(t, a), t.P(*ins), t.P(*outs), **options)(X))
+
+
+def _called(t, f, **options):
+    """A callback in a program over all devices: one of them makes the call, with the whole array."""
+    host = lambda a: (print(a.shape), np.asarray(a) * 2)[1]
+    call = lambda a: f(host, t.m.ShapeDtypeStruct(a.shape, a.dtype), a, **options)
+    return t.m.jit(call, out_shardings=t.named("x"))(t.put("x"))
+
+
+def _acting(t, a):
+    t.m.experimental.io_callback(lambda b: print(b.shape), None, a, ordered=True)
+    return a * 2
+
+
+def _in_one(t, f):
+    """A function of an array over a mesh of one device."""
+    mesh = t.m.make_mesh((1,), ("x",))
+    return f(t.m.device_put(X, t.sharding.NamedSharding(mesh, t.P("x"))))
+
+
+def _made(t, f, types=None):
+    with t.m.set_mesh(t.m.make_mesh((4, 2), ("x", "y"), types and (types,) * 2)):
+        return f()
+
+
+programs({
+    "told by shard_map": lambda t: _printing(t, lambda t, a: (print(a), a * 2)[1]),
+    "told of sums": lambda t: _printing(
+        t, lambda t, a: (print(f"{t.lax.psum(a, 'x') + 1!r:>5}"), a)[1], outs=("x", "y")),
+    "told of numbers": lambda t: _printing(
+        t, lambda t, a: (print(a.sum(), t.lax.axis_index("y")), a)[1], check_vma=False),
+    "told twice": lambda t: _printing(t, lambda t, a: (print(a), print(a), a)[2]),
+    "told under jit": lambda t: _told(t, lambda t: t.m.jit(t.mapped(
+        lambda a: (print(a), a)[1], t.P("x"), t.P("x")))(X)),
+    "shard_map by value": lambda t: t.mapped(
+        lambda a: a * 2 if t.lax.psum(a.sum(), "x") > 1 else a, t.P("x"), t.P("x"))(X),
+    "shard_map by unequal values": lambda t: t.mapped(
+        lambda a: a * 2 if a.sum() > 1 else a, t.P("x"), t.P("x"))(X),
+    "told by debug.print": lambda t: _told(t, lambda t: t.m.jit(
+        lambda a: (t.m.debug.print("{:.3f} {}", a[0, 1], a), a * 2)[1])(t.put("x", "y"))),
+    "told by scan": lambda t: _told(t, lambda t: t.m.jit(lambda a: t.lax.scan(
+        lambda c, r: (t.m.debug.print("{}", r), (c + r.sum(), c))[1], 0.0, a))(t.put("x"))),
+    "told by grad": lambda t: _told(t, lambda t: t.m.jit(t.m.grad(
+        lambda a: (t.m.debug.print("{}", a), (a**2).sum())[1]))(t.put("x"))),
+    "told by pure_callback": lambda t: _told(t, lambda t: _called(t, t.m.pure_callback)),
+    "told by io_callback": lambda t: _told(
+        t, lambda t: _called(t, t.m.experimental.io_callback, ordered=True)),
+    "told by another": lambda t: _told(t, lambda t: _called(
+        t, t.m.experimental.io_callback,
+        sharding=t.sharding.SingleDeviceSharding(t.m.devices()[3]))),
+    "told by parts": lambda t: _told(t, lambda t: t.mapped(lambda a: t.m.pure_callback(
+        lambda b: (print(b.shape), np.asarray(b) * 2)[1], t.m.ShapeDtypeStruct(a.shape, a.dtype),
+        a), t.P("x"), t.P("x"))(X), sorts=True),
+    **{f"ordered callbacks of {name}": lambda t, how=how: _told(t, lambda t: how(
+        t, lambda a: _acting(t, a)), sorts=True) for name, how in {
+            "pmap": lambda t, f: t.m.pmap(f)(X),
+            "shard_map": lambda t, f: t.mapped(f, t.P("x"), t.P("x"))(X),
+            "a function within": lambda t, f: t.m.jit(t.mapped(t.m.jit(f), t.P("x"), t.P("x")))(X),
+            "loops": lambda t, f: t.m.jit(lambda a: t.lax.scan(lambda c, _: (
+                t.mapped(f, t.P("x"), t.P("x"))(c), None), a, None, length=2)[0])(X),
+            "two": lambda t, f: t.m.jit(lambda a: t.mapped(f, t.P("y"), t.P("y"))(f(
+                t.mapped(f, t.P("x"), t.P("x"))(a))))(X)}.items()},
+    "other order of devices": lambda t: t.put("x") + t.m.device_put(X, t.sharding.NamedSharding(
+        t.Mesh(t.mesh.devices[::-1], ("x", "y")), t.P("x"))),
+    "one device": lambda t: [_in_one(t, f) for f in (
+        lambda a: a * 2, lambda a: a.sum(), t.m.jit(lambda a: (a.T, a.sum(0))), t.m.grad(
+            lambda a: (a**2).sum()))],
+    "made in a mesh": lambda t: [_made(t, f) for f in (
+        lambda: t.jnp.ones((2, 3)), lambda: t.jnp.arange(3), lambda: t.jnp.arange(3.0, 9.0, 2),
+        lambda: t.jnp.array([1, 2]), lambda: t.jnp.asarray(X), lambda: t.jnp.asarray(X) + 1,
+        lambda: t.m.jit(lambda: t.jnp.zeros(3))(), lambda: t.m.device_put(1.0))],
+    "made in an Auto mesh": lambda t: [
+        _made(t, f, t.sharding.AxisType.Auto)
+        for f in (lambda: t.jnp.arange(3), lambda: t.jnp.asarray(X), lambda: t.jnp.ones(2))],
+    "other names": lambda t: _made(t, lambda: t.m.jit(lambda a: _renamed(t, a))(
+        t.m.sharding.reshard(X, t.P("x", "y")))),
+})  # fmt: skip
+
+
+def _renamed(t, a):
+    with t.sharding.use_abstract_mesh(t.sharding.AbstractMesh(
+        (8,), ("z",), (t.sharding.AxisType.Explicit,)
+    )):  # fmt: skip
+        return t.m.sharding.reshard(a, t.P("z", None)) * 2
+
+
+# -- collectives that XLA runs ---------------------------------------------------------------------
+
+_KINDS = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
+COMPILED = {
+    "matmul": lambda t: t.m.jit(lambda a: a @ a.T).lower(t.put("x", "y")),
+    "sum": lambda t: t.m.jit(lambda a: a.sum()).lower(t.put("x", "y")),
+    "data parallel": lambda t: t.m.jit(t.m.value_and_grad(_loss(t))).lower(W),
+    "gradient": lambda t: t.m.jit(t.m.grad(lambda w: t.jnp.mean((t.put("x") @ w) ** 2))).lower(W),
+    "gathered": lambda t: t.m.jit(lambda a: a * 2, out_shardings=t.named()).lower(t.put("x")),
+    "psum": lambda t: t.m.jit(
+        t.mapped(lambda a: t.lax.psum(a, "x"), t.P("x"), t.P())).lower(t.put("x")),
+}  # fmt: skip
+
+
+def collectives(lowered):
+    text = lowered.compile().as_text()
+    return {kind: len(re.findall(rf" {kind}(?:-start)?\(", text)) for kind in _KINDS}
+
+
+def outcome(program, t):
+    try:
+        return program(t), None
+    except Exception as error:
+        return None, error
+
+
+def shown(where):
+    """A sharding as text; trailing dimensions that are not split may be left out of a spec."""
+    spec = getattr(where, "spec", None)
+    if spec is None:
+        return str(where)
+    parts = list(spec.partitions)
+    while parts and parts[-1] is None:
+        parts.pop()
+    sums = sorted(spec.unreduced), sorted(spec.reduced)
+    return f"{where.mesh} {parts} {sums} {where.memory_kind}"
+
+
+def fetched(m, x):
+    """The value of an array; of one of which devices have summands, by taking the sum."""
+    where = x.sharding
+    if getattr(getattr(where, "spec", None), "unreduced", None):
+        x = m.sharding.reshard(x, type(where)(where.mesh, type(where.spec)()))
+    return np.asarray(x)
+
+
+def split(program):
+    """Within a mesh whose axes are Explicit, types are compared as well."""
+
+    def within(t):
+        with t.m.set_mesh(t.mesh):
+            return program(t)
+
+    compare(within, Split, types)
+
+
+def compare(program, setting=Setting, types=lambda m, out: None):
+    ours, error = outcome(program, setting(minijax, minijax.sharding))
+    theirs, expected = outcome(program, setting(jax, jax.sharding))
+    if expected is not None:
+        names = [kind.__name__ for kind in type(error).__mro__]
+        wanted = [kind.__name__ for kind in type(expected).__mro__ if kind is not object]
+        assert set(names) & set(wanted[:-2]), f"upstream raises {expected!r}, minijax {error!r}"
+        return
+    if error is not None:
+        raise error
+    assert types(minijax, ours) == types(jax, theirs)
+    mine, yours = minijax.tree_util.tree_leaves(ours), jax.tree_util.tree_leaves(theirs)
+    assert len(mine) == len(yours)
+    for a, b in zip(mine, yours, strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        np.testing.assert_allclose(fetched(minijax, a), fetched(jax, b), rtol=2e-5, atol=1e-5)
+        assert shown(a.sharding) == shown(b.sharding), (a.sharding, b.sharding)
+        assert a.committed == b.committed
+        if "unreduced" in str(a.sharding):
+            continue
+        parts = [(s.device.id, s.index, s.replica_id, s.data.shape) for s in a.addressable_shards]
+        assert parts == [
+            (s.device.id, s.index, s.replica_id, s.data.shape) for s in b.addressable_shards
+        ]
+
+
+def fewer(program):
+    ours = collectives(program(Setting(minijax, minijax.sharding)))
+    theirs = collectives(program(Setting(jax, jax.sharding)))
+    assert all(ours[kind] <= theirs[kind] for kind in _KINDS), (ours, theirs)
+
+
+def main(chosen):
+    tables = (
+        ("", PROGRAMS, compare),
+        ("collectives of ", COMPILED, fewer),
+        ("explicit ", EXPLICIT, split),
+    )
+    for kind, table, check in tables:
+        for name, program in table.items():
+            if chosen not in kind + name:
+                continue
+            try:
+                check(program)
+                problem = None
+            except Exception:
+                problem = traceback.format_exc(limit=3)
+            print(json.dumps({"program": kind + name, "problem": problem}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -1,0 +1,108 @@
+"""Rows of `tests.cases.everywhere` on other arguments: empty arrays, numbers, and arrays for numbers."""
+
+import ast
+import inspect
+
+import numpy as np
+
+from tests.cases.everywhere import Row
+
+_NUMBERS = {bool: np.bool_, int: np.int32, float: np.float32, complex: np.complex64}
+# What may be given for a parameter whose default is None.
+_FOR_NONE = (np.float32(0.5), np.int32(1), np.bool_(True), np.float32([0.25, 0.5, 0.75]))
+
+
+def _varied(row, what, arrays, text=None):
+    varied = Row(text or row.text, {**row.arrays, **arrays}, row.space)
+    varied.label = f"{what}: {varied.text}"
+    return varied
+
+
+def empty(row):
+    """A row for each size that its arrays have, made 0 wherever they have it; and in no batches."""
+    given = {name: np.asarray(row.arrays[name]) for name in row.names() if name in row.arrays}
+    for size in sorted({size for array in given.values() for size in array.shape}):
+        shapes = {k: [0 if n == size else n for n in x.shape] for k, x in given.items()}
+        arrays = {name: np.zeros(shapes[name], x.dtype) for name, x in given.items()}
+        yield _varied(row, f"no {size}", arrays)
+    if given:
+        batch = {name: np.zeros((0, *x.shape), x.dtype) for name, x in given.items()}
+        yield _varied(row, "no batch", batch)
+        yield _varied(row, "batches", {name: np.stack([x, x]) for name, x in given.items()})
+
+
+def numbers(row):
+    """The row with Python numbers, which are weakly typed, for its arrays."""
+    given = {name: row.arrays[name] for name in row.names() if np.size(row.arrays.get(name, ()))}
+    if given:
+        first = {name: np.asarray(x).reshape(-1)[0].item() for name, x in given.items()}
+        yield _varied(row, "scalars", first)
+
+
+def arrays(row):
+    """A row for each number that a call of the row names, with an array in its place."""
+    try:
+        tree = ast.parse(row.text, mode="eval")
+    except SyntaxError:
+        return
+    for call in _calls(tree.body):
+        args, keywords = call.args, call.keywords
+        for n, node in enumerate(args):
+            for value in _values(node):
+                call.args = [*args[:n], ast.Name("ARG"), *args[n + 1 :]]
+                yield _varied(row, "array", {"ARG": value}, ast.unparse(tree))
+            call.args = args
+        for n, keyword in enumerate(keywords):
+            for value in _values(keyword.value):
+                given = ast.keyword(keyword.arg, ast.Name("ARG"))
+                call.keywords = [*keywords[:n], given, *keywords[n + 1 :]]
+                yield _varied(row, "array", {"ARG": value}, ast.unparse(tree))
+            call.keywords = keywords
+
+
+def defaults(row, m):
+    """A row for each parameter that its call leaves out, with an array for a number or None."""
+    try:
+        call = ast.parse(row.text, mode="eval").body
+        function = eval(ast.unparse(call.func), row.space(m))
+        parameters = inspect.signature(function).parameters.values()
+    except Exception:  # no call, or a function without a signature
+        return
+    known = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    named = {keyword.arg for keyword in call.keywords}
+    keywords = call.keywords
+    for n, p in enumerate(known):
+        if (n < len(call.args) and p.kind is not p.KEYWORD_ONLY) or p.name in named:
+            continue
+        if p.default is None:
+            values = _FOR_NONE
+        elif type(p.default) in _NUMBERS:
+            values = [np.asarray(p.default, _NUMBERS[type(p.default)])]
+        else:
+            continue
+        call.keywords = [*keywords, ast.keyword(p.name, ast.Name("ARG"))]
+        for value in values:
+            yield _varied(
+                row, f"{value.dtype}{list(value.shape)}", {"ARG": value}, ast.unparse(call)
+            )
+
+
+def _calls(tree):
+    """The outer calls of an expression: those that are not within another's arguments."""
+    if isinstance(tree, ast.Call):
+        return [tree]
+    if isinstance(tree, (ast.Tuple, ast.List)):
+        return [call for item in tree.elts for call in _calls(item)]
+    return []
+
+
+def _values(node):
+    """An array of what a node of a call stands for, if it stands for numbers."""
+    try:
+        value = ast.literal_eval(node)
+        array = np.asarray(value)
+    except ValueError:
+        return
+    first = array.reshape(-1)[0].item() if array.size and array.dtype.kind in "biufc" else None
+    if type(first) in _NUMBERS:
+        yield array.astype(_NUMBERS[type(first)])

@@ -1,0 +1,326 @@
+"""`explain(f, *args)`: stages, the line, transform and rule of each equation, text and page."""
+
+import base64
+import io
+import re
+import subprocess
+import sys
+import types
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import explain, lax, nn
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+
+W = [np.full((3, 3), 0.1, np.float32)] * 3
+X = np.ones((4, 3), np.float32)
+
+
+@jax.jit
+def mlp(w, x):
+    for a in w:
+        x = jnp.tanh(x @ a)
+    return jnp.mean(x**2)
+
+
+def attention(w, x):
+    q, k, v = (x @ a for a in w)
+    return (nn.softmax(q @ k.T) @ v).sum()
+
+
+def recurrent(w, x):
+    def body(h, x):
+        return jnp.tanh(h @ w[0] + x @ w[1]), h
+
+    return lax.scan(body, x[0], x)[0].sum()
+
+
+def loops(w, x):
+    y = lax.fori_loop(0, 3, lambda i, x: jnp.sin(x @ w[0]), x)
+    return lax.cond(y.sum() > 0, lambda y: y * 2, lambda y: jnp.exp(y), y).sum()
+
+
+@jax.custom_jvp
+def _exp(x):
+    return jnp.exp(x)
+
+
+@_exp.defjvp
+def _(primals, tangents):
+    return _exp(*primals), tangents[0] * _exp(*primals)
+
+
+@jax.custom_vjp
+def _sin(x):
+    return jnp.sin(x)
+
+
+_sin.defvjp(lambda x: (_sin(x), x), lambda r, g: (jnp.cos(r) * g,))
+
+
+def custom(w, x):
+    return _exp(x @ w[0]).sum() + _sin(x).sum()
+
+
+def checkpointed(w, x):
+    return jax.checkpoint(lambda x: jnp.sin(x @ w[0]) * 2)(x).sum()
+
+
+def solver(w, x):
+    x = x @ w[0]
+    s = x @ x.T + 5 * jnp.eye(x.shape[0])
+    return jnp.linalg.solve(s, x).sum() + jnp.sort(x).sum() + x.at[0].set(2.0).sum()
+
+
+def convolution(w, x):
+    return nn.relu(lax.conv(x[None, None], w[0][None, None], (1, 1), "SAME")).sum()
+
+
+def _over_two(f):
+    return lambda w, x: jax.vmap(f, (None, 0))(w, jnp.stack([x, x]))
+
+
+NESTS = {
+    "jit": jax.jit,
+    "grad": jax.grad,
+    "vmap": _over_two,
+    "jit of grad of vmap": lambda f: jax.jit(jax.grad(lambda *a: _over_two(f)(*a).sum())),
+    "jvp of grad": lambda f: (
+        lambda w, x: jax.jvp(jax.grad(lambda x: f(w, x)), (x,), (jnp.ones_like(x),))[1]
+    ),
+    "vjp": lambda f: lambda w, x: jax.vjp(lambda x: f(w, x), x)[1](1.0),
+}
+PROGRAMS = [mlp, attention, recurrent, loops, custom, checkpointed, solver, convolution]
+
+
+def _equations(jaxpr):
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in eqn.params.values():
+            for item in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(item, (ClosedJaxpr, Jaxpr)):
+                    yield from _equations(item)
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_every_equation_has_a_line_a_transform_and_a_rule(f):
+    for name, nest in NESTS.items():
+        found = explain(nest(f), W, X, compile=False)
+        for stage in found.stages:
+            if stage.jaxpr is None:
+                continue
+            lines = [line for line in stage.lines if line.made]
+            assert len(lines) == len(list(_equations(stage.jaxpr)))
+            for line in lines:
+                assert line.where.startswith("test_stages.py:"), (name, line)
+                assert line.made == "written" or ".py:" in line.place, (name, line)
+        made = {line.transform for line in found["jaxpr"].lines if line.made}
+        if "grad" in name:
+            assert {"jvp", "transpose"} <= made
+            assert any("of sum" not in line.made for line in found["jaxpr"].lines)
+        if name == "vmap":
+            assert "vmap" in made
+
+
+def _step(w, x):
+    def loss(w, x):
+        return jax.vmap(lambda x: jnp.sum(jnp.tanh(x @ w)))(x).sum()
+
+    return w - jax.grad(loss)(w, x)
+
+
+@pytest.fixture(scope="module")
+def step():
+    return explain(_step, W[0], X, values=True)
+
+
+def test_stages_are_the_programs_before_and_after_each_transform(step):
+    names = [stage.name for stage in step.stages]
+    assert names == [
+        "source", "before vmap of <lambda>", "after vmap of <lambda>", "before grad of loss",
+        "after grad of loss", "jaxpr", "StableHLO", "optimised HLO",
+    ]  # fmt: skip
+    before = [line.text for line in step["before vmap"].lines]
+    assert any(":f32[] = reduce_sum" in line for line in before)
+    after = [line.text for line in step["after vmap"].lines]
+    assert any(":f32[4] = reduce_sum" in line for line in after)
+    tanh = next(line for line in step["jaxpr"].lines if " tanh " in line.text)
+    assert tanh.made == "jvp of tanh ← vmap of tanh"
+    first = _step.__code__.co_firstlineno
+    assert tanh.where == f"test_stages.py:{first + 2}"
+    assert tanh.value.startswith("0.2913")  # tanh(0.3)
+    place, _, lines = tanh.place.rpartition(":")
+    with open(explain.where("minijax").file.replace("minijax/__init__.py", place)) as file:
+        assert "tanh" in "".join(file.readlines()[int(lines.split("-")[0]) - 1 :][:12])
+    for name in ("StableHLO", "optimised HLO"):
+        found = {line.where for line in step[name].lines if "tanh" in line.text}
+        assert tanh.where in found
+    assert step.cost.flops > 0
+    with pytest.raises(KeyError, match="no stage 'HLO'"):
+        step["HLO"]
+
+
+def test_text_has_the_width_and_colors_asked_for(step):
+    plain = step.text(width=110, color=False)
+    assert max(map(len, plain.split("\n"))) <= 110
+    assert "\033[" not in plain
+    assert "transpose of dot_general" in plain
+    assert max(map(len, step.text(width=60, color=False).split("\n"))) <= 60
+    assert "\033[35m" in step.text(width=110, color=True)
+
+
+class _Page(HTMLParser):
+    """The elements of a page, checked to be closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.kin, self.sections, self.links = [], [], {}, [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        self.links += [attrs[name] for name in ("src", "href") if name in attrs]
+        if tag not in ("meta", "input", "br"):
+            self.open.append(tag)
+        if tag == "section":
+            self.sections.append(attrs["id"])
+        if "data-k" in attrs:
+            self.kin.setdefault(attrs["data-k"], set()).add(self.sections[-1])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_stands_alone_and_kin_are_in_all_panes(step, tmp_path):
+    text = step.save(tmp_path / "page.html").read_text(encoding="utf-8")
+    page = _Page(text)
+    assert page.links == []
+    assert "http" not in text
+    assert len(page.sections) == len(step.stages) + 1
+    assert page.tags.count("details") > len(step.stages)
+    all_panes = {f"s{n}" for n in range(len(step.stages))}
+    assert any(panes == all_panes for panes in page.kin.values())
+    assert "prefers-color-scheme" in text
+    assert len(text) < 200_000
+    framed = step._repr_html_()
+    assert framed.startswith("<iframe")
+    assert "srcdoc" in framed
+
+
+def test_page_of_a_large_program_is_below_two_megabytes():
+    def f(x):
+        for _ in range(400):
+            x = jnp.sin(x) * 2
+        return x.sum()
+
+    found = explain(jax.grad(lambda x: f(x * jnp.ones(3))), 1.0, compile=False)
+    text = found.html()
+    _Page(text)
+    assert 500_000 < len(text.encode()) < 2_000_000
+    assert "more lines" in text
+
+
+def test_nothing_is_found_that_was_cached_and_nothing_stays_on():
+    f = jax.jit(lambda x: jax.vmap(jnp.sin)(x))
+    jax.grad(lambda x: f(x).sum())(np.ones(3, np.float32))
+    profile = sys.getprofile()
+    found = explain(jax.grad(lambda x: f(x).sum()), np.ones(3, np.float32), compile=False)
+    assert sys.getprofile() is profile
+    assert found["before vmap of sin"]
+    assert any(line.made.startswith("jvp of sin") for line in found["jaxpr"].lines)
+    with pytest.raises(TypeError):
+        explain(lambda x: x, "text")
+    assert sys.getprofile() is profile
+
+
+def test_command_line(tmp_path):
+    script = tmp_path / "model.py"
+    script.write_text(
+        "import minijax as jax, minijax.numpy as jnp\n"
+        "def loss(x):\n    return jnp.sum(jnp.sin(x))\n"
+        "class Model:\n    gradient = jax.grad(loss)\n"
+    )
+    command = [sys.executable, "-m", "minijax.explain", f"{script}:Model.gradient"]
+    run = subprocess.run(
+        [*command, "--args", "jnp.ones(3)", "--save", str(tmp_path / "p.html")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == str(tmp_path / "p.html")
+    assert "jvp of sin" in (tmp_path / "p.html").read_text()
+
+
+class _Shell:
+    """As much of a shell of IPython as the magics use."""
+
+    def __init__(self, **names):
+        self.user_ns, self.magics, self.shown = names, {}, {}
+        self.display_formatter = types.SimpleNamespace(formatters={"text/html": self})
+
+    def for_type(self, kind, show):
+        self.shown[kind] = show
+
+    def register_magic_function(self, function, kind, name):
+        self.magics[kind, name] = function
+
+    def run_cell(self, cell):
+        exec(cell, self.user_ns)
+        return self
+
+    def raise_error(self):
+        pass
+
+
+def test_magics_of_notebooks():
+    shell = _Shell(jnp=jnp, x=jnp.arange(3))
+    explain.load_ipython_extension(shell)
+    found = shell.magics["line", "explain"]("jnp.add(x, x)")
+    assert "add" in found["jaxpr"].text
+    run = shell.magics["cell", "strict"]
+    run("", "y = x[2]")
+    with pytest.raises(IndexError):
+        run("", "y = x[3]")
+    run("indices=False", "y = x[3]")
+    assert shell.user_ns["y"] == 2
+    assert "<b>int32[3]</b>" in shell.shown[type(jnp.arange(3))](jnp.arange(3))
+
+
+def test_objects_show_themselves():
+    array = jnp.linspace(0.0, 1.0, 400).reshape(20, 20).at[3, 3].set(jnp.nan)
+    shown = explain.html_of(array)
+    assert "float32[20,20]" in shown
+    assert "0 … 1 1 NaN" in shown
+    data = base64.b64decode(re.search(r"base64,([^\"]*)", shown)[1])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    rows = zlib.decompress(data[data.index(b"IDAT") + 4 : -16])
+    pixels = np.frombuffer(rows, np.uint8).reshape(20, 61)[:, 1:].reshape(20, 20, 3)
+    assert pixels[3, 3].tolist() == [255, 0, 0]
+    assert pixels[0, 0].tolist() == [0, 0, 0]
+    assert pixels[19, 19].tolist() == [255, 255, 255]
+    assert "img" not in explain.html_of(jnp.zeros(1 << 21))
+    assert "[1, 2]" in explain.html_of(jnp.array([1, 2]))
+    assert "key" in explain.html_of(jax.random.key(0))
+    for dtype in (bool, jnp.int8, jnp.bfloat16, jnp.complex64):
+        assert "img" in explain.html_of(jnp.ones((5, 5), dtype))
+    f = jax.jit(lambda x: jnp.sin(x) * 2)
+    f(1.0)
+    assert "1 traced" in explain.html_of(f)
+    assert "sin" in explain.html_of(jax.make_jaxpr(f)(1.0))
+    assert "ShapedArray" in explain.html_of(f.lower(1.0))
+    assert explain.html_of("text") is None
+
+
+def test_progress_of_loops():
+    file = io.StringIO()
+    body = explain.progress(lambda c, x: (c + x, c), 50, name="sums", file=file)
+    total = jax.jit(lambda xs: lax.scan(body, 0, xs)[0])
+    for _ in range(2):
+        assert total(jnp.arange(50)) == 1225
+        jax.effects_barrier()
+    assert file.getvalue().count("sums: 50/50 (100 %)") == 2

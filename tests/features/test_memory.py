@@ -1,0 +1,132 @@
+"""Memory spaces in types and of results on one device, against upstream."""
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.harness.differential import assert_same
+
+pytestmark = pytest.mark.both_ends
+
+X = np.linspace(-1, 1, 6, dtype=np.float32)
+
+
+def _host(j):
+    return j.sharding.SingleDeviceSharding(j.devices()[0], memory_kind="pinned_host")
+
+
+def _there(j):
+    return j.device_put(X, _host(j))
+
+
+PROGRAMS = {
+    "put": _there,
+    "put in a space": lambda j: j.device_put(X, j.memory.Space.Host),
+    "and back": lambda j: j.device_put(_there(j), j.memory.Space.Device),
+    "unpinned": lambda j: j.device_put(
+        X, j.sharding.SingleDeviceSharding(j.devices()[0], memory_kind="unpinned_host")
+    ),
+    "arithmetic": lambda j: j.numpy.sin(_there(j)) * 2 + 1,
+    "sum": lambda j: _there(j).sum(),
+    "index": lambda j: _there(j)[0],
+    "sort": lambda j: j.numpy.sort(_there(j)),
+    "joined": lambda j: j.numpy.concatenate([_there(j), _there(j)]),
+    "jit": lambda j: j.jit(lambda a: a @ a)(_there(j)),
+    "put within jit": lambda j: j.jit(lambda a: j.device_put(a * 2, _host(j)) * 3)(X),
+    "back within jit": lambda j: j.jit(lambda a: j.device_put(a, j.memory.Space.Device) + 1)(
+        _there(j)
+    ),
+    "vmap": lambda j: j.vmap(j.numpy.cos)(_there(j)),
+    "cond": lambda j: j.jit(lambda a: j.lax.cond(a[0] > 0, lambda: a, lambda: a + 1))(_there(j)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_memory_of_results(name):
+    ours, theirs = PROGRAMS[name](minijax), PROGRAMS[name](jax)
+    assert_same(ours, theirs)
+    assert str(ours.sharding) == str(theirs.sharding)
+    assert str(minijax.typeof(ours)) == str(jax.typeof(theirs))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda j, a: j.device_put(a, j.memory.Space.Host) + 1,
+        lambda j, a: (j.device_put(a, _host(j)) > 0).all(),
+        lambda j, a: j.device_put(j.device_put(a, j.memory.Space.Host), j.memory.Space.Device) + a,
+    ],
+)
+def test_types_are_shown(f):
+    ours, theirs = (str(j.make_jaxpr(lambda a, j=j: f(j, a))(X)) for j in (minijax, jax))
+    assert ours == theirs
+
+
+BAD = {
+    "no such kind": lambda j: _host(j).with_memory_kind("disk"),
+    "sum of two memories": lambda j: _there(j) + j.numpy.asarray(X),
+    "joined of two memories": lambda j: j.numpy.concatenate([_there(j), X]),
+    "in_shardings elsewhere": lambda j: j.jit(
+        lambda a: a, in_shardings=j.sharding.SingleDeviceSharding(j.devices()[0])
+    )(_there(j)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_misuse(name):
+    messages = []
+    for j in (minijax, jax):
+        with pytest.raises(ValueError) as caught:
+            BAD[name](j)
+        messages.append(str(caught.value))
+    assert messages[0].startswith(messages[1].rstrip("."))
+
+
+def test_live_arrays():
+    script = """
+import importlib, sys
+j = importlib.import_module(sys.argv[1])
+x = j.jit(lambda: j.numpy.arange(6.0).reshape(2, 3))()
+gone = j.numpy.ones(7)
+gone.delete()
+key = j.random.key(3)
+for a in j.live_arrays():
+    if a.size > 1:
+        print(a.shape, a.dtype, a.sharding, a.committed, a.tolist())
+"""
+    found = {
+        library: sorted(
+            subprocess.check_output([sys.executable, "-c", script, library], text=True).splitlines()
+        )
+        for library in ("minijax", "jax")
+    }
+    assert found["minijax"] == found["jax"] != []
+
+
+def test_gradients_come_back_to_the_memory_of_the_argument():
+    f = lambda a: (minijax.device_put(minijax.numpy.sin(a), minijax.memory.Space.Host) ** 2).sum()
+    found = minijax.grad(f)(X)
+    np.testing.assert_allclose(found, np.sin(2 * X), rtol=1e-5, atol=1e-6)
+    assert found.sharding.memory_kind == "device"
+    assert minijax.grad(f)(_there(minijax)).sharding.memory_kind == "pinned_host"
+
+
+def test_references_beside_arrays_on_the_host():
+    def program(j):
+        there = _there(j)
+        ref = j.new_ref(j.numpy.zeros((2, 2)))
+        ref[...] += 1
+        ref[0] = j.numpy.full(2, 5.0)
+
+        @j.jit
+        def add(x):
+            ref[...] += x
+
+        add(ref[...])
+        return ref[...] + j.device_put(there, j.memory.Space.Device).sum()
+
+    assert_same(program(minijax), program(jax))

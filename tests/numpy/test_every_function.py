@@ -1,0 +1,140 @@
+"""Every public callable of `jax.numpy` has rows: eager, compiled, mapped, and differentiated."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.cases.numpy_breadth import DERIVED, ELSEWHERE, MAPPED, UNMAPPED
+from tests.cases.numpy_cases import CASES, EAGER_CASES, ERROR_CASES, GRAD_CASES, lines
+from tests.harness.differential import assert_same, x64
+from tests.harness.rules import in_both
+from tests.numpy.test_expressions import run_text
+from tests.numpy.test_ufuncs import FUNCTIONS
+
+_SCALAR = type(jax.numpy.float32)
+_OTHER_CLASSES = {"ComplexWarning", "dtype", "finfo", "iinfo", "ndarray", "printoptions", "ufunc"}
+CLASSES = [
+    name
+    for name in sorted({*minijax.numpy.__all__} - _OTHER_CLASSES)
+    if isinstance(getattr(jax.numpy, name), (type, _SCALAR))
+]
+# StableHLO has no such types; upstream computes with booleans instead.
+_NO_ARRAYS = {"int1", "uint1"}
+
+
+def functions():
+    names = {name for name in minijax.numpy.__all__ if callable(getattr(minijax.numpy, name))}
+    return names - {*CLASSES} - ELSEWHERE
+
+
+def named(*texts):
+    return set(re.findall(r"jnp\.(\w+)", "\n".join(texts)))
+
+
+def test_every_function_has_a_row():
+    assert not functions() - named(CASES, EAGER_CASES, ERROR_CASES) - FUNCTIONS
+
+
+def test_every_function_is_mapped_or_differentiated():
+    excused = {name for names in UNMAPPED.values() for name in names.split()}
+    found = named(DERIVED, MAPPED, GRAD_CASES)
+    assert not functions() - found - excused
+    assert not excused - functions(), "excused, but not there"
+
+
+def gradient(library, fun):
+    """The gradient of the sum of all results, each weighted differently."""
+
+    def total(*args):
+        outs = [x for x in jax.tree_util.tree_leaves(fun(*args))]
+        parts = [
+            library.numpy.sum(
+                x * library.numpy.cos(library.numpy.arange(x.size) * 1.0).reshape(x.shape)
+            )
+            for x in outs
+        ]
+        return sum(parts)
+
+    def run(*args):
+        grad = library.grad(total, argnums=tuple(range(len(args))))
+        return (jax.jit(grad) if library is jax else grad)(*args)  # one program is made faster
+
+    return run
+
+
+def mapped(library, fun):
+    """The function mapped over copies of its arguments that differ a little."""
+
+    def run(*args):
+        stacked = [library.numpy.stack([x, x * 2, x + 1]) for x in args]
+        return library.jit(library.vmap(fun))(*stacked)
+
+    return run
+
+
+@pytest.mark.parametrize("text", lines(GRAD_CASES) + lines(DERIVED))
+def test_grad(text):
+    ours, theirs = (run_text(text, library, gradient) for library in (minijax, jax))
+    assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+
+
+def pushed(library, fun):
+    """The function and its derivative along itself, compiled."""
+
+    def run(*args):
+        return library.jit(lambda *xs: library.jvp(fun, xs, xs))(*args)
+
+    return run
+
+
+@pytest.mark.parametrize("text", lines(DERIVED))
+def test_jvp_with_x64(text):
+    with x64(True):
+        ours, theirs = (run_text(text, library, pushed) for library in (minijax, jax))
+        assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("text", lines(GRAD_CASES) + lines(DERIVED) + lines(MAPPED))
+def test_vmap(text):
+    ours, theirs = (run_text(text, library, mapped) for library in (minijax, jax))
+    assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested")
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(name):
+    ours, theirs = getattr(minijax.numpy, name), getattr(jax.numpy, name)
+    assert ours.__name__ == theirs.__name__
+    if not isinstance(theirs, _SCALAR):
+        assert ours is theirs  # NumPy's own kinds of types
+        return
+    for enabled in (False, True):
+        with x64(enabled):
+            assert np.dtype(ours) == np.dtype(theirs)
+            assert ours == theirs.dtype and hash(ours) == hash(theirs)
+            for x in (1, 0.0, np.array([1, 0])):
+                if name not in _NO_ARRAYS:
+                    in_both(lambda m, x=x: getattr(m.numpy, name)(x))
+
+
+@pytest.mark.parametrize("name", sorted(_NO_ARRAYS))
+def test_classes_that_no_program_knows(name):
+    with pytest.raises(NotImplementedError, match="StableHLO has no element type"):
+        minijax.numpy.zeros(2, name)
+
+
+def test_files(tmp_path):
+    for library, folder in ((minijax, tmp_path / "a"), (jax, tmp_path / "b")):
+        folder.mkdir()
+        library.numpy.save(folder / "one.npy", library.numpy.arange(3.0))
+        library.numpy.savez(folder / "two.npz", x=library.numpy.arange(3), y=np.ones(2))
+    for name in ("one.npy", "two.npz"):
+        ours, theirs = (
+            library.numpy.load(tmp_path / folder / name)
+            for library, folder in ((minijax, "b"), (jax, "a"))
+        )
+        assert_same(dict(ours) if name == "two.npz" else ours,
+                    dict(theirs) if name == "two.npz" else theirs)  # fmt: skip

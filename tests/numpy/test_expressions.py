@@ -1,0 +1,165 @@
+"""`minijax.numpy` against `jax.numpy`: the same expressions, run eagerly and under jit."""
+
+import re
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.cases.numpy_cases import CASES, EAGER_CASES, ERROR_CASES, INPUTS, lines
+from tests.harness.differential import assert_same, x64
+from tests.harness.rules import outcome
+
+_NAMES = re.compile(r"\b(" + "|".join(INPUTS) + r")\b")
+
+
+def _used(text):
+    """The inputs that an expression names, outside of strings and attributes."""
+    bare = re.sub(r'"[^"]*"|\.\w+|\w+(?==[^=])', "", text)
+    return sorted(set(_NAMES.findall(bare)))
+
+
+def _function(text, library, names):
+    code = compile(text, text, "eval")
+
+    def fun(*args):
+        values = dict(zip(names, args, strict=True))
+        return eval(code, {"jax": library, "jnp": library.numpy, "np": np, **values})
+
+    return fun
+
+
+def _arrays(library, names):
+    return [library.numpy.asarray(INPUTS[name]) for name in names]
+
+
+def run_text(text, library, transform=None):
+    names = _used(text)
+    fun = _function(text, library, names)
+    if transform is not None:
+        fun = transform(library, fun)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fun(*_arrays(library, names))
+
+
+def _compare(ours, theirs, **options):
+    """Arrays as arrays; whatever else is in the results must be equal."""
+    mine, tree = jax.tree_util.tree_flatten(
+        ours, is_leaf=lambda x: isinstance(x, minijax.Array) or x is None
+    )
+    yours, same_tree = jax.tree_util.tree_flatten(theirs, is_leaf=lambda x: x is None)
+    assert tree == same_tree
+    for a, b in zip(mine, yours, strict=True):
+        if isinstance(b, (jax.Array, float, complex)):
+            assert_same(a, b, **options)
+        else:
+            assert type(a) is type(b) and a == b, options
+
+
+def _traced(library, fun):
+    return library.jit(fun)
+
+
+@pytest.mark.parametrize("text", lines(CASES) + lines(EAGER_CASES))
+def test_eager(text):
+    _compare(run_text(text, minijax), run_text(text, jax), where=text)
+
+
+_NOT_UNDER_JIT = re.compile(
+    r"\.name|finfo|hash\(|iscomplexobj|array_str|s_\[|jnp\.shape|jnp\.ndim|jnp\.size|nbytes|"
+    r"issubdtype|promote_types|jnp\.float32 =="
+)
+
+
+@pytest.mark.parametrize("text", [t for t in lines(CASES) if not _NOT_UNDER_JIT.search(t)])
+def test_jit_with_x64(text):
+    with x64(True):
+        theirs, error = outcome(lambda m: run_text(text, m, _traced), jax)
+        if error is None:
+            assert_same(run_text(text, minijax, _traced), theirs, where=text)
+            return
+        _, ours = outcome(lambda m: run_text(text, m, _traced), minijax)
+        assert type(ours).__name__ == type(error).__name__, f"{ours!r} is not {error!r}"
+
+
+@pytest.mark.parametrize("text", lines(ERROR_CASES))
+def test_errors(text):
+    with pytest.raises(Exception) as theirs:
+        run_text(text, jax)
+    with pytest.raises(Exception) as ours:
+        run_text(text, minijax)
+    expected = theirs.value
+    assert type(ours.value).__name__ == type(expected).__name__ or isinstance(
+        ours.value, type(expected)
+    ), f"{text}: {ours.value!r} is not {expected!r}"
+
+
+@pytest.mark.parametrize("text", ["i + f", "i + 1.5", "f + 1", "i / i", "b & 1", "f + np.ones(3)"])
+def test_strict_promotion(text):
+    results = []
+    for library in (minijax, jax):
+        with library.numpy_dtype_promotion("strict"):
+            try:
+                results.append(run_text(text, library))
+            except Exception as error:
+                results.append(type(error).__name__)
+    if isinstance(results[1], str):
+        assert results[0] == results[1]
+    else:
+        assert_same(*results, where=text)
+
+
+@pytest.mark.parametrize("setting", ["raise", "warn", "allow"])
+@pytest.mark.parametrize("text", ["m + f", "m + 1", "m + s", "m * m"])
+def test_rank_promotion(text, setting):
+    outcomes = []
+    for library in (minijax, jax):
+        names = _used(text)
+        fun, args = _function(text, library, names), _arrays(library, names)
+        with library.numpy_rank_promotion(setting), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            try:
+                fun(*args)
+                outcomes.append(bool(found))
+            except ValueError:
+                outcomes.append("ValueError")
+    assert outcomes[0] == outcomes[1]
+
+
+def test_eager_is_one_program_and_traced_is_inlined():
+    """A composite function compiles once when eager and leaves no call in a jaxpr."""
+    jaxpr = str(minijax.make_jaxpr(minijax.numpy.var)(np.ones((2, 3), np.float32)))
+    assert "jit" not in jaxpr and "reduce_sum" in jaxpr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["m + f", "f + 1", "f * 2.5", "i + f", "f**2", "f**0.5", "m.sum(0)", "m @ f", "f == 1",
+     "m.reshape(-1)", "m.T", "jnp.maximum(f, 0)", "jnp.sin(i)", "i / i", "-f", "f[:, None]",
+     "jnp.concatenate([m, m])", "jnp.mean(m)", "jnp.einsum('ij,jk->ki', m, m2)", "m.astype(int)"],
+)  # fmt: skip
+def test_jaxprs_have_the_same_primitives(text):
+    def primitives(library):
+        names = _used(text)
+        jaxpr = library.make_jaxpr(_function(text, library, names))(*_arrays(library, names))
+        return [str(eqn.primitive) for eqn in jaxpr.jaxpr.eqns]
+
+    assert primitives(minijax) == primitives(jax)
+
+
+def test_setitem_shows_what_to_write():
+    x = minijax.numpy.ones(3)
+    with pytest.raises(TypeError, match=r"x\.at\[0\]\.set\(y\)"):
+        x[0] = 1.0
+
+
+def test_scalar_types():
+    for name in ("float32", "bfloat16", "int4", "bool_", "complex64", "uint8"):
+        ours, theirs = getattr(minijax.numpy, name), getattr(jax.numpy, name)
+        assert np.dtype(ours) == np.dtype(theirs)
+        assert ours == theirs.dtype and hash(ours) == hash(theirs)
+        assert not isinstance(ours(1), ours)
+        assert ours.__name__ == theirs.__name__

@@ -1,0 +1,415 @@
+"""`minijax.scipy` against upstream: every public name that stands has a row."""
+
+import importlib
+
+import jax
+import numpy as np
+import pytest
+import scipy.special
+
+import minijax
+from tests.harness.differential import sample, x64
+from tests.harness.libraries import Row, both, check_row, check_wide, ids, missing
+
+X = sample((3, 4), np.float32) * 2
+POSITIVE = np.abs(X) + 0.3
+UNIT = (1 / (1 + np.exp(-X))).astype(np.float32)
+EDGES = np.asarray([-2.5, -1.0, 0.0, 0.5, 1.0, 40.0, np.inf, np.nan], np.float32)
+
+
+def special(name, *args, label="", **options):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.special")
+    given = {k: options.pop(k) for k in list(options) if k in KEYWORDS}
+    options = {"rtol": 2e-4, "wide_rtol": 1e-9, **options}
+    return Row(name, lambda m, *xs: getattr(module(m), name)(*xs, **given), *args, label=label,
+               **options)  # fmt: skip
+
+
+KEYWORDS = (
+    "axis", "d", "n", "repetition", "exact", "series_order", "return_sign", "v", "n_iter", "n_max",
+)  # fmt: skip
+ONE = {
+    **dict.fromkeys(
+        ["digamma", "erf", "erfc", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "ndtr", "log_ndtr",
+         "softmax", "log_softmax", "logsumexp"], X),
+    **dict.fromkeys(["dawsn", "erfcx", "fresnel", "wofz"], X),
+    **dict.fromkeys(["entr", "gamma", "loggamma", "gammasgn", "factorial", "exp1", "expi", "sici",
+                     "spence"], POSITIVE),
+    **dict.fromkeys(["logit", "ndtri"], UNIT),
+    "erfinv": 2 * UNIT - 1,
+}  # fmt: skip
+TWO = {
+    **dict.fromkeys(["beta", "betaln", "gammainc", "gammaincc", "rel_entr", "kl_div", "xlogy",
+                     "xlog1py", "boxcox", "boxcox1p", "comb", "poch"], (POSITIVE + 1, POSITIVE[0])),
+    "zeta": (POSITIVE + 1.5, POSITIVE[0]),
+}  # fmt: skip
+# Functions whose programs take upstream seconds to compile: their values alone are compared.
+SLOW = {"betainc", "gammainc", "gammaincc", "polygamma", "zeta", "hyp1f1", "hyp2f1"}
+QUICK = {"grad": False, "vmap": False}
+EDGELESS = {  # upstream has NaN for some infinities here, or is slow
+    "softmax", "log_softmax", "logsumexp", "factorial", "digamma", "dawsn", "erfcx", "exp1", "expi",
+    "spence", "wofz",
+}  # fmt: skip
+N, M = np.asarray([0, 2, 5, 3]), np.asarray([0, -1, 3, 2])
+SPECIAL = [
+    # Upstream's derivative of Spence's function is NaN where its series change.
+    *[special(name, x, grad=name != "spence") for name, x in ONE.items()],
+    *[special(name, *args, **(QUICK if name in SLOW else {})) for name, args in TWO.items()],
+    *[special(name, EDGES, label="edges", **QUICK) for name in ONE if name not in EDGELESS],
+    *[special(name, np.asarray(EDGES[:6]), np.float32(2), label="edges", **QUICK)
+      for name in ("rel_entr", "kl_div", "xlogy", "xlog1py", "boxcox", "comb")],
+    special("dawsn", X * 8, label="far"),
+    *[special(name, (X * 3 - 1j * X[::-1]).astype(np.complex64), label="complex", rtol=2e-5, atol=1e-5,
+              grad=False) for name in ("gamma", "loggamma")],
+    special("erfcx", X * 2 + 1j * X[::-1], label="complex", **QUICK),
+    special("wofz", X * 2 + 1j * X[::-1], label="complex", **QUICK),
+    special("expi", -POSITIVE, label="negative"),
+    special("sici", 3 * X, label="far"),
+    special("fresnel", 2 * X, label="far"),
+    special("spence", 3 * POSITIVE, label="far", **QUICK),
+    special("expn", np.asarray([[0], [1], [4]]) + np.zeros((3, 4), int), POSITIVE, label="many"),
+    special("expn", np.asarray([1.0, 60], np.float32), np.asarray([0.5, 8], np.float32), **QUICK),
+    special("hyp1f1", POSITIVE, POSITIVE[1], X),
+    special("hyp2f1", POSITIVE, POSITIVE[1], POSITIVE[2], UNIT * 0.9, **QUICK),
+    special("owens_t", X, X[0]),
+    special("bessel_jn", POSITIVE + 1, v=3, n_iter=22),
+    special("sph_harm_y", N, M, UNIT[0] * 3, X[0], n_max=5),
+    special("polygamma", np.asarray([0, 1, 2, 3]), POSITIVE, **QUICK),
+    special("polygamma", np.float32(1), POSITIVE, label="float order", **QUICK),
+    special("betainc", POSITIVE, POSITIVE[0], UNIT, **QUICK),
+    special("betaln", np.asarray([1, 20, 1e4], np.float32), np.asarray([30, 9, 0.5], np.float32)),
+    special("multigammaln", POSITIVE + 3, d=3),
+    special("comb", POSITIVE + 1, POSITIVE[0], repetition=True, label="repetition"),
+    special("factorial", np.arange(5)),
+    special("factorial", np.arange(5), exact=True, label="exact", grad=False, vmap=False),
+    special("softmax", X, axis=1, label="axis"),
+    special("log_softmax", X, axis=0, label="axis"),
+    special("log_ndtr", X * 10, label="far"),
+    special("log_ndtr", X, series_order=31, label="order"),
+    special("ndtr", np.arange(3), label="integers"),
+    special("ndtri", np.asarray([1e-10, 1e-4, 0.1, 0.999], np.float32), label="ends"),
+    special("zeta", POSITIVE, label="no q"),
+    special("erf", np.arange(3), label="integers"),
+    special("xlogy", np.zeros(3, np.float32), np.zeros(3, np.float32), label="zeros", grad=False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", SPECIAL, ids=ids(SPECIAL))
+def test_special(row):
+    check_row(row)
+
+
+# What is computed here, not by a primitive.
+WIDE = [
+    row for row in SPECIAL if not row.label and row.name in
+    ("dawsn", "erfcx", "fresnel", "wofz", "exp1", "expi", "sici", "spence", "owens_t", "hyp1f1",
+     "sph_harm_y", "bessel_jn", "log_ndtr", "ndtri", "logsumexp")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", WIDE, ids=ids(WIDE))
+def test_special_in_64_bits(row):
+    check_wide(row)
+
+
+def test_fresnel_far_from_zero():
+    x = np.linspace(0, 40, 4001).astype(np.float32)
+    expected = scipy.special.fresnel(x.astype(np.float64))
+    np.testing.assert_allclose(minijax.scipy.special.fresnel(x), expected, rtol=4e-7)
+    ends = np.asarray([1e10, 3e38, np.inf, -np.inf], np.float32)
+    np.testing.assert_array_equal(minijax.scipy.special.fresnel(ends), [[0.5] * 3 + [-0.5]] * 2)
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 5e-7), (np.float64, 2e-15)])
+def test_sine_and_cosine_integrals_are_exact(dtype, atol):
+    x = np.linspace(0.01, 60, 4001).astype(dtype)
+    with x64(dtype is np.float64):
+        found = minijax.scipy.special.sici(x)
+    expected = scipy.special.sici(x.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+def test_derivatives_of_bessel_jn():
+    # SciPy's: upstream's are NaN or far off where so many steps overflow.
+    x = np.linspace(-12, 12, 101).astype(np.float32)
+    orders = lambda z: minijax.scipy.special.bessel_jn(z, v=3, n_iter=60)
+    expected = np.stack([scipy.special.jvp(k, x.astype(np.float64)) for k in range(4)], axis=-1)
+    for derivative in (minijax.jacfwd, minijax.jacrev):
+        found = minijax.vmap(derivative(orders))(x)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_bernoulli():
+    for n in (0, 1, 2, 24):
+        both(lambda m: importlib.import_module(f"{m.__name__}.scipy.special").bernoulli(n))
+    both(lambda m: importlib.import_module(f"{m.__name__}.scipy.special").bernoulli(-1))
+    both(lambda m: importlib.import_module(f"{m.__name__}.scipy.special").bernoulli(2.0))
+
+
+def test_every_special_function_has_a_row():
+    theirs = importlib.import_module("jax.scipy.special")
+    assert not missing(theirs, SPECIAL, {"bernoulli"})
+    ours = importlib.import_module("minijax.scipy.special")
+    assert {*ours.__all__} == {n for n in dir(theirs) if not n.startswith("_")}
+
+
+# -- distributions ----------------------------------------------------------------------------------
+
+K = np.asarray([0, 1, 2, 5], np.float32)
+SHAPES = {  # for each distribution: points, and the parameters of its shape
+    "bernoulli": (np.asarray([0, 1, 1, 2], np.float32), (np.float32(0.3),)),
+    "beta": (UNIT, (np.float32(2.5), np.float32(1.5))),
+    "betabinom": (K, (np.float32(6), np.float32(2.5), np.float32(1.5))),
+    "binom": (K, (np.float32(6), np.float32(0.3))),
+    "cauchy": (X, ()),
+    "chi2": (POSITIVE, (np.float32(3),)),
+    "expon": (POSITIVE, ()),
+    "gamma": (POSITIVE, (np.float32(2.5),)),
+    "gennorm": (X, (np.float32(1.5),)),
+    "geom": (K + 1, (np.float32(0.3),)),
+    "gumbel_l": (X, ()),
+    "gumbel_r": (X, ()),
+    "laplace": (X, ()),
+    "logistic": (X, ()),
+    "nbinom": (K, (np.float32(6), np.float32(0.3))),
+    "norm": (X, ()),
+    "pareto": (POSITIVE + 1, (np.float32(2.5),)),
+    "poisson": (K, (np.float32(2.5),)),
+    "t": (X, (np.float32(3),)),
+    "truncnorm": (X, (np.float32(-1.5), np.float32(2))),
+    "uniform": (UNIT * 2, ()),
+    "vonmises": (X, (np.float32(2),)),
+    "wrapcauchy": (POSITIVE, (np.float32(0.4),)),
+}
+
+
+# Those that hold a loop of an incomplete gamma or beta function, and those made of them.
+SLOW_STATS = {
+    f"{name}.{function}"
+    for name in ("gamma", "chi2", "beta", "poisson", "truncnorm")
+    for function in ("cdf", "logcdf", "sf", "logsf", "ppf", "pdf", "pmf")
+}
+
+
+def distribution(name, function):
+    x, shape = SHAPES[name]
+    if function in ("ppf", "isf"):
+        x = UNIT
+    args = shape if function == "entropy" else (x, *shape)
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
+    call = lambda m, *xs: getattr(module(m), function)(*xs)
+    # Upstream cannot differentiate these with respect to what is a number in its formula.
+    grad = f"{name}.{function}" not in ("gumbel_l.ppf", "gumbel_r.ppf", "poisson.entropy")
+    # The others are made of these.
+    is_whole = function in ("logpdf", "logpmf", "cdf", "logcdf", "ppf", "entropy")
+    is_slow = f"{name}.{function}" in SLOW_STATS or not is_whole
+    more = QUICK if is_slow else {"grad": grad}
+    return Row(f"{name}.{function}", call, *args, rtol=3e-4, **more)
+
+
+def public(name):
+    module = importlib.import_module(f"jax.scipy.stats.{name}")
+    return [n for n in dir(module) if not n.startswith("_")]
+
+
+STATS = [distribution(name, function) for name in SHAPES for function in public(name)]
+
+
+@pytest.mark.parametrize("row", STATS, ids=ids(STATS))
+def test_distribution(row):
+    check_row(row)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["norm", "laplace", "cauchy", "chi2", "wrapcauchy"])
+def test_density_keeps_the_dtype(name, dtype):
+    shape = {"chi2": (3.0,), "wrapcauchy": (0.3,)}.get(name, ())
+    stats = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
+    both(lambda m: stats(m).logpdf(m.numpy.asarray(UNIT, dtype), *shape), rtol=4e-2, atol=4e-2)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("gamma", (2.5,)), ("entr", (2,)), ("loggamma", (3,)), ("multigammaln", (4, 3))],
+)
+def test_numbers_under_jit(name, args):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.special")
+    both(lambda m: m.jit(lambda: getattr(module(m), name)(*args))(), rtol=2e-5)
+
+
+MOVED = [name for name in SHAPES if name not in ("vonmises", "wrapcauchy")]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_distribution_moved(name):
+    x, shape = SHAPES[name]
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats.{name}")
+    function = "logpdf" if "logpdf" in public(name) else "logpmf"
+    if function == "logpdf":
+        both(lambda m: module(m).logpdf(x, *shape, loc=0.5, scale=2), rtol=3e-4, atol=1e-5)
+    else:
+        both(lambda m: module(m).logpmf(x, *shape, 1), rtol=3e-4, atol=1e-5)
+    both(lambda m: getattr(module(m), function)([1.0], *shape))
+
+
+def stats(name, *args, label="", **options):
+    made = {k: options.pop(k) for k in list(options) if k in STATS_KEYWORDS}
+
+    def call(m, *xs):
+        found = importlib.import_module(f"{m.__name__}.scipy.stats")
+        for part in name.split("."):
+            found = getattr(found, part)
+        return tuple(m.tree_util.tree_leaves(found(*xs, **made)))
+
+    return Row(name, call, *args, label=label, **{"rtol": 3e-4, **options})
+
+
+def density(name, method, *args, **options):
+    """A row of a method of an estimate from the first of the arguments."""
+    kde = lambda m, x: importlib.import_module(f"{m.__name__}.scipy.stats").gaussian_kde(x)
+    call = lambda m, x, *xs: getattr(kde(m, x), method)(*xs)
+    return Row(name, call, *args, label=method, **{"rtol": 3e-4, **options})
+
+
+STATS_KEYWORDS = ("axis", "method", "keepdims", "nan_policy", "ddof")
+MEAN, COV = np.asarray([0, 1], np.float32), np.asarray([[2, 0.5], [0.5, 1]], np.float32)
+WITH_NAN = np.where(X > 2, np.nan, np.round(X)).astype(np.float32)
+COUNTS, CHANCES = np.asarray([1, 2, 3]), np.asarray([0.2, 0.3, 0.5], np.float32)
+ALPHA = np.asarray([2, 3, 0.5], np.float32)
+SAMPLES, POINTS = sample((2, 9), np.float32), sample((2, 3), np.float32, 4)
+OTHERS = [
+    stats("mode", np.round(X), **QUICK),
+    stats("mode", np.round(X), axis=None, label="all", **QUICK),
+    stats("mode", WITH_NAN, axis=1, keepdims=True, label="kept", **QUICK),
+    stats("mode", X > 0, label="bool", **QUICK),
+    *[stats("rankdata", np.round(X), method=method, axis=1, label=method, **QUICK)
+      for method in ("average", "min", "max", "dense", "ordinal", "bad")],
+    stats("rankdata", WITH_NAN, axis=0, label="nan", **QUICK),
+    stats("sem", X),
+    stats("sem", WITH_NAN, axis=1, nan_policy="omit", label="omit", **QUICK),
+    stats("sem", X, axis=None, ddof=0, keepdims=True, label="all", **QUICK),
+    stats("dirichlet.logpdf", CHANCES, ALPHA),
+    stats("dirichlet.pdf", CHANCES[:2], ALPHA, label="short", **QUICK),
+    stats("dirichlet.logpdf", np.stack([CHANCES, 2 * CHANCES], 1), ALPHA, label="many", **QUICK),
+    stats("dirichlet.logpdf", CHANCES, ALPHA[None], label="shape", **QUICK),
+    stats("multinomial.logpmf", COUNTS, np.asarray(6), CHANCES, vmap=False),
+    stats("multinomial.pmf", COUNTS, np.asarray(7), CHANCES, **QUICK),
+    stats("multinomial.logpmf", CHANCES, np.asarray(6), CHANCES, label="floats", **QUICK),
+    stats("multivariate_normal.logpdf", X[:, :2], MEAN, COV),
+    stats("multivariate_normal.pdf", X[:, :2], MEAN, COV, **QUICK),
+    stats("multivariate_normal.logpdf", X[0, :2], MEAN, np.stack([COV, 2 * COV]), label="many"),
+    stats("multivariate_normal.logpdf", X[:, :2], MEAN, np.float32(2), label="round", **QUICK),
+    stats("multivariate_normal.logpdf", X, np.float32(1), np.float32(2), label="one", **QUICK),
+    stats("gaussian_kde", SAMPLES, **QUICK),
+    density("gaussian_kde", "evaluate", SAMPLES, POINTS),
+    density("gaussian_kde", "logpdf", SAMPLES, POINTS, vmap=False),
+    density("gaussian_kde", "integrate_gaussian", SAMPLES, MEAN, COV, **QUICK),
+    density("gaussian_kde", "evaluate", SAMPLES, POINTS[:1], **QUICK),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", OTHERS, ids=ids(OTHERS))
+def test_statistics(row):
+    check_row(row)
+
+
+def test_estimate_of_numbers():
+    def run(m):
+        made = importlib.import_module(f"{m.__name__}.scipy.stats").gaussian_kde(
+            SAMPLES[0], "silverman", np.arange(9.0)
+        )
+        drawn = made.resample(m.random.key(3), (4,))
+        return made, made.integrate_box_1d(-1.0, 1.0), made.integrate_kde(made), drawn
+
+    both(lambda m: m.tree_util.tree_leaves(run(m)), rtol=3e-4)
+
+
+def test_every_statistic_has_a_row():
+    theirs = importlib.import_module("jax.scipy.stats")
+    named = {row.name.split(".")[0] for row in [*STATS, *OTHERS]}
+    assert {n for n in dir(theirs) if not n.startswith("_")} <= named
+    named = {row.name for row in [*STATS, *OTHERS]}
+    for name in ("dirichlet", "multinomial", "multivariate_normal"):
+        assert {f"{name}.{function}" for function in public(name)} <= named
+
+
+# -- signals ----------------------------------------------------------------------------------------
+
+A, B = sample((5, 6), np.float32), sample((3, 2), np.float32, 1)
+WAVE = sample((2, 40), np.float32, 2)
+
+
+def signal(name, *args, label="", grad=False, vmap=False, low=False, **given):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.signal")
+    return Row(name, lambda m, *xs: getattr(module(m), name)(*xs, **given), *args, label=label,
+               grad=grad, vmap=vmap, low=low, rtol=3e-4, atol=3e-5)  # fmt: skip
+
+
+PAIRS = [("convolve", A, B), ("correlate", B, A), ("correlate", A + 1j, B - 2j)]
+SPECTRA = {
+    "plain": {}, "odd": {"nperseg": 7, "noverlap": 5}, "two sides": {"return_onesided": False},
+    "line": {"detrend": "linear"}, "long": {"nfft": 16, "fs": 2.0}, "wide": {"nperseg": 50},
+    "window": {"window": np.hanning(8)}, "kaiser": {"window": ("kaiser", 3.0)},
+    "overlap": {"noverlap": 8}, "short": {"nfft": 4}, "name": {"window": "unknown"},
+}  # fmt: skip
+SIGNALS = [
+    *[signal(name, a, b, mode=mode, method=method, label=f"{mode} {method}")
+      for name, a, b in PAIRS for mode in ("full", "same", "valid") for method in ("auto", "fft")],
+    signal("convolve", A, B, grad=True, vmap=True, label="derivatives"),
+    signal("convolve", A, B[0], label="ranks"),
+    signal("convolve", A, B, mode="unknown", label="mode"),
+    signal("correlate", B, A, method="unknown", label="method"),
+    signal("convolve", np.arange(3), np.arange(2), label="integers"),
+    *[signal(name, *pair, mode=mode, label=mode) for mode in ("full", "same", "valid")
+      for name, pair in (("convolve2d", (A, B)), ("correlate2d", (B, A)), ("correlate2d", (A, B)))],
+    signal("convolve2d", A, B, boundary="wrap", label="boundary"),
+    signal("fftconvolve", A, A[:, :2], axes=(1,), mode="same", label="axes"),
+    signal("fftconvolve", A, B, grad=True, vmap=True),
+    signal("fftconvolve", A, B, axes=[0], label="sizes"),
+    signal("detrend", WAVE, grad=True, vmap=True),
+    signal("detrend", WAVE, bp=[5, 20], label="pieces"),
+    signal("detrend", WAVE.T, axis=0, type="constant", label="mean"),
+    signal("detrend", WAVE, type="unknown", label="type"),
+    signal("detrend", WAVE, bp=100, label="place"),
+    *[signal(name, WAVE, label=label, **{"nperseg": 8, **given})
+      for name in ("stft", "welch") for label, given in SPECTRA.items()],
+    *[signal("stft", WAVE, nperseg=9, boundary=boundary, padded=False, label=f"{boundary}")
+      for boundary in ("even", "odd", "constant", None, "unknown")],
+    signal("stft", WAVE.T, nperseg=8, axis=0, grad=True, vmap=True, label="axis"),
+    signal("welch", WAVE, nperseg=8, average="median", scaling="spectrum", label="median"),
+    signal("csd", WAVE, WAVE[:1, ::-1], nperseg=8, grad=True, vmap=True),
+    signal("csd", WAVE, 1j * WAVE[:, :33], nperseg=8, average="median", label="complex"),
+    signal("csd", WAVE, WAVE[0], nperseg=8, label="ranks"),
+    signal("welch", WAVE, nperseg=8, average="unknown", label="average"),
+    signal("welch", WAVE, nperseg=8, scaling="unknown", label="scaling"),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:nperseg=", "ignore:Input data is complex")
+@pytest.mark.parametrize("row", SIGNALS, ids=ids(SIGNALS))
+def test_signal(row):
+    check_row(row)
+
+
+@pytest.mark.parametrize("noverlap", [0, 4, 6, 7])
+def test_inverse_of_spectra(noverlap):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.signal")
+    spectra = np.asarray(module(jax).stft(WAVE, nperseg=8, noverlap=noverlap or None)[2])
+    given = {"nperseg": 8, "noverlap": noverlap}
+    check_row(signal("istft", spectra, label="plain", grad=noverlap == 6, **given))
+    check_row(signal("istft", spectra, boundary=False, window="hamming", **given))
+    moved = np.moveaxis(spectra, (1, 2), (2, 0))
+    check_row(signal("istft", moved, time_axis=0, freq_axis=2, **given))
+    both(lambda m: module(m).istft(spectra, noverlap=9))
+
+
+def test_every_signal_function_has_a_row():
+    theirs = importlib.import_module("jax.scipy.signal")
+    assert not missing(theirs, SIGNALS, {"istft"})
+
+
+def test_modules():
+    for name in ("special", "stats", "integrate", "signal"):
+        assert getattr(minijax.scipy, name).__name__ == f"minijax.scipy.{name}"
+    both(lambda m: importlib.import_module(f"{m.__name__}.scipy.integrate").trapezoid(X))
+    assert jax.scipy is not None

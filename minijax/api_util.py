@@ -35,7 +35,9 @@ def flatten_fun(f: Callable, store: Any, in_tree: Any, *leaves: Any) -> list[Any
 
 @lu.transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable, store: Any, in_tree: Any, *leaves: Any) -> list[Any]:
-    """The same for functions that take no keyword arguments: `in_tree` is that of `args`."""
+    """Wrap a function that takes no keyword arguments as `flatten_fun` does: `in_tree` is that of
+    `args`.
+    """
     outs, out_tree = tree_util.flatten(f(*in_tree.unflatten(leaves)))
     store.store(out_tree)
     return outs
@@ -51,7 +53,7 @@ def debug_info(
     static_argnames: Sequence[str] = (),
     result_paths_thunk: Any = None,
 ) -> DebugInfo:
-    """What error messages say of a function that is traced for these arguments."""
+    """Return what error messages say of a function that is traced for these arguments."""
     return functions.debug_info(traced_for, fun, tree_util.tree_structure((tuple(args), kwargs)))
 
 
@@ -85,7 +87,7 @@ def argnums_partial(
 def donation_vector(
     donate_argnums: Any, donate_argnames: Any, in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """For each leaf of `(args, kwargs)`, or of `args`, whether it is donated."""
+    """Return for each leaf of `(args, kwargs)`, or of `args`, whether it is donated."""
     numbers = functions.as_ints("donate_argnums", donate_argnums)
     names = functions.as_names("donate_argnames", donate_argnames)
     args, kwargs = in_tree.unflatten(range(in_tree.num_leaves)), {}

@@ -41,7 +41,9 @@ def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 class ExplicitX64Mode(enum.Enum):
-    """What a 64-bit dtype that is asked for by name is while x64 is off: narrowed, refused, itself."""
+    """The treatment of a 64-bit dtype asked for by name while x64 is off: narrowed, refused, or
+    kept.
+    """
 
     WARN = 1
     ERROR = 2
@@ -175,7 +177,7 @@ def _hashable(value: Any) -> Any:
 
 
 class Context:
-    """What holds in one thread: its settings, its current trace, named axes and mesh, name stack,
+    """The state of one thread: its settings, its current trace, named axes and mesh, name stack,
     `varying`: the manual mesh axes for which the types of values say whether they vary, and `marks`:
     the scope that programs begin in, "" or one with attributes for the compiled program.
 
@@ -236,7 +238,7 @@ def forget_keys() -> None:
 
 
 def traced_differences(key: _Key, other: _Key) -> list[tuple[str, Any, Any]]:
-    """In what two keys of a context differ: names, and the values of each."""
+    """Return the differences of two keys of a context: names, and the values of each."""
     names = [
         *[f"jax_{name}" for name in _TRACED],
         "named axes",
@@ -364,7 +366,8 @@ def override(name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def promoting_freely() -> Iterator[None]:
-    """Let dtypes and ranks promote whatever the settings say: for what a library function does inside.
+    """Let dtypes and ranks promote whatever the settings say: for what a library function does
+    inside.
 
     Also a decorator. A user who restricts promotion means the operands that they give.
     """

@@ -624,7 +624,7 @@ _STRICT: dict[_Node, tuple[_Node, ...]] = {
 
 
 def _upper_sets(above: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozenset[_Node]]:
-    """For each node, itself and all that lies above it."""
+    """Return for each node, itself and all that lies above it."""
 
     @functools.cache
     def upper(node: _Node) -> frozenset[_Node]:

@@ -40,7 +40,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class _Unravel:
-    """From a vector to a tree; equal for trees of one structure, shapes and dtypes."""
+    """The function from a vector to a tree; equal for trees of one structure, shapes and dtypes."""
 
     tree: Any
     shapes: tuple[tuple[int, ...], ...]

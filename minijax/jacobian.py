@@ -168,7 +168,7 @@ def _check_jacobian_output(outs, holomorphic, transform) -> None:
 
 
 def _basis(avals: Sequence[Any]) -> list[Any]:
-    """For each aval the unit directions of all of them: together an identity matrix."""
+    """Return for each aval the unit directions of all of them: together an identity matrix."""
     total = sum(aval.size for aval in avals)
     start, parts = 0, []
     for aval in avals:

@@ -119,7 +119,7 @@ def clear_event_listeners() -> None:
 
 
 def record_stage(event: str, began: float, fun_name: str) -> None:
-    """What the library says of a stage that began then (`time.time()`) and has just ended."""
+    """Record a stage that began at a time (`time.time()`) and has just ended."""
     if _durations or _spans or _scalars:
         ended = time.time()
         record_scalar(event, began, fun_name=fun_name)

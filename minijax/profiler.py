@@ -43,7 +43,7 @@ class TraceAnnotation(profiling.TraceMe):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """The same for a step of training: `with StepTraceAnnotation("train", step_num=3):`."""
+    """A step of training: `with StepTraceAnnotation("train", step_num=3):`."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
@@ -149,7 +149,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """What lies in the memory of the devices of a platform: a compressed `pprof` profile."""
+    """Return a profile of the memory of a platform's devices, in compressed `pprof` format."""
     return profiling.memory_profile(backend)
 
 

@@ -118,7 +118,7 @@ def check_vjp(
     f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | dict | None = None,
     rtol: float | dict | None = None, eps: float | None = None, err_msg: str = "",
 ) -> None:  # fmt: skip
-    """The same for `f_vjp(*args) -> out, pullback`, by the inner products that must agree."""
+    """Check `f_vjp(*args) -> out, pullback` by the inner products that must agree."""
     args = tuple(args)
     eps = _coarsest(args, _STEPS) if eps is None else eps
     rng = np.random.RandomState(0)

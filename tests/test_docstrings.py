@@ -1,9 +1,11 @@
 """The docstrings of public functions: what they must tell, and their examples, run as doctests."""
 
+import ast
 import doctest
 import importlib
 import inspect
 import io
+import pathlib
 import re
 from typing import TypeVar
 
@@ -26,9 +28,13 @@ MODULES = (
     "minijax.scipy.cluster.vq", "minijax.scipy.spatial.transform", "minijax.scipy.sparse.linalg",
     *(f"minijax.scipy.stats.{name}" for name in DISTRIBUTIONS),
 )  # fmt: skip
+PACKAGE = pathlib.Path(minijax.__file__).parent
 UNFINISHED = set()  # of modules whose docstrings are still to be brought to the contract
 
-_AWKWARD = ("The same", "Of", "What", "That", "Those", "Which")  # no verb or noun to begin with
+_AWKWARD = (  # no verb or noun to begin with
+    "The same", "Of", "What", "That", "Those", "Which", "How", "Where", "When", "By", "With", "From",
+    "For", "In", "As", "To",
+)  # fmt: skip
 _NOT_FUNCTIONS = (Primitive, TypeVar)
 _TYPES = re.compile(
     r"shape|dtype|pytree|[Tt]race|process|thread|['\"]\w+['\"]"
@@ -64,6 +70,24 @@ def _documented(home):
         seen.add(id(member))
         if callable(member) and (getattr(member, "__module__", None) or "").startswith("minijax"):
             yield name, member
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted({path.parent for path in PACKAGE.rglob("*.py")}),
+    ids=lambda path: str(path.relative_to(PACKAGE.parent)),
+)
+def test_first_words(folder):
+    """No docstring of a function or a class begins as an answer to a question that is not asked."""
+    awkward = tuple(f"{words} " for words in _AWKWARD)
+    found = [
+        f"{path.name}:{node.lineno} {doc.splitlines()[0]}"
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and (doc := ast.get_docstring(node) or "").startswith(awkward)
+    ]
+    assert not found, found
 
 
 def _faults(doc):

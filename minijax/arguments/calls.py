@@ -54,7 +54,7 @@ class Call:
 
 
 class ArgumentMarks:
-    """Which arguments of a function are static, and which are donated.
+    """The arguments of a function that are static, and those that are donated.
 
     `options` has `static_argnums` and the other three; `key` is what they say, hashable.
     """

@@ -1,4 +1,4 @@
-"""Which arguments of a function a transform is about. Everything here runs when a function is
+"""The arguments of functions that transforms refer to. Everything here runs when a function is
 transformed or traced, never on a cached call.
 """
 
@@ -243,7 +243,7 @@ def aval_of_argument(
 
 
 def debug_info(traced_for: str, fun: Callable, in_tree: Any = None) -> DebugInfo:
-    """What error messages say of a traced function; names are found only when asked for."""
+    """Return what error messages say of a traced function; names are found only when asked for."""
     return _LazyDebugInfo(traced_for, fun, in_tree)
 
 

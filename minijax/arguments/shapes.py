@@ -36,7 +36,7 @@ def check_broadcast(
 
 
 def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
-    """What is wrong with the dimensions of a result that an operand is to be laid along."""
+    """Return what is wrong with the dimensions of a result that an operand is to be laid along."""
     if x.ndim > len(shape):
         return (
             "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "

@@ -129,7 +129,7 @@ class ArrayImpl(Array):
 
     @property
     def _stored(self) -> np.ndarray:
-        """The same; of random keys, their words."""
+        """Return the value as NumPy's; of random keys, their words."""
         self._check_deleted()
         if self.aval.dtype == dtypes.float0:
             return np.zeros(self.aval.shape, dtypes.float0)
@@ -236,7 +236,8 @@ def small_array(x: np.ndarray) -> ArrayImpl:
 
 
 def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
-    """The signature and the buffer of an operand of a type met before, if it is not one that is kept.
+    """The signature and the buffer of an operand of a type met before, if it is not one that is
+    kept.
 
     For the call that it is made for, and no later: a large one is read where it lies, as upstream's
     calls read it, so that what is written to `x` before the results are ready may show in them. One of

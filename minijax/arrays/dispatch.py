@@ -234,7 +234,9 @@ class Program:
         self.execute = execute or self.execute
 
     def direct(self, signatures: Sequence[Signature]) -> Callable | None:
-        """What executes the buffers of arguments of these types; None if that is not all to do."""
+        """Return what executes the buffers of arguments of these types; None if there is more to
+        do.
+        """
         if self.watch is not None or self.trivial or self.check is not None or self.effects:
             return None
         execute, hidden, kept = self.execute, self.hidden, self.kept
@@ -298,7 +300,7 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
-    """The same array, laid out as another sharding says; itself where it lies so already."""
+    """Return the array laid out as another sharding says; itself where it lies so already."""
     own = value.signature.sharding
     if not copy and (own is target or own == target):
         return value

@@ -234,7 +234,9 @@ class Primitive:
         return rule
 
     def out_avals(self, avals: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """What the shape rule says; remembered, since avals and most params are hashable."""
+        """Return the types of the results by the shape rule; remembered, since avals and most
+        params are hashable.
+        """
         memo = self._avals
         if memo is None:
             known = self.rule_layout is None and self.rule_shape is not None  # by its programs
@@ -250,7 +252,7 @@ class Primitive:
         return out
 
     def _typed(self, avals: tuple, params: dict) -> Any:
-        """What the shape rule says, and the layout rule where a type has a placement."""
+        """Return the types by the shape rule, and by the layout rule where a type has a placement."""
         if self.rule_shape is None:
             raise NotImplementedError(
                 f"Abstract evaluation for {self.name!r} not implemented: give it a rule of the types "
@@ -318,8 +320,8 @@ class RuleColumn:
 
 
 class CallbackPrimitive(Primitive):
-    """A primitive whose params hold functions of users: a memo of its types would keep them, and all
-    that they close over.
+    """A primitive whose params hold functions of users: a memo of its types would keep them, and
+    all that they close over.
     """
 
     __slots__ = ()

@@ -76,7 +76,7 @@ def _frames(filter_frames: bool, most: int | None) -> list[DebuggerFrame]:
 
 
 class Debugger(Protocol):
-    """What shows frames, the innermost first, while the program waits."""
+    """A debugger: shows frames, the innermost first, while the program waits."""
 
     def __call__(
         self, frames: list[DebuggerFrame], thread_id: int | None, **kwargs: Any

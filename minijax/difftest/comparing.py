@@ -46,7 +46,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """How far floats may differ.
+    """The differences that floats may have.
 
     - `ulps`: in units of the last place (of `eps`, if given, else of the leaf's dtype)
     - `elementwise`: of each element; otherwise of the largest

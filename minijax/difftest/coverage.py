@@ -1,4 +1,4 @@
-"""Which rules of which primitives a program runs: the cells of a table of primitive by rule.
+"""The rules that a program runs: the cells of a table of primitive by rule.
 
 `recording` wraps the rules of all primitives while it is entered; this and `faults` are the two modules here
 that know how minijax is built. `Table` counts distinct programs by cell and names the cells seldom run, with
@@ -138,7 +138,7 @@ def reason_of(cell: Cell) -> str:
 
 
 class Table:
-    """How many distinct programs ran each cell."""
+    """Counts of the distinct programs that ran each cell."""
 
     def __init__(self, ran: Iterable[frozenset[Cell]] = ()):
         self.counts = collections.Counter(cell for cells in ran for cell in cells)

@@ -39,7 +39,7 @@ _START = 60.0  # seconds of CPU time until a child says something
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to run: how many programs of each mode, of which seed, and within which limits.
+    """A run to be made: how many programs of each mode, of which seed, and within which limits.
 
     - `seconds`: of CPU time of all children; 0 for no limit
     - `patience`, `memory`: seconds of CPU time of one program (or ten times as many of silence), and
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclasses.dataclass
 class Progress:
-    """What was done so far: programs by mode and status, CPU time, and findings by file name."""
+    """The work done so far: programs by mode and status, CPU time, and findings by file name."""
 
     done: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     cpu: float = 0.0

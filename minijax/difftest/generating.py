@@ -35,7 +35,7 @@ _STATIC = re.compile(r"%(\w+)")
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """How programs are drawn.
+    """The distribution that programs are drawn from.
 
     - `calls`: bounds of the number of calls of the main function
     - `depth`: how deep functions nest

@@ -1,4 +1,4 @@
-"""What a program gives under a library: abstractly, compiled, or operation by operation.
+"""Running a program under a library: abstractly, compiled, or operation by operation.
 
 Libraries are modules that speak JAX's API, by name: "minijax" and "jax". Upstream is imported here, when
 it is first asked for, and nowhere else in the package. Other names are subjects that run in a child process.

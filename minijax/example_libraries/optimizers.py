@@ -37,7 +37,7 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """For each parameter the flat state that belongs to it, and how to read it."""
+    """The state of an optimizer: for each parameter a flat state, and how to read it."""
 
     packed_state: Any
     tree_def: Any
@@ -161,7 +161,9 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0
 ) -> Schedule:
-    """From one size to the other in `decay_steps` steps, as a power of the time that is left."""
+    """Decay from one step size to the other in `decay_steps` steps, as a power of the time that is
+    left.
+    """
 
     def schedule(i):
         left = 1 - jnp.minimum(i, decay_steps) / decay_steps
@@ -189,7 +191,7 @@ def l2_norm(tree: Any) -> Array:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """The same tree, scaled down to norm `max_norm` if it is longer."""
+    """Scale a tree down to norm `max_norm` if it is longer."""
     norm = l2_norm(grad_tree)
     clip = lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm))
     return tree_util.tree_map(clip, grad_tree)

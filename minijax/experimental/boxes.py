@@ -30,7 +30,7 @@ __all__ = ["Box", "BoxTy", "BoxTypeState", "box_get", "box_set", "new_box"]
 
 @dataclass(frozen=True)
 class BoxTypeState:
-    """What is in a box now: the types of the leaves, and the structure."""
+    """The content of a box at one point: the types of the leaves, and the structure."""
 
     leaf_avals: tuple[AbstractValue, ...]
     treedef: Any
@@ -64,7 +64,7 @@ class Box(metaclass=_AlsoTracers):
         return box
 
     def get(self) -> Any:
-        """What the box holds."""
+        """Return the content of the box."""
         return box_get(self)
 
     def set(self, value: Any) -> None:
@@ -72,7 +72,7 @@ class Box(metaclass=_AlsoTracers):
         box_set(self, value)
 
     def cur_qdd(self) -> BoxTypeState:
-        """What is known of its content."""
+        """Return what is known of the content of the box."""
         return BoxTypeState(tuple(map(get_aval, self._leaves)), self._tree)
 
     type_state = cur_qdd
@@ -181,6 +181,6 @@ def box_set(box: Box, val: Any) -> None:
 
 
 def box_get(box: Box) -> Any:
-    """What a box holds."""
+    """Return the content of a box."""
     state = cur_qdd(box)
     return state.treedef.unflatten(_box_get_p.bind(box, avals=state.leaf_avals))

@@ -159,7 +159,7 @@ class Error:
         self._code, self._payloads, self._sites = code, list(payloads), sites
 
     def _failures(self) -> Iterator[tuple[tuple[int, ...], ErrorCategory, str]]:
-        """For each failure where it was mapped to, its kind, and its message."""
+        """Return for each failure where it was mapped to, its kind, and its message."""
         code = np.asarray(self._code)
         for found in np.argwhere(code):
             place = tuple(int(i) for i in found)

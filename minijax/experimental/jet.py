@@ -90,7 +90,7 @@ def _polynomial(x: Any, terms: Sequence[Any], scales: Sequence[float], t: Any) -
 
 
 def _with_derivative(function: Callable) -> Callable:
-    """The same list of values, with the derivative of the last appended."""
+    """Append the derivative of the last to a list of values."""
 
     def longer(t):
         found, dots = jvp(function, (t,), (1.0,))

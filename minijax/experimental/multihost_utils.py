@@ -1,5 +1,5 @@
-"""What programs of several processes share. A value of every process becomes an array over a mesh
-of one device from each process and the others' beside it; collectives of XLA bring it to all.
+"""Values shared by the programs of several processes. A value of each process becomes an array over
+a mesh of one device from each process; collectives of XLA bring it to all.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class ProcessFailureError(RuntimeError):
 
 
 def _live(devices: Sequence[Any]) -> list[Any]:
-    """Those of these devices whose processes are alive; all processes that are wait for each other."""
+    """Return the devices whose processes are alive; all processes that are wait for each other."""
     alive = state.client.get_live_nodes(sorted({device.process_index for device in devices}))
     return [device for device in devices if device.process_index in alive]
 

@@ -194,7 +194,9 @@ def _solve_back(rhs, rtol, atol, mxstep, hmax, ys, ts, args, cts):
     """The adjoint equation, from each time back to the one before."""
 
     def derivatives(state, minus_t, *args):
-        """Of the state, its cotangent, and those of the time and the arguments, in -t."""
+        """Return the derivatives of the state, its cotangent, and those of the time and the
+        arguments, in -t.
+        """
         y, y_bar, *_ = state
         dy, pull = vjp(rhs, y, -minus_t, *args)
         y_dot, t_dot, *args_dot = pull(y_bar)

@@ -34,7 +34,7 @@ Weights = dict[int, Array]
 def _shapes(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """For each part of the weights which of W_ih, W_hh, b_ih, b_hh it is of, and its shape."""
+    """Return for each part of the weights which of W_ih, W_hh, b_ih, b_hh it is of, and its shape."""
     directions = 2 if bidirectional else 1
     for layer in range(num_layers):
         size = hidden_size * directions if layer else input_size

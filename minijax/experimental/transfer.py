@@ -50,7 +50,7 @@ class TransferServer:
         self._server, self._client = server, client
 
     def address(self) -> str:
-        """Where it listens."""
+        """Return the address at which it listens."""
         return self._server.address()
 
     def await_pull(self, uuid: int, arrays: Any, timeout: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""What two programs differ in, equation by equation; names of variables do not count."""
+"""The differences of two programs, equation by equation; names of variables do not count."""
 
 from __future__ import annotations
 

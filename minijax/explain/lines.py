@@ -103,7 +103,9 @@ class Book:
     # -- equations ---------------------------------------------------------------------------------
 
     def made(self, eqn: JaxprEqn) -> tuple[str, str, str]:
-        """What made an equation: the transforms and rules, the place of the last, its transform."""
+        """Return the origin of an equation: transforms and rules, the place of the last, and its
+        transform.
+        """
         rules = self.origins.rules(eqn)
         if not rules:
             transform = next((t for t in ("transpose", "jvp", "vmap") if f"{t}(" in eqn.scope), "")

@@ -131,7 +131,7 @@ def memory(f: Callable[..., Any], *args: Any, fused: bool = True, **kwargs: Any)
 
 
 class _Plan:
-    """Which values of a program take memory, and when."""
+    """A plan of the memory of a program: the values that take some, and when."""
 
     def __init__(self, flat: Flat, fused: bool):
         self.flat, self.fused = flat, fused
@@ -292,7 +292,7 @@ class _Plan:
     # -- residuals ---------------------------------------------------------------------------------
 
     def _residuals(self) -> list[Residual]:
-        """What the backward part reads of what the forward part made."""
+        """Return the values made in the forward part that the backward part reads."""
         read: set[Var] = set()
         for eqn in self.flat.eqns:
             if is_backward(eqn) and not self.stored.isdisjoint(eqn.outvars):
@@ -306,7 +306,9 @@ class _Plan:
         ]
 
     def _savings(self) -> dict[tuple[str, int], int]:
-        """By line, residuals made there without the operands that computing them again needs."""
+        """Return by line the bytes of residuals made there, without the operands needed to compute
+        them again.
+        """
         kept = {v for r in self.residuals for v in r.eqn.outvars} | self.base
         found: dict[tuple[str, int], int] = {}
         for line in {r.line for r in self.residuals}:

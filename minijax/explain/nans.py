@@ -290,7 +290,9 @@ _CHOOSING = {"select_n"}
 
 
 def _remedy(line: tuple[str, int], choice: tuple[str, int]) -> Iterator[str]:
-    """How to write a masked value, with the user's own expressions where they are on one line."""
+    """Return how to write a masked value, with the user's own expressions where they are on one
+    line.
+    """
     where = "there" if choice == line else f"at {short(choice)}"
     yield (
         f"The where {where} does not hide it: both of its values are computed, and the derivative of "

@@ -62,7 +62,7 @@ def _name_within(fun: Callable) -> str:
 
 
 def _key(eqn: JaxprEqn) -> Any:
-    """What identifies an equation, also where it has been copied: its first result."""
+    """Return a key of an equation that its copies share: its first result."""
     if not eqn.outvars:
         return id(eqn)
     var = eqn.outvars[0]
@@ -166,7 +166,7 @@ def _program(fun: Callable, args: Sequence[Any], kwargs: dict) -> ClosedJaxpr | 
 
 
 class Origins:
-    """What has been seen: the origin of each equation, and the transforms in order."""
+    """The equations that have been seen: the origin of each, and the transforms in order."""
 
     def __init__(self) -> None:
         self.found: dict[Any, Origin] = {}

@@ -40,8 +40,8 @@ def call(exported: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _flat(exported: Any) -> Callable[..., tuple]:
-    """The function on flat values, with its derivative. Made for each call: kept, it would keep what
-    was exported, and the arrays of the function that was.
+    """The function on flat values, with its derivative. Made for each call: kept, it would keep
+    what was exported, and the arrays of the function that was.
     """
 
     @custom_vjp
@@ -89,7 +89,9 @@ def _check(exported: Any, leaves: Sequence[Any]) -> None:
 
 
 def _differences(given: Any, wanted: Any) -> Iterator[tuple[str, str, str, str]]:
-    """Where two structures of `(args, kwargs)` differ: the place, what each is there, and why."""
+    """Return where two structures of `(args, kwargs)` differ: the place, what each is there, and
+    why.
+    """
     for name, one, other in zip(
         ("args", "kwargs"), given.children(), wanted.children(), strict=True
     ):
@@ -141,7 +143,7 @@ def _keys(kind: type, one: Any, other: Any) -> str:
 
 
 def _steps(tree: Any) -> list[str]:
-    """How the children of a node are reached from it."""
+    """Return how the children of a node are reached from it."""
     kept = tree.unflatten(range(tree.num_leaves))
     try:
         pairs, _ = tree_util.flatten_one_level_with_keys(kept)

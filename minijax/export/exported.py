@@ -118,14 +118,15 @@ class Exported:
         return from_portable(self.mlir_module_serialized)
 
     def in_shardings_jax(self, mesh: Mesh) -> Sequence[NamedSharding | None]:
-        """How the leaves of the arguments lie over a mesh like that of the export; None: anyhow.
+        """Return how the leaves of the arguments lie over a mesh like that of the export; None:
+        anyhow.
 
         ValueError if the axes of the mesh are others.
         """
         return tuple([_over(where, mesh) for where in self._in_named_shardings])
 
     def out_shardings_jax(self, mesh: Mesh) -> Sequence[NamedSharding | None]:
-        """The same of the leaves of the result."""
+        """Return the shardings of the leaves of the result over a mesh."""
         return tuple([_over(where, mesh) for where in self._out_named_shardings])
 
     def has_vjp(self) -> bool:
@@ -145,7 +146,8 @@ class Exported:
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """As bytes that `deserialize` reads in another process, with `vjp_order` derivatives.
+        """Return the bytes that `deserialize` reads in another process, with `vjp_order`
+        derivatives.
 
         ValueError for pytrees of classes that are not registered for it.
         """

@@ -77,7 +77,7 @@ def _header(one: Any) -> dict[str, Any]:
 
 
 def _written_scope(one: Any) -> list[str]:
-    """What is known of the dimension variables, as it was written."""
+    """Return the constraints on the dimension variables, as they were written."""
     sizes = [size for aval in one.in_avals for size in aval.shape if is_dim(size)]
     return [text for text in sizes[0].scope.written] if sizes else []
 

@@ -71,7 +71,7 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: type[_T], *, serialized_name: str) -> type[_T]:
-    """The same for a `collections.namedtuple`. ValueError for any other class."""
+    """Register a `collections.namedtuple` for serialization. ValueError for any other class."""
     if not _is_namedtuple(nodetype):
         raise ValueError(
             "Use `jax.export.register_pytree_node_serialization` for types other than "

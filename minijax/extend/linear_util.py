@@ -130,7 +130,7 @@ def transformation_with_aux2(
     layer: Callable, fun: Any = None, *args: Hashable, use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> Any:  # fmt: skip
-    """The same for `layer(f, store, *args, *call arguments)`, which stores a result on the side.
+    """Wrap a function by `layer(f, store, *args, *call_args)`, which stores a result on the side.
 
     Giving it a function returns the wrapped one and a function that reads the result.
     """
@@ -167,7 +167,7 @@ def transformation(generator: Callable, fun: Any = None, *args: Hashable) -> Any
 
 
 def transformation_with_aux(generator: Callable, fun: Any = None, *args: Hashable) -> Any:
-    """The same for a generator that yields `(result, result on the side)` at the end."""
+    """Wrap a function by a generator that yields `(result, result on the side)` at the end."""
     if fun is None:
         return functools.partial(transformation_with_aux, generator)
 
@@ -182,7 +182,7 @@ def transformation_with_aux(generator: Callable, fun: Any = None, *args: Hashabl
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """Of two results on the side, the one that is there: `(it is the first, the result)`."""
+    """Return the one of two results on the side that is there: `(it is the first, the result)`."""
     found = []
     for aux in (aux1, aux2):
         try:

@@ -48,7 +48,7 @@ def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
 
 
 def _opening(head: str) -> int:
-    """Where the braces are opened that the text ends with closing."""
+    """Return where the braces are opened that the text ends with closing."""
     depth = 0
     for index in range(len(head) - 1, -1, -1):
         depth += (head[index] == "}") - (head[index] == "{")

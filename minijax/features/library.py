@@ -319,7 +319,7 @@ class _Calls:
         return (key, *kwargs, *kwargs.values(), *kinds)
 
     def _plain_positions(self, args, arrays) -> Any:
-        """That of the positional arguments."""
+        """Return the key and operands of a call by its positional arguments alone."""
         if args and type(args[0]) is ArrayImpl and (self.alone or len(args) == 1):
             others = args[1:]
             kinds = [type(x) for x in others]

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class LoweringParameters(NamedTuple):
-    """How a program is lowered; minijax has no choice here."""
+    """Options of lowering a program; minijax has no choice here."""
 
     override_lowering_rules: tuple | None = None
     global_constant_computation: bool = False
@@ -155,7 +155,7 @@ class ModuleContext:
 
 @dataclasses.dataclass
 class LoweringRuleContext:
-    """What a rule is told of the equation: its types, and the module that it adds to."""
+    """The equation that a rule lowers: its types, and the module that it adds to."""
 
     module_context: ModuleContext
     primitive: Primitive | None

@@ -314,7 +314,7 @@ def _all_programs(value: Any) -> bool:
 
 
 def _count_uses(jaxpr: Jaxpr, rules: bool) -> dict[Jaxpr, tuple[int, str]]:
-    """How often each sub-program is used, and its name, those nearest to the top first.
+    """Return how often each sub-program is used, and its name, those nearest to the top first.
 
     A use within a program that is itself used twice counts as two; nothing is counted past two, so
     that each program is visited at most twice.

@@ -1,4 +1,4 @@
-"""What equations show libraries of their place: a frame, and the names of the scopes there."""
+"""The place of an equation as libraries see it: a frame, and the names of the scopes there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `vjp` gives: a linear map whose residuals can be looked at and changed, and whose gradients
-can be added to references.
+"""The result of `vjp`: a linear map whose residuals can be inspected and changed, and whose
+gradients can be added to references.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ class _Mark:
 
 
 class GradValue(_Mark):
-    """To `with_refs`: give the gradient of this argument as a value."""
+    """Asks `with_refs` to give the gradient of this argument as a value."""
 
     __slots__ = ()
 
 
 class DontWant(_Mark):
-    """To `with_refs`: the gradient of this argument is not to be computed."""
+    """Tells `with_refs` that the gradient of this argument is not to be computed."""
 
     __slots__ = ()
 
 
 class GradRef(_Mark):
-    """In place of a gradient: it has been added to the reference that was given."""
+    """The result in place of a gradient that has been added to the reference that was given."""
 
     __slots__ = ()
 
 
 class DidntWant(_Mark):
-    """In place of a gradient that was not wanted."""
+    """The result in place of a gradient that was not wanted."""
 
     __slots__ = ()
 
 
 class NotNeeded(_Mark):
-    """In place of an argument whose value the backward pass does not need."""
+    """The residual in place of an argument whose value the backward pass does not need."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ def _adder(ref: Any):
 
 
 def _left(ct: Any, place: Any) -> Any:
-    """What stands in the place of a gradient."""
+    """Return the value that stands in the place of a gradient."""
     if type(place) is GradValue:
         return instantiate(ct)
     return DidntWant() if type(place) is DontWant else GradRef()
@@ -108,7 +108,7 @@ class VJP(Pullback):
         )
 
     def _sort(self) -> None:
-        """Which of the residuals are arguments, and the number of each among its kind."""
+        """Say which of the residuals are arguments, and the number of each among its kind."""
         numbers: dict[int, int] = {}
         for n, x in enumerate(self._primals):
             numbers.setdefault(id(x), n)

@@ -103,7 +103,7 @@ _KERNELS = {
 def _weights(
     size: int, out_size: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
 ) -> Any:
-    """How much of each place goes to each: a matrix of shape (size, out_size)."""
+    """Return how much of each place goes to each: a matrix of shape (size, out_size)."""
     dtype = jnp.result_type(scale, translation)
     inverse = 1.0 / scale
     places = jnp.arange(out_size, dtype=dtype)

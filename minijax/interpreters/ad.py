@@ -125,7 +125,7 @@ def standard_jvp2(
 
 
 def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
-    """The same for rules that are given the result: `rule(tangent, out, *primals, **params)`."""
+    """Set the jvp from rules that are given the result: `rule(tangent, out, *primals, **params)`."""
     primitive.rule_jvp = functools.partial(standard_jvp2, jvprules, primitive)
 
 
@@ -175,7 +175,7 @@ def linear_transpose2(
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
-    """The same for `transpose_rule(cotangent, *args, **params)`."""
+    """Declare a primitive linear, with `transpose_rule(cotangent, *args, **params)`."""
     primitive.rule_jvp = functools.partial(linear_jvp, primitive)
     primitive.rule_transpose = functools.partial(linear_transpose2, transpose_rule)
 

@@ -137,7 +137,7 @@ def aval_to_ir_types(ctx: ModuleContext | None, aval: Any) -> tuple[ir.Type, ...
 
 
 def aval_to_ir_type(ctx: ModuleContext | None, aval: Any) -> ir.Type:
-    """The same for a type that one value stands for, as for arrays."""
+    """Return the MLIR type of an aval that one value stands for, as for arrays."""
     (found,) = bindings.aval_to_ir_types(aval)
     return found
 

@@ -148,7 +148,7 @@ def dce_jaxpr_call_rule(
 def dce_jaxpr_closed_call_rule(
     used_outputs: Sequence[bool], eqn: JaxprEqn
 ) -> tuple[list[bool], JaxprEqn | None]:
-    """The same for a primitive whose `call_jaxpr` is a closed one."""
+    """DCE rule of a primitive whose `call_jaxpr` is a closed one."""
     closed = eqn.params["call_jaxpr"]
     return _pruned_call(used_outputs, eqn, lambda made: closed.replace(jaxpr=made), closed.jaxpr)
 

@@ -18,7 +18,7 @@ __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 
 class _Handlers(MutableMapping):
-    """By type, a function that makes an array, or a NumPy array, of its values; `asarray` for those
+    """Functions that make an array, or a NumPy array, of values, by type; `asarray` for those
     whose type has none. With an entry in `core.pytype_aval_mappings` too, values of the type are
     arguments of functions under jit.
     """

@@ -90,7 +90,7 @@ def is_borrowed(fullname: str) -> bool:
 
 
 def placed(place: str) -> Any:
-    """What stands at `module:path`."""
+    """Return the object at `module:path`."""
     module, _, path = place.partition(":")
     value: Any = importlib.import_module(module)
     for part in filter(None, path.split(".")):

@@ -32,7 +32,7 @@ def _hand_on(record: logging.LogRecord) -> bool:
 
 
 def forward() -> None:
-    """From here on records of minijax's are those of upstream's loggers."""
+    """Send the records of minijax to upstream's loggers from here on."""
     logger = logging.getLogger("minijax")
     logger.parent = logging.getLogger("jax")  # whose level counts
     logger.addFilter(_hand_on)
@@ -80,7 +80,8 @@ def update_logging_level_global(logging_level: str | None) -> None:
 
 
 def update_debug_log_modules(module_names_str: str | None) -> None:
-    """Show all records of these modules, with commas between their names; those named before no more.
+    """Show all records of these modules, with commas between their names; those named before no
+    more.
 
     The logger "jax" shows them itself unless it has a level above DEBUG.
     """

@@ -1,4 +1,4 @@
-"""What stands for `jax.config` and `jax._src.config`: minijax's settings, as states and as flags.
+"""A stand-in for `jax.config` and `jax._src.config`: minijax's settings, as states and as flags.
 
 A flag of upstream's is a setting of minijax (`minijax.config`), or one that changes no result here
 (`accepted_options`). Those on logging do something besides (`_SET`).
@@ -140,7 +140,7 @@ class State:
         return config.values[self.name]
 
     def get_local(self) -> Any:
-        """What this thread overrides it with; an object that means nothing if it does not."""
+        """Return the value that this thread overrides it with; an opaque object if it does not."""
         return local.context.overrides.get(self.name.removeprefix("jax_"), _unset)
 
     def set_global(self, value: Any) -> None:

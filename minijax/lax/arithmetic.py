@@ -660,7 +660,7 @@ def _extremum(name: str, op: str, direction: str):
 
     @p.jvp
     def _(primals, tangents):
-        """Where the operands are equal, each gets half."""
+        """JVP of a choice between operands: equal ones get half each."""
         x, y = primals
         out = p.bind(x, y)
         zero, one, two = (full_like_aval(value, get_aval(out)) for value in (0, 1, 2))
@@ -729,7 +729,7 @@ square_p = elementwise(
 
 
 def _lower_integer_pow(b, x, *, y):
-    """By squaring, from the lowest bit of the exponent up."""
+    """Multiply by squaring, from the lowest bit of the exponent up."""
     out = b.out
     if y == 0:
         return b.full(1, out)

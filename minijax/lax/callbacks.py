@@ -152,7 +152,9 @@ _WAITED_FOR = ShapedArray((), np.float32)
 
 
 def _partition(module: Any, sharding: Any) -> int | None:
-    """Which partition makes a call; None for the only one, and within shard_map, where all do."""
+    """Return the partition that makes a call; None for the only one, and within shard_map, where
+    all do.
+    """
     if len(module.devices) == 1 or module.manual is not None:
         return None
     (device, *_) = getattr(sharding, "_device_assignment", None) or module.devices
@@ -184,7 +186,7 @@ def _known(value: Any) -> Any:
 
 
 def _results(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.ndarray]:
-    """What the function gave, in the dtypes that it was said to give."""
+    """Return the results of the function in the dtypes that it was said to give."""
     if len(values) != len(avals):
         raise RuntimeError(
             f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: "

@@ -199,7 +199,7 @@ _CASTS = {
 
 
 def state_over(aval: Any, name: Name) -> str:
-    """What a type says of a mesh axis: varying, unreduced, reduced or invarying."""
+    """Return the state of a type over a mesh axis: varying, unreduced, reduced or invarying."""
     unreduced, reduced = sums_of(aval)
     if name in getattr(aval, "vma", ()):
         return "varying"

@@ -28,7 +28,9 @@ _NOWHERE: dict[str, str | None] = {
 
 
 def _marks(compute_type: Any) -> dict[str, str]:
-    """How XLA is told. TypeError for what is no string, ValueError for what is no place."""
+    """Return the attributes that tell XLA. TypeError for what is no string, ValueError for an
+    unknown place.
+    """
     if not isinstance(compute_type, str):
         raise TypeError(
             f"`compute_on`'s compute_type argument must be a string: got {compute_type!r}."

@@ -172,7 +172,7 @@ def dilated(size: int, dilation: int) -> int:
 
 
 def window_count(size: int, window: int, stride: int) -> int:
-    """How many windows fit."""
+    """Return how many windows fit."""
     return max((size - window) // stride + 1, 0)
 
 

@@ -166,7 +166,7 @@ def _resized(x, axis: int, size: int) -> ShapedArray:
 
 
 def _as_window(b, x, combine: Callable, identity: np.generic, axis: int, reverse: bool):
-    """As a reduction over windows that reach to the end: what accelerators are good at."""
+    """Write a reduction over windows that reach to the end: efficient on accelerators."""
     ndim, size, out = len(x.shape), x.shape[axis], b.out
     width, padding = [1] * ndim, [(0, 0)] * ndim
     width[axis] = size

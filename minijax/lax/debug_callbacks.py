@@ -267,7 +267,7 @@ def debug_print(
 
 
 def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Callable[..., None] | None:
-    """As `debug_print`, to the logger "minijax" at the level INFO instead of standard output."""
+    """Print as `debug_print`, to the logger "minijax" at the level INFO instead of standard output."""
     return debug_print(fmt, *args, **{"_use_logging": True, **kwargs})
 
 

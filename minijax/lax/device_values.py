@@ -23,7 +23,9 @@ __all__ = ["DeviceValues"]
 
 
 class DeviceValues:
-    """What the tracers of one recording are on each device. `used` says whether any was asked for."""
+    """The values of the tracers of one recording on each device. `used` says whether any was asked
+    for.
+    """
 
     def __init__(self, mesh: Mesh, args: Sequence[Any], run: Callable):
         self.mesh, self.args, self.run, self.used = mesh, args, run, False
@@ -72,7 +74,7 @@ class DeviceValues:
 
 
 def _program_of(tracer: StagedTracer) -> ClosedJaxpr:
-    """What has been recorded that the tracer depends on; effects are left out."""
+    """Return the recorded equations that the tracer depends on; effects are left out."""
     trace, atom = tracer._trace, tracer._var
     wanted: set[Var] = set() if type(atom) is Literal else {atom}
     eqns: list[JaxprEqn] = []

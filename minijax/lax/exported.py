@@ -109,7 +109,7 @@ def _(b, *operands, exported):
 
 
 def _place(module: Any, exported: Any) -> int:
-    """Which of its platforms the program is called on; ValueError if on another."""
+    """Return the platform that the program is called on; ValueError if it is not one of its own."""
     device = module.devices[0]
     used = tuple([platform_name(name, device) for name in module.platforms])
     own = platform_name(module.platform, device)

@@ -81,7 +81,9 @@ def _(x, *, fft_type, fft_lengths):
 
 
 def _counts(length: int, ndim: int, dtype: np.dtype) -> np.ndarray:
-    """How often each term of a halved spectrum stands in the whole one: twice but at its ends."""
+    """Return how often each term of a halved spectrum stands in the whole one: twice but at its
+    ends.
+    """
     counts = np.full(length // 2 + 1, 2.0)
     counts[0] = 1.0
     if length % 2 == 0:

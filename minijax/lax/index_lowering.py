@@ -40,7 +40,7 @@ def _bounds(b, operand, indices, axes: Sequence[int], sizes: Sequence[int]):
 
 
 def _within(b, operand, indices, axes: Sequence[int], sizes: Sequence[int]):
-    """For each index vector, whether its window lies within the operand."""
+    """Return for each index vector, whether its window lies within the operand."""
     # A negative index is a great unsigned one, so that one comparison does for both ends.
     unsigned = np.dtype(np.uint64 if indices.dtype.itemsize == 8 else np.uint32)
     indices = b.convert(indices, unsigned)

@@ -1,4 +1,4 @@
-"""Which axis does what in a gather or a scatter: the descriptions, and what they must satisfy.
+"""The roles of axes in a gather or a scatter: the descriptions, and what they must satisfy.
 
 A gather cuts a window of `slice_sizes` out of the operand at each row of its indices; a scatter
 combines a window of its updates into the operand at each. The numbers are those of StableHLO, with
@@ -165,7 +165,7 @@ class _Checker:
     def index_vectors(
         self, name: str, index_map: Sequence[int], batching_name: str, batching: Sequence[int]
     ) -> None:
-        """What both operations ask of the indices and of the axes they are for."""
+        """Check the indices, and the axes they are for, as both operations require."""
         indices, operand = self.indices, self.operand
         if not dtypes.issubdtype(indices.dtype, np.integer):
             raise ValueError(

@@ -157,7 +157,9 @@ gather_p.lower(lower_gather)
 
 
 def _default_fill(dtype: Any) -> Any:
-    """What a gather gives for windows that are not within the operand, unless told otherwise."""
+    """Return the fill of a gather for windows that are not within the operand, unless told
+    otherwise.
+    """
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
     if dtypes.issubdtype(dtype, np.signedinteger):
@@ -421,7 +423,9 @@ def _extremal_scatter(p: Primitive) -> None:
 
 
 def _reading(params: dict) -> dict:
-    """How the windows of a scatter are read back; what is read beyond the operand does not matter."""
+    """Return how the windows of a scatter are read back; what is read beyond the operand does not
+    matter.
+    """
     mode = params["mode"]
     if mode is not GatherScatterMode.CLIP:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS

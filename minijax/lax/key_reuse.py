@@ -163,7 +163,7 @@ def _run(eqn: JaxprEqn, operands: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _computed(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """What becomes of small known integers: the index of a slice, for one."""
+    """Compute small known integers, such as the index of a slice."""
     small = all(
         isinstance(v.aval, ShapedArray) and v.aval.size <= _SMALL and v.aval.dtype.kind in "biu"
         for v in eqn.outvars
@@ -174,7 +174,7 @@ def _computed(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
 
 
 def _moved(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """What a primitive that moves elements makes of keys: it is run on their places."""
+    """Run a primitive that moves elements on the numbers of keys, to see where each goes."""
     if any(x is None for x in operands):
         return [None] * len(eqn.outvars)
     places, numbers, start = [], [], 0
@@ -206,7 +206,7 @@ def _inner(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def _cond(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """What any branch consumes is consumed."""
+    """Consume the keys that any branch consumes."""
     before, after, results = walk.consumed, {}, []
     for branch in eqn.params["branches"]:
         walk.consumed = dict(before)
@@ -240,7 +240,7 @@ def _scan(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
 
 
 def _consume_rest(walk: _Walk, xs: Sequence[Any]) -> None:
-    """Of the slices of a sequence that were not walked, those are consumed that the first was."""
+    """Consume, among the slices of a sequence that were not walked, those that the first slice was."""
     for x in xs:
         if x is not None and x.ndim and len(x) > 2:
             for places in zip(x[0].reshape(-1), x[2:].reshape(len(x) - 2, -1).T, strict=True):
@@ -269,7 +269,7 @@ _CONTROL: dict[str, Callable] = {"cond": _cond, "scan": _scan, "while": _while}
 
 
 def watcher_of(closed: ClosedJaxpr) -> Callable | None:
-    """What to call with the arguments of this program before it runs; None if it meets no keys.
+    """Return what to call with the arguments of a program before it runs; None if it meets no keys.
 
     It gives what to call with the results.
     """

@@ -63,7 +63,7 @@ def _log1p_apart(mu: Any, count: int) -> Any:
 
 
 class Uniform:
-    """What the expansion is made of, for operands a >= `LARGE` and positive x, both finite."""
+    """The terms of the expansion, for operands a >= `LARGE` and positive x, both finite."""
 
     def __init__(self, a: Any, x: Any):
         def number(value):

@@ -84,7 +84,7 @@ _F8_OUTPUTS = (
 
 
 class _Preset(NamedTuple):
-    """What a preset takes (None: anything), and the fields of its StableHLO attribute."""
+    """The dtypes that a preset takes (None: any), and the fields of its StableHLO attribute."""
 
     storage: tuple | None = None
     accumulation: Any = None
@@ -194,7 +194,7 @@ _known: dict[Any, CanonicalPrecision] = {}
 
 
 def canonical_precision(precision: Any) -> CanonicalPrecision:
-    """What a `precision` argument stands for: None, a pair of `Precision`, or an algorithm.
+    """Canonicalize a `precision` argument: None, a pair of `Precision`, or an algorithm.
 
     None stands for the setting `default_matmul_precision`. ValueError for anything that is no
     precision.

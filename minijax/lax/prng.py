@@ -78,7 +78,7 @@ class PRNGImpl:
 
 
 class PRNGSpec:
-    """What `key_impl` gives for an implementation that has no registered name."""
+    """The result of `key_impl` for an implementation that has no registered name."""
 
     __slots__ = ("_impl",)
 
@@ -255,7 +255,7 @@ def _lower_with(
 
 
 def _renamed(b, x: Value) -> Value:
-    """The same words under another type."""
+    """Return the words under another type."""
     return Value(x.name, b.out)
 
 

@@ -116,7 +116,7 @@ def _(ct, operand, output, input_offsets, send_sizes, output_offsets, recv_sizes
 
 
 def _written(starts: Any, sizes: Any, length: int) -> Any:
-    """Which of `length` rows lie in one of the slices."""
+    """Return which of `length` rows lie in one of the slices."""
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     starts, sizes = (convert_element_type(x, _INT32) for x in (starts, sizes))
     steps = full((length + 1,), 0, _INT32)

@@ -320,7 +320,8 @@ def _(primals, tangents, *, axes):
 
 
 def _products_of_others(x: Any) -> Any:
-    """For each element, the product of all others along axis 0: never divides, so zeros are safe.
+    """Return for each element, the product of all others along axis 0: never divides, so zeros are
+    safe.
 
     Pairs are multiplied, the products of all other pairs found, and those given to each of a pair,
     times its partner: three multiplications an element.

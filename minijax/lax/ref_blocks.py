@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Block(NamedTuple):
-    """Where a block starts and ends, and its shape without the axes of integers."""
+    """The bounds of a block, and its shape without the axes of integers."""
 
     starts: list[Any]
     sizes: tuple[int, ...]

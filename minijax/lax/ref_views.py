@@ -25,14 +25,14 @@ __all__ = ["RefView", "recast", "view_of", "views_of"]
 
 
 class _Step(NamedTuple):
-    """What is seen of a value, and the value with that part replaced."""
+    """One step of a view: reads a part of a value, and replaces it."""
 
     see: Callable[[Any], Any]
     put: Callable[[Any, Any], Any]
 
 
 class _Views:
-    """What `ref.at` gives."""
+    """The object `ref.at`, which is indexed to make a view."""
 
     __slots__ = ("view",)
 
@@ -96,7 +96,7 @@ class RefView:
         self.swap(value, index)
 
     def get(self, idx: Any = None) -> Any:
-        """What is seen, or a part of it."""
+        """Read the part of the reference that the view shows, or a part of that."""
         if idx is not None:
             return self[idx]
         part = refs.get(self.ref, self.index)
@@ -222,7 +222,7 @@ attach_to_refs({name: member for name, member in _MEMBERS.items() if name != "ad
 
 
 def _member_of(tracer: StagedTracer, name: str) -> Any:
-    """What a variable that is a reference has beside what arrays have."""
+    """Return an attribute of a variable that is a reference, beside those of arrays."""
     member = _MEMBERS.get(name)
     if member is None or not isinstance(tracer, Ref):
         return object.__getattribute__(tracer, name)  # whose error says what is wrong

@@ -160,7 +160,7 @@ def _write(value: Any, operands: Sequence[Any], index: tuple, new: Any, how: str
 
 
 def read(value: Any, index: Any) -> Any:
-    """What an index of references names of a value."""
+    """Return the part of a value at an index of references."""
     known, operands = split_index(index)
     return _read(value, operands, known)
 

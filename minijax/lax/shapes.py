@@ -148,7 +148,7 @@ def _(avals, out, *, new_sizes, dimensions, sharding):
 
 
 def _reshaped_parts(shape, parts, sizes, count_of) -> list[Any] | None:
-    """What splits the dimensions after a reshape, or None if no dimensions say it.
+    """Return the mesh axes that split dimensions after a reshape; None if they do not correspond.
 
     Dimensions correspond in groups of equal products: one, several that become one, or one that
     becomes several, of which the first then has the split.

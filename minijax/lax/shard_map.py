@@ -603,7 +603,7 @@ def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
 
 
 def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
-    """What tracers know of their values where nothing else is being traced, nor is compiled."""
+    """Return the values that tracers know where nothing else is being traced or compiled."""
     if (
         local.context.trace is not eval_trace
         or not isinstance(mesh, Mesh)

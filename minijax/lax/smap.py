@@ -95,7 +95,7 @@ def _specs(
 
 
 def _spec_of(x: Any, axis_name: Any) -> PartitionSpec:
-    """Which dimension is split over the axis, by the type of a value."""
+    """Return the dimension that is split over the axis, by the type of a value."""
     parts = parts_of(get_aval(x))
     named = [axis_name in (part if isinstance(part, tuple) else (part,)) for part in parts]
     return PartitionSpec(*[axis_name if here else None for here in named])

@@ -340,7 +340,7 @@ def _log_weight(a: Any, x: Any) -> Any:
 
 
 class _Regions:
-    """Which elements of (a, x) take which formula, and safe operands where they take none.
+    """The elements of (a, x) that take each formula, and safe operands where they take none.
 
     P is 0 at the `start` (x is 0, or a infinite), and 1 at the `end` (x is infinite, or a is 0).
     """
@@ -381,7 +381,9 @@ def _incomplete_gamma(a: Any, x: Any, upper: bool) -> Any:
 
 
 def _slopes(r: _Regions) -> tuple[Any, Any]:
-    """By the series and by the fraction: the derivative of P in a, divided by w / a and by w."""
+    """Return the derivative of P in a, divided by w / a and by w: by the series and by the
+    fraction.
+    """
     a, x = r.a, r.x
     log_x = log(x)
     total, dtotal = _series(a, x, r.by_series, True)

@@ -1,4 +1,4 @@
-"""What specs of `shard_map` say of types: what splits parts, and over which axes values are
+"""The specs of `shard_map` in terms of types: what splits parts, and over which axes values are
 sums.
 """
 

@@ -125,7 +125,7 @@ def _by_halving(
     axes: Sequence[int],
     count: int,
 ) -> list[Any]:
-    """The same reduction written with operations on whole arrays, which know their derivatives.
+    """Reduce by operations on whole arrays, whose derivatives are known.
 
     Initial values are scalars, or as long as axis 0 of the operands.
     """

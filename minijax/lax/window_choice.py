@@ -44,7 +44,7 @@ def _(primals, tangents, **params):
 
 
 def _jvp_choice(p: Primitive, primals, tangents, params):
-    """What is chosen does not change by an infinitesimal step: it is linear in what is moved."""
+    """JVP of a choice: it does not change by an infinitesimal step, and is linear in what is moved."""
     out = p.bind(*primals, **params)
     if type(tangents[0]) is Zero:
         return out, zero_tangent(get_aval(out))

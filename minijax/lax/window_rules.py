@@ -1,4 +1,4 @@
-"""What operations on sliding windows share: shapes, batching, and `stablehlo.reduce_window`.
+"""The parts that operations on sliding windows share: shapes, batching, `stablehlo.reduce_window`.
 
 A window is described by five parameters with one entry for each axis, as in StableHLO:
 `window_dimensions`, `window_strides`, `padding` (pairs), `base_dilation` and `window_dilation`.

@@ -237,7 +237,7 @@ def _(trace, primals, tangents, *, jaxpr, consts, **window):
 
 
 def _by_slices(jaxpr: ClosedJaxpr, operands, inits, window: dict) -> list[Any]:
-    """The same reduction: one slice for each place in a window, combined."""
+    """Reduce windows by combining one slice for each place in a window."""
     shape = reduce_window_shape_tuple(operands[0].shape, **window)
     config = tuple([
         (low, high, step - 1)

@@ -321,7 +321,7 @@ class Builder:
         ]
 
     def closed_jaxpr(self, closed: ClosedJaxpr, *args: Value) -> list[Value]:
-        """The same for a closed jaxpr: its constants are written into the program."""
+        """Write a closed jaxpr: its constants are written into the program."""
         consts = [self.constant(c, get_aval(c)) for c in closed.consts]
         return self.jaxpr(closed.jaxpr, consts, *args)
 

@@ -122,7 +122,7 @@ def _check(query, key, value, bias, mask, lengths) -> None:
 
 
 def _seen(query, key, mask, is_causal, window, lengths) -> Any:
-    """Which logits count: a mask of rank 4, or None for all."""
+    """Return which logits count: a mask of rank 4, or None for all."""
     queries = jnp.arange(query.shape[1])[:, None]
     keys = jnp.arange(key.shape[1])[None, :]
     parts = [] if mask is None else [mask]
@@ -151,8 +151,8 @@ def _grouped(x: Any, kv_heads: int, is_grouped: bool) -> Any:
 
 
 def _precision(dtype: str) -> Any:
-    """How products of this dtype are added up. XLA has no such name for float16 on a CPU, where
-    `preferred_element_type` alone says the same.
+    """Return how products of this dtype are added up. XLA has no such name for float16 on a CPU,
+    where `preferred_element_type` alone says the same.
     """
     if dtype == "float16" and default_backend() == "cpu":
         return None

@@ -172,7 +172,7 @@ _Axes = int | Sequence[int]
 def _fans(
     shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes
 ) -> tuple[float, float]:
-    """How many inputs an output has, and outputs an input."""
+    """Return how many inputs an output has, and outputs an input."""
     if len(shape) <= 1:
         for name, axis, default in (("in_axis", in_axis, -2), ("out_axis", out_axis, -1)):
             if len(shape) + (axis if isinstance(axis, int) else 0) < 0 and axis == default:

@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclasses.dataclass
 class BlockScaleConfig:
-    """How one operand is quantized: the dtypes of numbers and scales, and numbers to a scale."""
+    """The quantization of one operand: the dtypes of numbers and scales, and numbers to a scale."""
 
     mode: str
     block_size: int

@@ -1,4 +1,4 @@
-"""What `minijax.numpy` says of itself by the array API standard: its version, dtypes and devices.
+"""The answers of `minijax.numpy` to the array API standard: its version, dtypes and devices.
 
 Source: https://data-apis.org/array-api/2024.12/, "Inspection".
 """

@@ -62,7 +62,7 @@ def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
 
 
 def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
-    """As `placed`, of what the host has made: it lies whole on each device of the mesh in force."""
+    """Place as `placed` what the host has made: it lies whole on each device of the mesh in force."""
     mesh = get_mesh()
     if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
         return placed(x, device, out_sharding)
@@ -195,7 +195,7 @@ def _plain(x: Any) -> Any:
 
 
 def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
-    """What NumPy makes of an object: by `__array__`, the buffer protocol, or as a sequence."""
+    """Convert an object by NumPy: by `__array__`, the buffer protocol, or as a sequence."""
     try:
         out = np.asarray(x)
     except MemoryError as error:
@@ -524,7 +524,7 @@ def _full_like(shape, fill_value, dtype, weak):
 
 
 def _type_of(name: str, a: Any) -> Any:
-    """What has the shape, dtype and weak type of a prototype."""
+    """Return the shape, dtype and weak type of a prototype."""
     aval = getattr(a, "aval", None)
     if aval is not None:
         return aval

@@ -37,7 +37,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 
 def _scale(norm: str | None, sizes: Sequence[int], is_forward: bool) -> float:
-    """What a transform that divides in the inverse only is to be multiplied with."""
+    """Return the factor of a transform, relative to one that divides in the inverse only."""
     count = prod(sizes) or 1
     if norm in (None, "backward"):
         return 1.0

@@ -45,7 +45,7 @@ _FILL = GatherScatterMode.FILL_OR_DROP
 
 
 class Options(NamedTuple):
-    """What `x.at[...].get(...)` and its kin may be told."""
+    """Options of `x.at[...].get(...)` and its kin."""
 
     indices_are_sorted: bool = False
     unique_indices: bool = False
@@ -454,7 +454,7 @@ def write(scatter: Callable, x: Any, index: Terms, y: Any, options: Options) -> 
 
 
 def write_window(operation: Any, x: Any, index: Terms, y: Any) -> Any:
-    """The same where the places are one window that lies within the array.
+    """Write to a window that lies within the array.
 
     `operation` is a primitive on old and new values; None stands for the new ones.
     """

@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[...]`, taken apart: one term for each axis.
+"""The terms between the brackets of `x[...]`: one for each axis.
 
 A term is a tuple that begins with its kind:
 

@@ -321,7 +321,7 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
 
 
 def _as_update(y: Any, dtype: Any) -> Any:
-    """What is written as an array or a number; TypeError for anything else."""
+    """Return a value to be written as an array or a number; TypeError for anything else."""
     if type(y) is int and y > _LARGEST and dtype.kind == "u" and dtype.itemsize >= 4:
         return np.asarray(y).astype(dtype) if y <= int(dtypes.iinfo(dtype).max) else y
     if isinstance(y, (bool, int, float, complex, np.ndarray, np.generic)):

@@ -304,7 +304,7 @@ def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
 
 
 def _depth(arrays: Any) -> tuple[int, int]:
-    """How deep the lists are nested, and the largest rank in them."""
+    """Return how deep the lists are nested, and the largest rank in them."""
     if isinstance(arrays, tuple):
         raise ValueError(
             f"jax.numpy.block does not allow tuples, got {arrays}: write lists, [[...], [...]]."

@@ -159,7 +159,7 @@ _plans: dict[tuple, tuple] = {}
 
 
 def _matmul_plan(a: Any, b: Any) -> tuple:
-    """What to squeeze, the dimension numbers, and how to transpose the result."""
+    """Return the axes to squeeze, the dimension numbers, and the transposition of the result."""
     key = (a.shape, b.shape)
     plan = _plans.get(key)
     if plan is None:

@@ -119,7 +119,7 @@ def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
 
 
 def _pairs(value: Any, rank: int, name: str) -> list:
-    """What was given once, as a pair, or as pairs, as a pair for each axis."""
+    """Return a pair for each axis, of a number, a pair, or pairs."""
     array = np.asarray(value)
     if array.ndim == 0 or array.shape in ((1,), (2,), (1, 2), (rank, 2), (rank, 1)):
         return np.broadcast_to(array, (rank, 2)).tolist()

@@ -1,4 +1,4 @@
-"""What the functions of `minijax.numpy` do with their arguments first.
+"""Preparing the arguments of the functions of `minijax.numpy`.
 
 They check that these are arrays, bring them to one dtype (JEP 9263) and to one rank. Two tracers of
 one type pass through with a comparison and nothing else.
@@ -116,7 +116,7 @@ def converted(x: Any, dtype: Any, weak: bool = False) -> Any:
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """As `converted`, where the dtype was asked for: says so if imaginary parts are lost."""
+    """Convert as `converted`, where the dtype was asked for: warns if imaginary parts are lost."""
     warn_if_complex(get_aval(x).dtype, dtype)
     return converted(x, dtype)
 
@@ -464,7 +464,9 @@ def known_size(size: Any, name: str = "size") -> int:
 
 
 def known_count(x: Any, name: str) -> int:
-    """As `known_index`, where NumPy takes any number and rounds it towards zero."""
+    """Return a known integer as `known_index`, where NumPy takes any number and rounds it towards
+    zero.
+    """
     _check_known(x, name)
     return int(x)
 

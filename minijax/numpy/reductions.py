@@ -488,7 +488,7 @@ def count_of(
     keepdims: bool = False,
     names: tuple[str, ...] = (),
 ) -> Any:
-    """How many elements go into each result: a number, or an array where there is a mask."""
+    """Return how many elements go into each result: a number, or an array where there is a mask."""
     sizes = a.aval.shape
     if where is None:
         total = axis_size(names) if names else 1

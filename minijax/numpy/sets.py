@@ -129,7 +129,7 @@ def _unique_on_host(ar: Any, axis: int | None, equal_nan: bool) -> tuple[Array, 
 
 
 def _as(found: np.ndarray, like: Any) -> Any:
-    """What was found on the host, in the dtype and weak type of an array."""
+    """Return an array of the host in the dtype and weak type of another array."""
     out = as_array(found.astype(like.dtype))
     return weakened(out) if like.aval.weak_type else out
 

@@ -232,7 +232,7 @@ def _top(x: Any, count: int, axis: int) -> list[Any]:
 
 
 def _reversed_order(x: Any) -> Any:
-    """What sorts the other way round; integers have no negative of their least one."""
+    """Return a key that sorts in reverse; integers have no negative of their least one."""
     floating = dtypes.issubdtype(x.aval.dtype, np.floating)
     return neg_p.bind(x) if floating else not_p.bind(x)
 

@@ -213,7 +213,7 @@ def _indices_of(mask: np.ndarray) -> tuple[Array, ...]:
 
 
 def _lower(n: Any, m: Any, k: int) -> np.ndarray:
-    """Where a matrix lies below a diagonal."""
+    """Return where a matrix lies below a diagonal."""
     rows, columns = _rows_and_columns("broadcast_in_dim", n, m)
     check_at_most("the number of elements of the matrix", rows * columns, 1 << 32)
     return np.tri(rows, columns, k, dtype=bool)

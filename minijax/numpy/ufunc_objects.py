@@ -384,7 +384,7 @@ class ufunc:
 
 
 def _flat_places(a: Any) -> Any:
-    """For each element of an array its place in the flattened one."""
+    """Return for each element of an array its place in the flattened one."""
     return to_array("at", np.arange(a.size, dtype=dtypes.int_()).reshape(a.shape))
 
 

@@ -176,8 +176,8 @@ def _equal_places(key: Any, count: int, shape: tuple[int, ...], replace: bool) -
 
 
 def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str | None) -> Any:
-    """By inverting the cumulative chances; without replacement, the largest of log chances with
-    Gumbel noise.
+    """Draw by inverting the cumulative chances; without replacement, the largest of log chances
+    with Gumbel noise.
     """
     if not dtypes.issubdtype(p.dtype, np.inexact):
         p = converted(p, dtypes.float_())

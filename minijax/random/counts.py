@@ -224,7 +224,7 @@ _STIRLING = (
 
 
 def _stirling_tail(k: Any) -> Any:
-    """What Stirling's formula for log(k!) lacks; for a k of 10 or more, what it lacks at 9."""
+    """Return the error of Stirling's formula for log(k!); for k of 10 or more, that at 9."""
     real = k.dtype.type
     nine, one = real(9), real(1)
     low = lax.clamp(real(0), k, nine)

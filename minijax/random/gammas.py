@@ -188,7 +188,7 @@ def _softmax(x: Any) -> Any:
 
 
 def _along_last(x: Any, shape: tuple[int, ...]) -> Any:
-    """The same for every place of a last axis."""
+    """Repeat a value along a new last axis."""
     return lax.broadcast_in_dim(x, shape, range(x.ndim))
 
 

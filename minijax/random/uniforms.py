@@ -242,7 +242,7 @@ def integers_between(
 
 
 def _plan(minval: Any, maxval: Any, dtype: np.dtype, word: np.dtype) -> tuple[Any, ...]:
-    """What `integers_between` needs to know of its bounds.
+    """Return the constants that `integers_between` needs for its bounds.
 
     The lower bound; the span; 2**bits modulo the span; and where the span is that of all integers,
     which is 0 in their bits, so that 1 stands for it. An upper bound past the largest integer counts
@@ -269,7 +269,7 @@ def _plan(minval: Any, maxval: Any, dtype: np.dtype, word: np.dtype) -> tuple[An
 
 
 def _plan_for_numbers(minval: int, maxval: int, dtype: np.dtype, word: np.dtype) -> tuple[Any, ...]:
-    """The same for Python numbers, of which all is known now."""
+    """Return the constants for Python numbers, of which all is known now."""
     info = dtypes.iinfo(dtype)
     least, most = int(info.min), int(info.max)
     low, high = min(max(minval, least), most), min(max(maxval, least), most)

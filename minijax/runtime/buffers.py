@@ -90,7 +90,7 @@ def joined(parts: Sequence[Any], aval: Any, sharding: Any, committed: bool) -> A
 
 
 def move(buffer: Any, sharding: Any, *, copy: bool = False) -> Any:
-    """The same value on the devices of another sharding."""
+    """Copy a value to the devices of another sharding."""
     _check_attached(sharding._device_assignment[0])
     semantics = CopySemantics.ALWAYS_COPY if copy else CopySemantics.REUSE_INPUT
     return _jax.batched_copy_array_to_devices_with_sharding(
@@ -223,7 +223,7 @@ def dlpack_device(kind: int, index: int) -> Any:
 
 
 def dlpack_kind(device: Any) -> tuple[int, int]:
-    """How DLPack numbers a device."""
+    """Return how DLPack numbers a device."""
     if device.platform == "cpu":
         return _CPU, 0
     kind = _ROCM if "rocm" in device.client.platform_version else _CUDA
@@ -244,6 +244,6 @@ def from_dlpack(external: Any, device: Any) -> Any:
 
 
 def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:
-    """The same memory as a buffer with a type and sharding of ours."""
+    """Return the buffer with a type and sharding of ours."""
     parts = [buffer] if len(sharding._device_assignment) == 1 else parts_of(buffer)
     return joined(parts, aval, sharding, True)

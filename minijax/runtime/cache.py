@@ -63,7 +63,7 @@ def default_folder() -> Path:
 
 @cache
 def _machine() -> bytes:
-    """What a host program depends on besides the module: the processor, and XLA's own flags."""
+    """Return what a host program depends on besides the module: the processor, and XLA's own flags."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     own = plugins.library_identity(library_path)
     parts = [platform.machine(), jaxlib_version_text, repr(own), *flags]

@@ -77,6 +77,8 @@ def host_transfers(
 
 
 def callback_error(error: Exception) -> Exception:
-    """What a program raises when a callback raised `error`, for calls that need no program."""
+    """Return the error that a program raises for a callback's `error`, for calls that need no
+    program.
+    """
     told = "".join(traceback.format_exception(error))
     return _jax.JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {told}")

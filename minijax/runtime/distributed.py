@@ -24,7 +24,7 @@ __all__ = ["Place", "initialize", "is_initialized", "shutdown", "state"]
 
 
 class Place(NamedTuple):
-    """Where the coordinator is, how many processes there are, and which this one is."""
+    """The address of the coordinator, the number of processes, and which of them this one is."""
 
     coordinator_address: str | None
     num_processes: int | None
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class _State:
-    """What this process holds of the distributed runtime."""
+    """The state of the distributed runtime in this process."""
 
     def __init__(self):
         self.client: Any = None

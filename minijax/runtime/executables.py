@@ -94,7 +94,9 @@ def bare_options(
 
 
 def inspecting(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
-    """What a program carries to tell of a sharding when it is compiled, and what must live on."""
+    """Return the attribute of a program that reports a sharding when it is compiled, and what must
+    live on.
+    """
     return _jax.encode_inspect_sharding_callback(callback), callback
 
 
@@ -180,7 +182,7 @@ def compile_module(
 
 
 def _compile(text: str, devices: tuple, options: CompileOptions, cached: bool) -> Any:
-    """From the disk if it is there, else compiled and kept."""
+    """Load an executable from the disk if it is there, else compile and keep it."""
     client, device_list = devices[0].client, shardings.device_list(devices)
     kept = disk_cache() if cached and not transformations and cacheable(client) else None
     if kept is None:
@@ -233,7 +235,7 @@ def clear_executables() -> None:
 
 
 def result_shardings(executable: Any) -> list[Any]:
-    """How XLA lays out the results of a compiled program."""
+    """Return how XLA lays out the results of a compiled program."""
     return [HloSharding.from_proto(found) for found in executable.get_output_shardings() or ()]
 
 

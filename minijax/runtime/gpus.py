@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(module: str) -> Layout | None:
-    """What is known of `jax_plugins.xla_cuda12` and its likes; None for any other module."""
+    """Return the layout of `jax_plugins.xla_cuda12` and its likes; None for any other module."""
     found = re.fullmatch(r"jax_plugins\.xla_(cuda|rocm)(\d+)", module)
     if found is None:
         return None

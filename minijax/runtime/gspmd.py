@@ -17,7 +17,7 @@ __all__ = ["GSPMDSharding"]
 
 
 class GSPMDSharding(Sharding):
-    """How an `HloSharding` (or an `OpSharding` message) puts arrays on devices.
+    """The sharding that an `HloSharding` (or an `OpSharding` message) describes.
 
     It holds for arrays of the rank that it was written for. ValueError for a kind of memory that the
     devices have not.
@@ -52,7 +52,7 @@ class GSPMDSharding(Sharding):
 
     @property
     def _groups(self) -> int:
-        """How many trailing dimensions of the tiles are of devices that have the same parts."""
+        """Return how many trailing dimensions of the tiles are of devices that have the same parts."""
         hlo = self._hlo_sharding
         return len(hlo.subgroup_types()) + bool(hlo.replicate_on_last_tile_dim())
 
@@ -62,7 +62,7 @@ class GSPMDSharding(Sharding):
 
     @functools.cached_property
     def named(self) -> NamedSharding:
-        """The same over a mesh whose axes are the dimensions of the tiles."""
+        """Return the sharding over a mesh whose axes are the dimensions of the tiles."""
         devices = np.array(self._device_assignment, dtype=object)
         if self.is_fully_replicated:
             return NamedSharding(Mesh(devices, ("devices",)), PartitionSpec())

@@ -32,7 +32,7 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """How an array lies in memory: its layout, and where its parts are."""
+    """The layout of an array in memory, and where its parts are."""
 
     layout: Layout | AutoLayout | None = None
     sharding: Any = None
@@ -51,12 +51,12 @@ class Format:
 
 
 def format_of(buffer: Any, sharding: Any) -> Format:
-    """How a buffer of jaxlib's lies in memory."""
+    """Return how a buffer of jaxlib's lies in memory."""
     return layout_format(buffer._pjrt_layout, sharding)
 
 
 def layout_format(layout: Any, sharding: Any) -> Format:
-    """The same, of a layout of jaxlib's."""
+    """Return a layout of jaxlib's as a `Format`."""
     found = layout._xla_layout()
     order = tuple(reversed(found.minor_to_major()))
     tiling = tuple(map(tuple, found.tiling()))

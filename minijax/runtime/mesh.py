@@ -43,7 +43,7 @@ class DuplicateSpecError(Exception):
 
 
 class _Unconstrained:
-    """In a PartitionSpec: this dimension may be split in any way."""
+    """The entry of a PartitionSpec for a dimension that may be split in any way."""
 
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
@@ -137,7 +137,7 @@ class PartitionSpec:
         return self
 
     def to_ct_spec(self) -> PartitionSpec:
-        """That of the cotangent: a sum still to be taken where a value is whole, and the reverse."""
+        """Return the spec of the cotangent: reduced axes become unreduced, and the reverse."""
         if not self.sums:
             return self
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
@@ -235,7 +235,7 @@ def _unpickle_spec(partitions, unreduced, reduced):
 
 
 class _Axes:
-    """What meshes have in common: named axes with sizes and types."""
+    """The part that all meshes share: named axes with sizes and types."""
 
     axis_names: tuple[Any, ...]
     axis_sizes: tuple[Any, ...]
@@ -243,7 +243,7 @@ class _Axes:
 
     @property
     def shape(self) -> OrderedDict:
-        """From the names of axes to their sizes."""
+        """Return the sizes of axes by name."""
         return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
@@ -523,7 +523,7 @@ class set_mesh:
 
 
 class use_abstract_mesh(set_mesh):
-    """The same for a mesh without devices."""
+    """Set a mesh without devices within the context."""
 
 
 def get_mesh() -> Mesh:

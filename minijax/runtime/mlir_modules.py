@@ -68,7 +68,7 @@ def types(texts: list[str]) -> list[Any]:
 
 
 def pretty(text: str, debug_info: bool = False) -> str:
-    """The same module in MLIR's own layout."""
+    """Format a module in MLIR's own layout."""
     return parse(text).operation.get_asm(enable_debug_info=debug_info)
 
 

@@ -100,7 +100,7 @@ class NamedSharding(Sharding):
         return self._device_assignment[0]
 
     def _parts(self, ndim: int) -> list[tuple]:
-        """For each dimension the mesh axes that it is split over."""
+        """Return for each dimension the mesh axes that it is split over."""
         if len(self.spec) > ndim:
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
@@ -148,7 +148,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"A shape is a sequence of integers; got {global_shape!r}.") from None
 
     def _index_list(self, global_shape: Shape) -> list[tuple[slice, ...]]:
-        """For each device, in the order of the mesh, the part of an array that it holds."""
+        """Return for each device, in the order of the mesh, the part of an array that it holds."""
         global_shape = tuple(global_shape)
         found = self._indices.get(global_shape)
         if found is None:
@@ -223,12 +223,14 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, self.spec, kind)
 
     def with_spec(self, spec: Any) -> NamedSharding:
-        """The same mesh, split otherwise; parts alone say nothing of sums over mesh axes."""
+        """Return the sharding of another spec over the mesh; parts alone say nothing of sums over
+        mesh axes.
+        """
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         return NamedSharding(self.mesh, spec, self._memory_kind)
 
     def with_parts(self, parts: Sequence[Any]) -> NamedSharding:
-        """The same mesh and sums, with the dimensions split otherwise."""
+        """Return the sharding with the dimensions split otherwise; mesh and sums stay."""
         return self.with_spec(self.spec.update(partitions=parts))
 
     def update(self, **changes: Any) -> NamedSharding:
@@ -236,7 +238,7 @@ class NamedSharding(Sharding):
         return NamedSharding(**{name: changes.get(name, getattr(self, name)) for name in names})
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
-        """The same for XLA; jaxlib asks for it whenever it puts an array somewhere."""
+        """Return XLA's own sharding; jaxlib asks for it whenever it puts an array somewhere."""
         found = self._hlo.get(num_dimensions)
         if found is None:
             found = self._hlo[num_dimensions] = self._as_hlo(num_dimensions)
@@ -375,7 +377,7 @@ def sharding_of(where: Any, what: str) -> Any:
 
 
 def out_sharding_of(where: Any, what: str) -> NamedSharding | None:
-    """What a user gave as `out_sharding`: it splits over a mesh, and names no device."""
+    """Return the sharding that a user gave as `out_sharding`: over a mesh, without devices."""
     if where is None or isinstance(where, (NamedSharding, PartitionSpec)):
         return sharding_of(where, what)
     raise TypeError(

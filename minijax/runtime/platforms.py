@@ -137,7 +137,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _start_asked(asked: list[str]) -> dict[str, Any]:
-    """What the setting names, and an error for what does not start."""
+    """Start the platforms that the setting names; an error for those that do not start."""
     started: dict[str, Any] = {}
     missing: list[str] = []
     for name in asked:

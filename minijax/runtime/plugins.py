@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class Joined:
-    """What a client must know when several processes run one program; `distributed` fills it."""
+    """The facts that a client needs when several processes run one program; `distributed` fills it."""
 
     def __init__(self):
         self.client: Any = None
@@ -87,7 +87,7 @@ def register_plugin(
     plugin_name: str, *, priority: int = 400, library_path: str | None = None, options: Any = None,
     c_api: Any = None, factory: Callable[[], Any] | None = None, make_topology: Any = None,
 ) -> Any:  # fmt: skip
-    """What a plug-in's `initialize()` calls: a platform's name and its library, table or factory.
+    """Register a platform by its library, table or factory; called by a plug-in's `initialize()`.
 
     `options` is a dict, or a function that gives one when the client is made. Gives the plug-in's
     table of functions. ValueError if there is nothing to make a client from; jaxlib's error if the

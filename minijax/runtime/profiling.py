@@ -73,7 +73,7 @@ def stop_server() -> None:
 
 
 def memory_profile(backend: str | None) -> bytes:
-    """What lies in the memory of a platform's devices: a `pprof` profile, compressed."""
+    """Return a compressed `pprof` profile of the memory of a platform's devices."""
     profile = platforms.backend(backend).heap_profile()
     return profile if profile[:2] == b"\x1f\x8b" else gzip.compress(profile)
 
@@ -84,7 +84,8 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
 
 def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
-    """How long instructions took, from the profile in a directory `.../plugins/profile/<run>/`.
+    """Return how long instructions took, from the profile in a directory
+    `.../plugins/profile/<run>/`.
 
     A serialized message of XLA's, for profile-guided optimization; it has content for GPUs only.
     """

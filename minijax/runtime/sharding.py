@@ -45,15 +45,15 @@ class Sharding(_jax.Sharding):
         return len(self.addressable_devices) == len(self.device_set)
 
     def explicit_part(self, ndim: int) -> Any:
-        """What of it belongs to the type of an array of this rank; None if nothing does."""
+        """Return the part that belongs to the type of an array of this rank; None if there is none."""
         return None
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, tuple[slice, ...]]:
-        """From each device to the part of an array of this shape that it holds."""
+        """Return the part of an array of this shape that each device holds."""
         raise NotImplementedError
 
     def parts_by_device(self, global_shape: Shape) -> dict[Any, tuple[slice, ...]]:
-        """The same of what lies on each device, be it a part of an array or of a summand of it."""
+        """Return the index of the part on each device, be it of the array or of a summand of it."""
         return self.devices_indices_map(global_shape)
 
     @property

@@ -15,7 +15,7 @@ __all__ = ["PipelineStage", "clear_hlo_module_transformation", "register_hlo_mod
 
 
 class PipelineStage(enum.Enum):
-    """When a pass runs: before or after the instructions are put in order."""
+    """The time at which a pass runs: before or after the instructions are scheduled."""
 
     PRE_SCHEDULER = 0
     POST_SCHEDULER = 1

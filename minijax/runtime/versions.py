@@ -1,4 +1,4 @@
-"""What differs between the versions of jaxlib that are supported; nothing else knows of it."""
+"""The differences between the versions of jaxlib that are supported; nothing else knows of them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def set_efforts(build: Any, execution: float, memory: float) -> None:
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, override: int) -> int:
-    """How many candidates XLA's approximate top-k keeps before it picks `k` of them."""
+    """Return how many candidates XLA's approximate top-k keeps before it picks `k` of them."""
     found = _jax.approx_top_k_reduction_output_size(size, rank, k, recall, False, override)
     return found[0]

@@ -45,7 +45,7 @@ def _spin(x: Any, sign: int, count: int, size: int) -> Any:
 
 
 def _orthonormal(size: int, dtype: Any) -> np.ndarray:
-    """What makes the transform orthonormal."""
+    """Return the factors that make the transform orthonormal."""
     scale = np.full(size, np.sqrt(0.5 / size))
     scale[0] = np.sqrt(0.25 / size)
     return scale.astype(dtype)

@@ -132,7 +132,7 @@ def entry_of(
 
 
 def _made(tree: Any, signatures: tuple, often: bool) -> Callable:
-    """What makes the results of a call, a pytree, of the buffers of its program."""
+    """Return the function that makes a pytree of results of the buffers of a program."""
     written = hooks.result_builder(tree, signatures) if often or len(signatures) <= _FEW else None
     return written or (lambda results: tree.unflatten(map(ArrayImpl, results, signatures)))
 

@@ -96,12 +96,12 @@ def is_undefined(x: Any) -> bool:
 
 
 def sums_among(args: Sequence[Any]) -> list[bool]:
-    """Which arguments of a transpose rule come with their cotangent so far."""
+    """Return which arguments of a transpose rule come with their cotangent so far."""
     return [is_undefined(a) and a.sum is not None for a in args]
 
 
 def cotangents_of(args: Sequence[Any], found: Iterable[Any]) -> list[Any]:
-    """What a transpose rule gives: the cotangents of its undefined arguments, among None.
+    """Return the cotangents of a transpose rule's undefined arguments, with None for the others.
 
     Those of arguments that came with a sum are taken to be added to it already.
     """

@@ -64,7 +64,8 @@ def _broadcast_to(
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[..., ValueError]]:
-    """Where `prefix_tree` is not a prefix of `full_tree`: one maker of a ValueError for each place.
+    """Return where `prefix_tree` is not a prefix of `full_tree`: one maker of a ValueError for
+    each place.
 
     A maker is called with the name to give the prefix, and optionally one for the full tree.
     """

@@ -41,7 +41,7 @@ class BarrierTimeoutError(Exception):
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What a manager of checkpoints has."""
+    """The interface of managers of checkpoints."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:

@@ -54,7 +54,7 @@ def get_tensorstore_spec(
     ckpt_path: str | os.PathLike[str], *, ocdbt: bool = False, process_idx: int | None = None,
     arr: Array | None = None, driver: str = "zarr",
 ) -> dict[str, Any]:  # fmt: skip
-    """What TensorStore has to know to keep an array at a path: local, `gs://` or `s3://`.
+    """Return the spec by which TensorStore keeps an array at a path: local, `gs://` or `s3://`.
 
     With `ocdbt` the arrays of a directory are kept in one database there. `process_idx` gives each
     process a part of its own in it, and `arr` says the shape and dtype. ValueError for a path that is

@@ -67,7 +67,7 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 
 @dataclasses.dataclass(frozen=True)
 class CompilerParams(specs.CompilerParams):
-    """What the compiler for TPUs is told. Interpreted, of no effect."""
+    """Options of the compiler for TPUs; without effect where kernels are interpreted."""
 
     dimension_semantics: Sequence[Any] | None = None
     allow_input_fusion: Sequence[bool] | None = None
@@ -203,7 +203,7 @@ def einshape(
 
 
 def load(ref: Any, *, mask: Array | None = None) -> Array:
-    """What a reference holds. Where `mask` is false, it is not said what comes."""
+    """Load the value of a reference. Where `mask` is false, the result is unspecified."""
     return view_of(ref).get()
 
 
@@ -246,7 +246,7 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> _Copy:
 def async_copy(
     src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
 ) -> _Copy:
-    """The same, started."""
+    """Make a copy between references, as `make_async_copy` does, and start it."""
     copy = _Copy(src_ref, dst_ref, sem)
     copy.start(priority, add=add)
     return copy

@@ -61,7 +61,7 @@ class RooflineShape:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RooflineRuleContext:
-    """What a rule is told of an operation."""
+    """The operation that a rule is asked about: types, mesh, and options."""
 
     name_stack: Any
     primitive: Primitive
@@ -75,7 +75,7 @@ class RooflineRuleContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RooflineResult:
-    """What a program costs on one device.
+    """The cost of a program on one device.
 
     - flops, hbm_bytes: operations, and bytes between chip and memory, if all that can be is fused
     - unfused_flops, unfused_hbm_bytes: the same if nothing is
@@ -297,7 +297,9 @@ def roofline_and_grad(
     f: Callable, mesh: Mesh | AbstractMesh, in_specs: Any, out_specs: Any, *,
     pin_lhs_in_vmem: bool = False, pin_rhs_in_vmem: bool = False, print_jaxpr: bool = False,
 ) -> Callable[..., tuple[Any, RooflineResult, RooflineResult]]:  # fmt: skip
-    """As `roofline`, and what the cotangents of the arguments cost, once the results are there."""
+    """Compute the cost as `roofline`, and that of the cotangents of the arguments once results are
+    there.
+    """
     pins = {"pin_lhs_in_vmem": pin_lhs_in_vmem, "pin_rhs_in_vmem": pin_rhs_in_vmem}
     forward = roofline(f, mesh, in_specs, out_specs, print_jaxpr=print_jaxpr, **pins)
 

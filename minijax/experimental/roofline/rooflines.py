@@ -1,4 +1,4 @@
-"""What operations cost: the rules of `roofline`, by primitive. Those that XLA fuses cost an
+"""The costs of operations: the rules of `roofline`, by primitive. Those that XLA fuses cost an
 operation for each element of the result, and their operands and results in bytes, if they are
 not fused. Moving elements costs nothing, since it is fused with what reads them; a gather and a
 scatter move what they take and give.

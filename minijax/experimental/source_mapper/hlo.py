@@ -81,7 +81,7 @@ def _tables(lines: list[str]) -> dict[str, dict[int, Any]]:
 
 
 def parse_hlo_dump(text: str) -> SourceMap:
-    """For each line of HLO with an instruction, where that was made."""
+    """Return for each line of HLO with an instruction, where that was made."""
     lines = text.split("\n")
     tables = _tables(lines)
     places = []

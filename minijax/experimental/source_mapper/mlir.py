@@ -18,7 +18,7 @@ _USED = re.compile(r"loc\(#loc(?P<id>\d+)\)$")
 
 
 def create_mlir_sourcemap(mlir_dump: str) -> SourceMap:
-    """For each line of a module's text with an operation, where that was made.
+    """Return for each line of a module's text with an operation, where that was made.
 
     The text is one with debug info. A call is where the callee is, a named place what it names.
     """

@@ -178,20 +178,20 @@ class BCOO(JAXSparse):
         return bcoo_todense(self)
 
     def astype(self, *args: Any, **kwargs: Any) -> BCOO:
-        """The same in another dtype; takes what `Array.astype` does."""
+        """Return the array in another dtype; the arguments are those of `Array.astype`."""
         return BCOO((self.data.astype(*args, **kwargs), self.indices), **known_info(self))
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
-        """With its axes permuted, reversed by default; batch and dense ones among themselves."""
+        """Permute the axes, reversed by default; batch and dense ones among themselves."""
         order = list(range(self.ndim))[::-1] if axes is None else axes
         return bcoo_transpose(self, permutation=tuple(order))
 
     def sort_indices(self) -> BCOO:
-        """With its elements in the order of their indices."""
+        """Sort the elements by their indices."""
         return bcoo_sort_indices(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """With one element for each place, in order, and without zeros unless they are kept.
+        """Sum elements of equal indices, in order, and without zeros unless they are kept.
 
         There are `nse` elements: by default as many as there are places, which cannot be known of a
         traced array. Missing ones are zeros out of bounds; those beyond `nse` are dropped.
@@ -204,7 +204,7 @@ class BCOO(JAXSparse):
         self, *, n_batch: int | None = None, n_dense: int | None = None,
         on_inefficient: str | None = "error",
     ) -> BCOO:  # fmt: skip
-        """With other numbers of batch and dense dimensions; see `bcoo_update_layout`."""
+        """Change the numbers of batch and dense dimensions; see `bcoo_update_layout`."""
         return bcoo_update_layout(
             self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
         )
@@ -236,7 +236,7 @@ def known_info(mat: BCOO, **changed: Any) -> dict[str, Any]:
 
 
 def _element(handler: Any, index: Any, mat: BCOO, axis: int | None) -> BCOO:
-    """What a mapped function sees of an array: it has one batch dimension less."""
+    """Return the array that a mapped function sees: it has one batch dimension less."""
     if axis is None:
         return mat
     if axis >= mat.n_batch:
@@ -392,7 +392,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
-    """The same without elements that are zero; see `bcoo_sum_duplicates`."""
+    """Return the array without elements that are zero; see `bcoo_sum_duplicates`."""
     mask = mat.data == 0
     axes = tuple(range(mat.n_batch + 1, mat.data.ndim))
     mask = jnp.all(mask, axis=axes)[..., None]

@@ -233,7 +233,7 @@ def bcoo_reshape(
 
 
 def _count_of(sizes: Sequence[int], wanted: int) -> int | None:
-    """How many of the first sizes, as many as can be, have this product; None if none have."""
+    """Return how many of the first sizes, as many as can be, have this product; None if none have."""
     fits = [k for k in range(len(sizes) + 1) if prod(sizes[:k]) == wanted]
     return max(fits) if fits else None
 

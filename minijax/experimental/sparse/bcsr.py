@@ -98,7 +98,7 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """The same array; NotImplementedError unless it has two sparse dimensions."""
+        """Convert from BCOO; NotImplementedError unless the array has two sparse dimensions."""
         if arr.n_sparse != 2:
             raise NotImplementedError(
                 f"BSCR.from_bcoo requires n_sparse=2; got {arr.n_sparse=}: change it by update_layout."
@@ -142,7 +142,7 @@ class BCSR(JAXSparse):
         return cls((data, indices, jnp.zeros((*batch, rows + 1), index_dtype)), shape=shape)
 
     def to_bcoo(self) -> BCOO:
-        """The same array."""
+        """Convert to BCOO."""
         indices = bcsr_to_bcoo(self.indices, self.indptr)
         return BCOO((self.data, indices), shape=self.shape)
 
@@ -155,7 +155,7 @@ class BCSR(JAXSparse):
         raise NotImplementedError("Transpose is not implemented.")
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """With one element for each place, in order; `nse` of them, as many as needed by default.
+        """Sum elements of equal indices, in order; there are `nse`, by default as many as needed.
 
         ValueError if it is traced and `nse` not given.
         """
@@ -183,7 +183,7 @@ def _check_axis(name: str, axis: Any, mat: BCSR) -> None:
 
 
 def _to_element(handler: Any, index: Any, mat: BCSR, axis: Any) -> BCSR:
-    """What a mapped function sees of it: one entry along a batch dimension."""
+    """Return the array that a mapped function sees: one entry along a batch dimension."""
     if axis is None:
         return mat
     _check_axis("in_axis", axis, mat)
@@ -194,7 +194,7 @@ def _to_element(handler: Any, index: Any, mat: BCSR, axis: Any) -> BCSR:
 
 
 def _from_element(handler: Any, size: int, element: BCSR, axis: Any) -> BCSR:
-    """What a mapped function gives, with its mapped axis as a batch dimension."""
+    """Return the result of a mapped function, with its mapped axis as a batch dimension."""
     if axis is None:
         return element
     if axis > element.n_batch:
@@ -242,17 +242,19 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
-    """What a dense array has at the places of a BCSR array; zero at those out of bounds."""
+    """Return the elements of a dense array at the indices of a BCSR array; zero where out of
+    bounds.
+    """
     return bcsr_extract_p.bind(*map(jnp.asarray, (indices, indptr, mat)))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """With one element for each place, in order; see `BCSR.sum_duplicates`."""
+    """Sum elements of equal indices, in order; see `BCSR.sum_duplicates`."""
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))
 
 
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
-    """With one element for each place, in order, and none that is zero."""
+    """Sum elements of equal indices, in order, and leave out those that are zero."""
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse=nse))
 
 

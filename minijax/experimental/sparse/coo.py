@@ -73,7 +73,7 @@ class COO(JAXSparse):
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     def _sort_indices(self) -> COO:
-        """With its elements in the order of rows, and of columns in each."""
+        """Sort the elements by rows, and by columns in each."""
         if self._rows_sorted:
             return self
         row, col, data = lax.sort((self.row, self.col, self.data), num_keys=2)

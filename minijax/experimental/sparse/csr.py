@@ -35,7 +35,7 @@ __dir__ = shown(__name__)
 
 
 class _Compressed(JAXSparse):
-    """What CSR and CSC share: `data` and `indices` of shape (nse,), and `indptr`."""
+    """The fields of CSR and CSC: `data` and `indices` of shape (nse,), and `indptr`."""
 
     data: Array
     indices: Array

@@ -105,7 +105,7 @@ def _quotients(apply: Callable, X: Array) -> tuple[Array, Array]:
 
 
 def _other_directions(X: Array) -> Array:
-    """As many orthonormal columns that are orthogonal to those of `X`.
+    """Return as many orthonormal columns that are orthogonal to those of `X`.
 
     They are the next columns of the reflection `H = 1 - 2 W (W^T W)^-1 W^T` that takes the columns
     of `X` to its first ones: with `Z` the polar factor of the square on top of `X`, `W = X + [Z; 0]`.

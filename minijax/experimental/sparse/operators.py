@@ -21,7 +21,7 @@ def _swapped(function: Callable) -> Callable:
 
 
 def _index(mat: Any, index: Any) -> Any:
-    """What stands at an index, as for a dense array."""
+    """Return the part of a matrix at an index, as of a dense array."""
     return sparsify(lambda x: x[index])(mat)
 
 

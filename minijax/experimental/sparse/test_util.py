@@ -26,7 +26,7 @@ __dir__ = shown(__name__)
 
 
 class SparseLayout(NamedTuple):
-    """How many dimensions of each kind an array has."""
+    """The numbers of dimensions of each kind."""
 
     n_batch: int
     n_dense: int

@@ -215,7 +215,7 @@ def _with_tracers(f: Callable) -> Callable:
 
 
 def _unique(x: Value) -> Value:
-    """The same with one element for each place, so that a function may be applied to each."""
+    """Return the array with one element for each index, so that a function may be applied to each."""
     mat = x.mat
     if isinstance(mat, BCSR) or mat.unique_indices:
         return x

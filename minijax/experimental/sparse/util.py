@@ -77,7 +77,9 @@ def broadcasting_vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Cal
 
 
 def _count_stored_elements_per_batch(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Array:
-    """How many elements each batch has that are stored: where any of its dense part is nonzero."""
+    """Return how many elements each batch has that are stored: where any of its dense part is
+    nonzero.
+    """
     mat = jnp.asarray(mat)
     mask = mat != 0
     if n_dense > 0:
@@ -113,12 +115,12 @@ def _csr_to_coo(indices: Array, indptr: Array) -> tuple[Array, Array]:
 
 
 def _csr_extract(indices: Array, indptr: Array, mat: Array) -> Array:
-    """What a dense matrix has at the places of a CSR one."""
+    """Return the elements of a dense matrix at the indices of a CSR one."""
     return _coo_extract(*_csr_to_coo(indices, indptr), mat)
 
 
 def _coo_extract(row: Array, col: Array, mat: Array) -> Array:
-    """What a dense matrix has at the places of a COO one."""
+    """Return the elements of a dense matrix at the indices of a COO one."""
     return take_at(mat, (row, col))
 
 

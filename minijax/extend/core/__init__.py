@@ -135,7 +135,7 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 class OpaqueTraceState:
-    """Which transformation is at work; equal exactly while it is the same."""
+    """The transformation that is at work; equal exactly while it is the same."""
 
     __slots__ = ("_key",)
 

@@ -526,7 +526,7 @@ def _wrapping(fun: Callable) -> Callable:
 
 
 class _Statics:
-    """Which arguments are static, by number and by name."""
+    """The static arguments, by number and by name."""
 
     __slots__ = ("names", "numbers")
 

@@ -1,6 +1,6 @@
-"""What `checkpoint` may save: policies. A policy is called with the primitive of an equation, the
-types of its operands and its parameters, and says whether its results may be saved for the
-backward pass: True or `Saveable`, False or `Recompute`, or an `Offloadable` that names the
+"""Policies of `checkpoint`: what may be saved. A policy is called with the primitive of an
+equation, the types of its operands and its parameters, and says whether its results may be saved
+for the backward pass: True or `Saveable`, False or `Recompute`, or an `Offloadable` that names the
 memory to keep them in.
 """
 

@@ -1,4 +1,4 @@
-"""What a function saves for its backward pass."""
+"""The residuals that a function saves for its backward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What custom_jvp, custom_vjp and custom_vmap have in common.
+"""The parts that custom_jvp, custom_vjp and custom_vmap share.
 
 A call of such a function becomes one equation whose params hold the user's functions as callables
 on flat values. A trace that knows what to do with a rule calls it; a trace that records makes a
@@ -78,8 +78,8 @@ def as_symbolic_step(x: Any) -> Any:
 
 
 def given_to_rule(primals: Sequence[Any], function: Any) -> list[Any]:
-    """What a user's rule is given: the numbers of a recorded call as the arrays that its function
-    was given when it was recorded, those of a direct call as they were written.
+    """Return the arguments of a user's rule: numbers of a recorded call as the arrays that its
+    function was given when it was recorded, those of a direct call as they were written.
     """
     return [as_value(x) for x in primals] if type(function) is ClosedJaxpr else list(primals)
 
@@ -249,7 +249,7 @@ class Call:
                 table[self, avals] = out_tree
 
     def tables(self) -> list[dict]:
-        """Where the traces around the call remember what is shared between equal equations."""
+        """Return where the traces around the call remember what is shared between equal equations."""
         return [
             trace.shared
             for trace in self.origin
@@ -384,7 +384,7 @@ def call_function(function: Any, args: Sequence[Any]) -> list[Any]:
 
 
 class SubFunction:
-    """What a param of a `RuledCall` holds, as interpreters call it: `call_wrapped` on flat values."""
+    """A param of a `RuledCall`, as interpreters call it: `call_wrapped` on flat values."""
 
     __slots__ = ("held",)
 
@@ -467,7 +467,7 @@ class _Text(str):
 
 
 class Batching:
-    """How an equation is mapped over an axis, and which of its results turn out to depend on it.
+    """The mapping of an equation over an axis, and which of its results turn out to depend on it.
 
     `trace` is the `BatchTrace` that is at work; where it still is when a function is called, values
     that the function closes over are recognized.
@@ -537,7 +537,7 @@ class BatchedCall:
 
 
 def batch_call(function: Any, batching: Batching) -> Any:
-    """What stands in the params of the mapped equation."""
+    """Return the function that stands in the params of the mapped equation."""
     if type(function) is not ClosedJaxpr:
         return BatchedCall(function, batching)
     made, dims = batch_jaxpr(function, batching.axis, batching.dims)

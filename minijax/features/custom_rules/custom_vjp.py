@@ -170,7 +170,9 @@ class CustomVJPPrimal:
 
 @dataclasses.dataclass(frozen=True)
 class _Forward:
-    """What the backward rule must know of the forward one, besides its residuals."""
+    """The types and structure of the forward rule, which the backward rule needs besides its
+    residuals.
+    """
 
     in_tree: Any
     in_avals: tuple

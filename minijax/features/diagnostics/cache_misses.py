@@ -50,7 +50,7 @@ def explain(fun: Callable, key: tuple, earlier: ProgramCache) -> None:
 
 
 def differences(fun: Callable, key: tuple, other: tuple) -> list[str]:
-    """What two calls differ in: headings, and a line for each thing."""
+    """Return the differences of two calls: headings, and a line for each."""
     context, tree, statics, avals = key
     old_context, old_tree, old_statics, old_avals = other
     lines = []

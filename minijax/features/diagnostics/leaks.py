@@ -74,7 +74,7 @@ def escaped_tracer(tracer: Tracer) -> errors.UnexpectedTracerError:
 
 
 def origin(trace: JaxprTrace, var: Var) -> str:
-    """Where `var` comes from: an argument by name, or the line of the equation that made it."""
+    """Return where `var` comes from: an argument by name, or the line of the equation that made it."""
     name = trace.debug_info.func_name or "the traced function"
     doing = f" for {trace.debug_info.traced_for}" if trace.debug_info.traced_for else ""
     for index, candidate in enumerate(trace.in_vars):

@@ -43,7 +43,7 @@ def located(builder: type[Builder]) -> type[Builder]:
 
 
 def named_arguments(attributes: Sequence[str] | None, names: Sequence[str]) -> list[str]:
-    """What is written behind the arguments of a function, with the names of these."""
+    """Return the arguments of a function as written in a module, with these names."""
     given = attributes or [""] * len(names)
     return [f"{text} loc({label(name)})" for text, name in zip(given, names, strict=True)]
 

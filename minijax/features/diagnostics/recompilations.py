@@ -107,7 +107,9 @@ def _reference(fun: Any) -> Any:
 
 
 def _cells(fun: Any) -> Iterator[tuple[str, Any]]:
-    """What a function closes over: numbers and texts as they are, others by type and identity."""
+    """Return the variables that a function closes over: numbers and strings as they are, others by
+    type and identity.
+    """
     for name, cell in zip(fun.__code__.co_freevars, fun.__closure__, strict=True):
         try:
             value = cell.cell_contents
@@ -126,7 +128,7 @@ def _text(value: Any) -> str:
 
 
 def _changed(jitted: Any, inner: Any, key: tuple, record: Record) -> Change:
-    """What differs from the nearest earlier tracing."""
+    """Return the differences from the nearest earlier tracing."""
     kept = jitted._caches.traces.items()[-_MOST_COMPARED:]
     earlier = [(settings, *known) for settings, known, _ in kept]
     if not earlier:
@@ -262,7 +264,7 @@ def _of_static(place: Any, new: Any, old: Any) -> Change:
 
 
 class CacheListing:
-    """What is kept of a jitted function; made by its method `explain_cache`."""
+    """The programs kept of a jitted function; made by its method `explain_cache`."""
 
     def __init__(self, jitted: Any):
         self.name = fun_name(jitted._fun)

@@ -23,7 +23,7 @@ class JaxprInputEffect(Effect):
         self.input = input
 
     def replace(self, *, input) -> JaxprInputEffect:
-        """The same effect on another input."""
+        """Return the effect on another input."""
         return type(self)(input)
 
     def shown(self, name: Callable[[Any], str]) -> str:

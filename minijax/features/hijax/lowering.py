@@ -117,7 +117,7 @@ class HiPrimitive(HighPrimitive):
 
 
 def vars_of(kind: type, name: str) -> Any:
-    """What a class, or the first of those it inherits from that does, says under a name."""
+    """Return the member of a class, or of the first base that has one, by name; not bound."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 

@@ -151,7 +151,7 @@ class ValAccum:
 
 
 class NullAccum:
-    """In the place of an accumulator: the cotangent is not wanted."""
+    """The place of an accumulator whose cotangent is not wanted."""
 
     __slots__ = ("aval",)
 

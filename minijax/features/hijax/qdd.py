@@ -15,7 +15,7 @@ hi_types: set[type] = set()  # the classes that libraries registered
 
 
 class MutableState:
-    """What is known of a value that changes, where the program is recorded."""
+    """The state of a value that changes, while a program is recorded: at the start, and now."""
 
     __slots__ = ("__weakref__", "cur_val", "init_val")
 

@@ -76,7 +76,7 @@ class HiTracer:
 
 
 def member(tracer: HiTracer, name: str) -> Any:
-    """What a tracer has under a name: a member of its type."""
+    """Return an attribute of a tracer: a member of its type."""
     aval = object.__getattribute__(tracer, "aval")
     try:
         found = getattr(aval, name)

@@ -47,12 +47,12 @@ class HiPspec:
 
 
 def left_out(self: Any, method: str) -> AssertionError:
-    """What a method raises that a subclass is to define."""
+    """Return the error of a method that a subclass has to define."""
     return AssertionError(f"must override: {type(self).__name__} has no method `{method}`")
 
 
 class _Declared(AbstractValue):
-    """What the core asks of any type, answered for those of libraries."""
+    """The answers of types that libraries define to what the core asks of any type."""
 
     is_high = True
     has_qdd = False

@@ -27,7 +27,7 @@ class MappedRefs:
         return [self.refs[n][...] if n in self.refs else x for n, x in enumerate(leaves)]
 
     def within(self, leaves: Sequence[Any]) -> list[Any]:
-        """The same within the function, with cells for the values."""
+        """Return the arguments within the mapped function, with cells for the values."""
         self.cells = [Ref(leaves[n]) for n in self.refs]
         made = dict(zip(self.refs, self.cells, strict=True))
         return [made.get(n, x) for n, x in enumerate(leaves)]

@@ -1,4 +1,4 @@
-"""What concrete arrays tell of where they lie: devices, parts, layouts, memory."""
+"""The members of concrete arrays that tell where they lie: devices, parts, layouts, memory."""
 
 from __future__ import annotations
 

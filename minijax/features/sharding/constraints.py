@@ -145,7 +145,7 @@ def _asked(x: Any, sharding: Any) -> Any:
 
 
 def _beside(sharding: NamedSharding, parts: Sequence[Any]) -> NamedSharding:
-    """What is asked for, with the dimensions that the type says are split left as they are."""
+    """Return a sharding with the dimensions that the type says are split left as they are."""
     spec = [*sharding.spec.partitions, *[None] * (len(parts) - len(sharding.spec))]
     return sharding.with_spec([a if p is None else p for a, p in zip(spec, parts, strict=False)])
 

@@ -221,7 +221,9 @@ class SummingBuilder(ShardedBuilder):
         return super().broadcast(x, shape, dims)
 
     def _kept(self, operands: Sequence[Value], value: Value) -> Value:
-        """What is made of a sum over mesh axes that is still to be taken is one, too: XLA is told."""
+        """Mark a value made of a sum over mesh axes that is still to be taken as such a sum, for
+        XLA.
+        """
         names, where = self.summed
         if not any(x.name in names for x in operands):
             return value

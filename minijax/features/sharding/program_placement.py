@@ -53,7 +53,9 @@ class ProgramPlacement:
         return len(self.devices) > 1
 
     def home(self, value: ArrayImpl) -> Any:
-        """Where a constant lies that is an argument: as its type says, or whole on every device."""
+        """Return where a constant lies that is an argument: as its type says, or whole on every
+        device.
+        """
         own = value.signature.sharding
         if explicit_of(value.aval) is not None and own._device_assignment == self.devices:
             return own
@@ -127,7 +129,9 @@ class ProgramPlacement:
         return self.default
 
     def _by_name(self, hlo: Any, ndim: int) -> Any:
-        """What the user would call a layout that XLA chose: as an argument that has it, if one."""
+        """Return the name of a layout that XLA chose: that of an argument that has it, if there is
+        one.
+        """
         for where, rank in dict.fromkeys(zip(self.args, self.ranks, strict=True)):
             known = where.spec if isinstance(where, NamedSharding) else hasattr(where, "named")
             if known and rank == ndim and where._to_xla_hlo_sharding(ndim) == hlo:
@@ -144,7 +148,8 @@ def place(
     out_shardings: Sequence[Any] | None = None,
     names: Sequence[str],
 ) -> ProgramPlacement:
-    """Where to run a program for arguments of these signatures, which are those that it reads.
+    """Return where to run a program for arguments of these signatures, which are those that it
+    reads.
 
     ValueError if committed arguments, or a sharding asked for, want different devices.
     """
@@ -184,7 +189,7 @@ def place(
 
 
 def _typed(mesh: Any, aval: Any) -> Any:
-    """How a result lies whose type says so; None where axes of the mesh are left to XLA."""
+    """Return how a result lies whose type says so; None where axes of the mesh are left to XLA."""
     if not mesh.are_all_axes_explicit or not hasattr(aval, "shape"):
         return None
     explicit = explicit_of(aval)
@@ -203,7 +208,7 @@ def over_devices(
     out_shardings: Sequence[Any] | None,
     devices: Sequence[Any] = (),
 ) -> tuple[list[Signature], Sequence[Any] | None, Sequence[Any] | None]:
-    """The same with devices in place of meshes without: these, or placeholders.
+    """Return the placement of a program with devices in place of meshes that have none.
 
     ValueError for meshes of different sizes, and for another number of devices.
     """
@@ -308,7 +313,7 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
 def _argument(
     found: ProgramPlacement, index: int, signature: Signature, asked: Any, names: Sequence[str]
 ) -> Any:
-    """How an argument lies when the program starts."""
+    """Return how an argument lies when the program starts."""
     own = signature.sharding
     if asked is None:
         inside = found.spmd and len(own._device_assignment) > 1
@@ -401,7 +406,7 @@ _programs = ProgramCache()  # that change how their argument lies
 
 
 def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
-    """By a program that does nothing but change how its argument lies."""
+    """Return an array laid out otherwise, by a program that changes nothing else."""
     var = Var(value.aval)
     key = (value.signature, target)
     program = _programs.get(key)

@@ -33,7 +33,7 @@ _REMEDY = (
 
 
 def parts_of(aval: Any) -> Parts:
-    """What splits each dimension of a value of this type."""
+    """Return the mesh axes that split each dimension of a value of this type."""
     explicit = explicit_of(aval)
     if explicit is None:
         return [None] * getattr(aval, "ndim", 0)
@@ -130,7 +130,9 @@ def batched_sharding(where: Any, x: Any, dim: int, out_dim: int | None = None) -
 
 
 def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any) -> Any:
-    """How to split the cotangent of a value of this type, its dimensions in the order `places`."""
+    """Return how to split the cotangent of a value of this type, its dimensions in the order
+    `places`.
+    """
     where = next(filter(None, map(explicit_of, (aval, *map(get_aval, operands)))), None)
     if where is None:
         return None
@@ -141,7 +143,7 @@ def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any)
 
 
 def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """What splits the mapped axis, by the types of the arguments: they must say the same."""
+    """Return the mesh axes that split the mapped axis; the types of all arguments must agree."""
     found = {
         parts_of(get_aval(x))[dim]: None
         for x, dim in zip(leaves, dims, strict=True)
@@ -187,7 +189,9 @@ def all_alike(avals: Sequence[Any]) -> Parts:
 
 
 def elementwise(name: str, avals: Sequence[Any], out: ShapedArray) -> Parts:
-    """Of an operation on elements: operands have the shape of the result, or ones, or none."""
+    """Sharding of an elementwise operation: operands have the shape of the result, or ones, or
+    none.
+    """
     places, shape = [], out.shape
     for aval in avals:
         parts, sizes = parts_of(aval), getattr(aval, "shape", ())

@@ -165,7 +165,7 @@ def as_sharding(where: Any) -> Any:
 
 
 def _in_space(x: Any, space: MemorySpace) -> Any:
-    """Where an array lies, in another memory."""
+    """Return where an array lies, in another memory."""
     if space is MemorySpace.Any:
         raise ValueError("device_put takes MemorySpace.Device or MemorySpace.Host; got Any.")
     own = getattr(x, "sharding", None) or shardings.single_device(platforms.default_device())

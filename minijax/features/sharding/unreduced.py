@@ -1,4 +1,4 @@
-"""Which results are sums over mesh axes that are still to be taken, as part of their types.
+"""Results that are sums over mesh axes still to be taken, as part of their types.
 
 A value is *unreduced* over an axis if each device holds a summand of it, and *reduced* if it is
 whole there and its cotangent is such a sum. What is linear keeps the one, what works on elements
@@ -53,12 +53,12 @@ def _no_rule(name: str, kind: str) -> NotImplementedError:
 
 
 def refused(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """Of an operation that takes no such operands."""
+    """Rule of an operation that takes no such operands."""
     raise _no_rule(name, "unreduced/reduced")
 
 
 def on_elements(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """Of an operation on elements: it is not linear, and keeps what was reduced."""
+    """Rule of an elementwise operation: it is not linear, and keeps what was reduced."""
     if any(sums_of(aval)[0] for aval in avals):
         raise _no_rule(name, "unreduced")
     return _NONE, _reduced(avals)
@@ -104,7 +104,7 @@ def _split_over(aval: Any) -> frozenset:
 
 
 def added(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """Of a sum of two: both are unreduced over the same axes, or neither is."""
+    """Rule of a sum of two: both are unreduced over the same axes, or neither is."""
     left, right = (sums_of(aval)[0] for aval in avals)
     if bool(left) != bool(right):
         one, other = ("lhs", "rhs") if left else ("rhs", "lhs")
@@ -122,7 +122,7 @@ def added(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
 
 
 def multiplied(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """Of a product: what is unreduced is multiplied with what was reduced over the same axes."""
+    """Rule of a product: an unreduced operand is multiplied by one reduced over the same axes."""
     left, right = (sums_of(aval)[0] for aval in avals)
     if left and right:
         raise ShardingTypeError(
@@ -150,24 +150,24 @@ def _asked(own: Sums, asked: Any) -> Sums:
 
 
 def first(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """Of an operation that is linear in its first operand, such as slicing; or has none."""
+    """Rule of an operation that is linear in its first operand, such as slicing, or has none."""
     return _asked(sums_of(avals[0]) if avals else NO_SUMS, asked)
 
 
 def apart(name: str, avals: Sequence[Any], asked: Any, **params) -> list[Sums]:
-    """Of an operation on several arrays at once, each with a result of its type."""
+    """Rule of an operation on several arrays at once, each with a result of its type."""
     return [sums_of(aval) for aval in avals]
 
 
 def first_reduced(name: str, avals: Sequence[Any], asked: Any, **params) -> Sums:
-    """The same of one that does not take what is unreduced."""
+    """Rule of an operation that is linear in its first operand but takes no unreduced one."""
     if sums_of(avals[0])[0]:
         raise _no_rule(name, "unreduced")
     return sums_of(avals[0])
 
 
 def alike(start: int = 0) -> Callable:
-    """Of an operation that is linear in its operands from this one on, which are all alike."""
+    """Return the rule of an operation that is linear in its operands from `start` on, all alike."""
 
     def rule(name, avals, asked, **params):
         found = {sums_of(aval) for aval in avals[start:]}

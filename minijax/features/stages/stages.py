@@ -69,7 +69,7 @@ class ArgInfo:
 
 
 class _Stage:
-    """What the three stages have in common: the types that go in and out."""
+    """The part that the three stages share: the types that go in and out."""
 
     def __init__(self, spec: _Spec) -> None:
         self._spec = spec
@@ -112,7 +112,7 @@ class _Stage:
 
 
 class _Spec:
-    """What is known of a function once it is traced."""
+    """A traced function: its program, and how it is to be compiled."""
 
     __slots__ = (
         "arg_names", "closed", "consts", "device", "donated", "in_avals", "in_shardings", "in_tree",
@@ -251,7 +251,7 @@ class Lowered(_Stage):
         return executables.unoptimized_cost(as_hlo(self._made.text), device)
 
     def called_with(self, tree: Any) -> Lowered:
-        """The same for calls whose arguments have this structure, and these leaves."""
+        """Return the stage for calls whose arguments have this structure, and these leaves."""
         spec = copy.copy(self._spec)
         spec.in_tree = tree
         return Lowered(spec, self._made, self._make, self._several)
@@ -414,7 +414,7 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """How each argument lies; None of those that nothing reads, which are left out."""
+        """Return how each argument lies; None of those that nothing reads, which are left out."""
         places = dict(zip(self._program.kept, self._program.lowered.place.args, strict=True))
         count = len(self._spec.consts) + self.in_tree.num_leaves
         shown = [places.get(index) for index in range(count)]
@@ -425,12 +425,12 @@ class Compiled(_Stage):
         return self.out_tree.unflatten(self._places())
 
     def _places(self) -> list[Any]:
-        """How each result lies; what references hold at the end is none."""
+        """Return how each result lies; what references hold at the end is none."""
         return [s.sharding for s in self._program.out_signatures][: self.out_tree.num_leaves]
 
     @property
     def input_formats(self) -> Any:
-        """How each argument lies in memory, and over devices."""
+        """Return how each argument lies in memory, and over devices."""
         found = iter(self._program.executable.get_parameter_layouts()[len(self._program.hidden) :])
         return tree_util.tree_map(
             lambda where: None if where is None else layout_format(next(found), where),
@@ -440,7 +440,7 @@ class Compiled(_Stage):
 
     @property
     def output_formats(self) -> Any:
-        """How each result lies in memory, and over devices."""
+        """Return how each result lies in memory, and over devices."""
         places = self._places()
         found = self._program.executable.get_output_layouts()[: len(places)]
         return self.out_tree.unflatten(list(map(layout_format, found, places)))

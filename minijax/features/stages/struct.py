@@ -89,7 +89,7 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with some fields changed; others than its own are left out."""
+        """Return the struct with some fields changed; names other than its own are ignored."""
         names = ShapeDtypeStruct.__slots__
         return _struct(*[changes.get(name, getattr(self, name)) for name in names])
 

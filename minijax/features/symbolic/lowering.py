@@ -34,7 +34,7 @@ def is_symbolic(aval: Any) -> bool:
 
 
 def solved(shapes: Sequence[Sequence[Any]]) -> tuple[dict[str, tuple], list[tuple]]:
-    """How each variable follows from the sizes: `name -> (argument, axis, factor, rest)`.
+    """Return how each variable follows from the sizes: `name -> (argument, axis, factor, rest)`.
 
     A size is `factor * variable + rest`, of which `rest` has variables before it only. The other
     result are the symbolic sizes that no variable follows from.
@@ -234,7 +234,7 @@ class DynamicBuilder(ShardedBuilder):
         return super().constant(value, aval)
 
     def call_jaxpr(self, closed: ClosedJaxpr, name: str, *args: Value) -> list[Value]:
-        """In place: a function of its own would have to be told the sizes."""
+        """Write the equations in place: a function would have to be told the sizes."""
         return self.closed_jaxpr(closed, *args)
 
 

@@ -63,7 +63,7 @@ def is_persistent_cache_enabled() -> bool:
 
 
 def common_devices_indices_map(s: Any, global_shape: tuple[int, ...]) -> Any:
-    """For each device of a sharding, the part of an array of this shape that it has."""
+    """Return for each device of a sharding, the part of an array of this shape that it has."""
     return s.devices_indices_map(global_shape)
 
 

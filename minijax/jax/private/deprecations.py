@@ -1,4 +1,4 @@
-"""What stands for `jax._src.deprecations`: names for what is deprecated, which tests make errors.
+"""A stand-in for `jax._src.deprecations`: names for what is deprecated, which tests make errors.
 
 A deprecation that is accelerated raises where it would have warned.
 """

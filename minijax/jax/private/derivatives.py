@@ -49,7 +49,7 @@ class ValAccum(GradAccum):
 
 
 class NullAccum(GradAccum):
-    """Of a value whose cotangent nobody asks for."""
+    """The accumulator of a value whose cotangent is not asked for."""
 
     def __init__(self, aval: Any):
         self.aval = aval

@@ -1,4 +1,4 @@
-"""What equations a program has: walks over it, counts of its equations, and those as a profile.
+"""The equations of a program: walks over them, counts, and a profile by source line.
 
 `names` shows it as `jax._src.jaxpr_util`. Places are the user's lines; that of an equation within
 the program of another has the other's place outside it.
@@ -90,7 +90,8 @@ def eqns_using_var(jaxpr: Jaxpr, invar: Var) -> Iterator[JaxprEqn]:
 
 
 def var_defs_and_refs(jaxpr: Jaxpr) -> Any:
-    """A program with its variables: `(var, the equation that gives it, the equations that read it)`.
+    """A program with its variables: `(var, the equation that gives it, the equations that read
+    it)`.
 
     None in the place of an equation stands for the program's own inputs and results. If there are
     programs within, a list of this and of the same for each of them.
@@ -122,17 +123,17 @@ def collect_eqns(jaxpr: Jaxpr, key: Callable[[JaxprEqn], Hashable]) -> dict[Any,
 def histogram(
     jaxpr: Jaxpr, key: Callable[[JaxprEqn], Hashable], key_fmt: Callable[[Any], Any] = lambda k: k
 ) -> dict[Any, int]:
-    """How many equations have each key, by the keys as `key_fmt` shows them."""
+    """Return how many equations have each key, by the keys as `key_fmt` shows them."""
     return {key_fmt(k): len(eqns) for k, eqns in collect_eqns(jaxpr, key).items()}
 
 
 def primitives(jaxpr: Jaxpr) -> dict[str, int]:
-    """How often each operation is used."""
+    """Return how often each operation is used."""
     return histogram(jaxpr, lambda eqn: eqn.primitive.name)
 
 
 def primitives_by_shape(jaxpr: Jaxpr) -> dict[str, int]:
-    """How often each operation gives results of these types."""
+    """Return how often each operation gives results of these types."""
 
     def key(eqn):
         return f"{eqn.primitive.name} :: {' '.join(v.aval.str_short() for v in eqn.outvars)}"
@@ -141,12 +142,12 @@ def primitives_by_shape(jaxpr: Jaxpr) -> dict[str, int]:
 
 
 def primitives_by_source(jaxpr: Jaxpr) -> dict[str, int]:
-    """How often each operation is used by each place in the user's program."""
+    """Return how often each operation is used by each place in the user's program."""
     return histogram(jaxpr, lambda eqn: f"{eqn.primitive.name} @ {_summary(eqn)}")
 
 
 def source_locations(jaxpr: Jaxpr) -> dict[str, int]:
-    """How many equations each place in the user's program has made."""
+    """Return how many equations each place in the user's program has made."""
     return histogram(jaxpr, _summary)
 
 
@@ -195,7 +196,7 @@ def _line(code: CodeType, at: int) -> int:
 
 
 def pprof_equation_profile(jaxpr: Jaxpr, *, workspace_root: str | None = None) -> bytes:
-    """How many equations come from where: a compressed profile that the tool `pprof` shows.
+    """Return how many equations come from where: a compressed profile that the tool `pprof` shows.
 
     A program that is used several times counts once. Names of functions have the path of their file
     in front, without `workspace_root` if it begins with that.

@@ -1,4 +1,4 @@
-"""What stands for `jax._src.sharding_impls`: shardings as XLA and Shardy write them, and what
+"""A stand-in for `jax._src.sharding_impls`: shardings as XLA and Shardy write them, and what
 they say.
 
 Programs of minijax are split by `NamedSharding`s alone: one that XLA's own description gives is
@@ -50,7 +50,7 @@ def _factors(size: int) -> list[int]:
 
 
 def _over_a_mesh(devices: tuple, hlo: Any, memory_kind: str | None) -> NamedSharding:
-    """The same split by names: over a mesh of prime sizes, or of the tiles as they are numbered."""
+    """Name the axes of a split: of a mesh of prime sizes, or of the tiles as they are numbered."""
     ways, copies = get_num_ways_dim_sharded(hlo)
     sizes = _factors(len(devices))
     grid = np.array(devices, object)
@@ -139,7 +139,7 @@ class SdyDim:
 
 @dataclasses.dataclass(kw_only=True, frozen=True)
 class SdyArray:
-    """How an array is split over a mesh: one `SdyDim` a dimension."""
+    """The split of an array over a mesh: one `SdyDim` for each dimension."""
 
     mesh_shape: tuple[tuple[str, int], ...] | None
     dim_shardings: Sequence[SdyDim]
@@ -199,7 +199,7 @@ def array_mapping_to_axis_resources(array_mapping: Mapping[Any, int]) -> Partiti
 
 
 def device_replica_id_map(sharding: Sharding, global_shape: Sequence[int]) -> Mapping[Any, int]:
-    """For each device, how many before it hold the same part of an array of this shape."""
+    """Return for each device, how many before it hold the same part of an array of this shape."""
     seen: dict[Any, int] = {}
     found = {}
     for device, index in sharding.devices_indices_map(tuple(global_shape)).items():
@@ -210,7 +210,7 @@ def device_replica_id_map(sharding: Sharding, global_shape: Sequence[int]) -> Ma
 
 
 def num_addressable_indices(sharding: Sharding, dim: int, global_shape: Sequence[int]) -> int:
-    """How many elements along a dimension the devices of this process hold."""
+    """Return how many elements along a dimension the devices of this process hold."""
     parts = sharding.addressable_devices_indices_map(tuple(global_shape)).values()
     size = global_shape[dim]
     places = {index[dim].indices(size)[:2] for index in parts}

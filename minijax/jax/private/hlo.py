@@ -30,7 +30,7 @@ def _integers(xs: Sequence[int]) -> ir.Attribute:
 
 
 def reshape(ctx: LoweringRuleContext, op: ir.Value, aval_out: Any) -> ir.Value:
-    """The same elements in another shape."""
+    """Reshape a value."""
     return hlo.reshape(aval_to_ir_type(None, aval_out), op)
 
 
@@ -237,7 +237,7 @@ def eval_dynamic_shape_as_tensor(ctx: LoweringRuleContext, shape: Sequence[int])
 def delegate_lowering(
     ctx: LoweringRuleContext, lowering_fun: Callable, *args: Any, **ctx_override_kwargs: Any
 ) -> Any:
-    """What another rule gives for these operands, in the same context but for what is named."""
+    """Call another rule on these operands, in this context except for what is named."""
     inner = ctx.replace(**ctx_override_kwargs)
     found = lowering_fun(inner, *args)
     if inner.tokens_out is not None:
@@ -246,7 +246,7 @@ def delegate_lowering(
 
 
 def len_ir_types(x: Any) -> int:
-    """How many MLIR types a type is."""
+    """Return how many MLIR types a type is."""
     return 1 if isinstance(x, ir.Type) else len(x)
 
 
@@ -261,12 +261,12 @@ def register_attribute_handler(type_: type, handler_fun: AttributeHandler) -> No
 
 
 def get_attribute_handler(type_: type) -> AttributeHandler:
-    """What makes attributes of this type; KeyError if nothing does."""
+    """Return the function that makes attributes of this type; KeyError if there is none."""
     return mlir._ATTRIBUTES[type_]
 
 
 def get_constant_handler(type_: type) -> Callable:
-    """What makes constants of this type; KeyError if nothing does."""
+    """Return the function that makes constants of this type; KeyError if there is none."""
     if type_ in mlir._constant_handlers:
         return mlir._constant_handlers[type_]
     if not issubclass(type_, (np.ndarray, np.generic, bool, int, float, complex)):

@@ -1,4 +1,4 @@
-"""What the machine has, as files of Linux tell: a counterpart of upstream's `hardware_utils`.
+"""The hardware of the machine, from files of Linux: a counterpart of upstream's `hardware_utils`.
 
 Sources: the kernel's documentation of sysfs (PCI
 devices, KFD's topology, huge pages) and of NVIDIA's device files.
@@ -47,7 +47,9 @@ def _read(path: Path) -> str:
 
 
 def num_available_tpu_chips_and_device_id() -> tuple[int, str | None]:
-    """How many TPU chips are on the PCI bus, and the number of their kind; None if there are none."""
+    """Return how many TPU chips are on the PCI bus, and the number of their kind; None if there are
+    none.
+    """
     chips, kind = 0, None
     for vendor in Path("/sys/bus/pci/devices").glob("*/vendor"):
         device = _read(vendor.with_name("device"))
@@ -62,7 +64,9 @@ def has_visible_nvidia_gpu() -> bool:
 
 
 def num_available_amd_gpus(stop_at: int | None = None) -> int:
-    """How many GPUs the driver for AMD's names, counting no further than `stop_at`; one under WSL."""
+    """Return how many GPUs the driver for AMD's names, counting no further than `stop_at`; one
+    under WSL.
+    """
     if not os.path.exists("/dev/kfd"):
         return int(os.path.exists("/dev/dxg"))
     found = 0

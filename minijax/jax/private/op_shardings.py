@@ -1,4 +1,6 @@
-"""What upstream's private `op_shardings` says of XLA's shardings, which both libraries use."""
+"""A stand-in for the private `op_shardings`: properties of XLA's shardings, which both libraries
+use.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def are_hlo_shardings_equal(hc1: Any, hc2: Any) -> bool:
 def op_sharding_to_numpy_indices(
     hlo_sharding: Any, shape: Sequence[int], num_devices: int
 ) -> np.ndarray:
-    """For each device, the part of an array of this shape that it has: an array of tuples."""
+    """Return for each device, the part of an array of this shape that it has: an array of tuples."""
     indices = np.empty(num_devices, dtype=np.object_)
     if is_hlo_sharding_replicated(hlo_sharding):
         indices.fill((slice(None),) * len(shape))

@@ -79,7 +79,7 @@ EMPTY_ENV = ResourceEnv(Mesh(np.empty((), dtype=object), ()))
 
 
 def strides_for_sizes(sizes: Sequence[int]) -> np.ndarray:
-    """How far apart neighbours along each axis are, the last axis varying fastest."""
+    """Return how far apart neighbours along each axis are, the last axis varying fastest."""
     found = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
     return np.array(found, dtype=np.int64)
 
@@ -139,7 +139,7 @@ def unflatten_array(named_sizes: Mapping[Any, int], assignment: np.ndarray) -> l
 
 @dataclasses.dataclass(frozen=True)
 class SdyArrayList:
-    """How several arrays are split."""
+    """The splits of several arrays."""
 
     shardings: tuple[SdyArray, ...]
 
@@ -171,7 +171,7 @@ class NonUniformShardingError(ValueError):
 
 
 def get_process_index_and_count(sharding: Sharding, dim: int, ndims: int) -> tuple[int, int]:
-    """Which of the parts along a dimension this process holds, and how many there are."""
+    """Return the number of the part along a dimension that this process holds, and their count."""
     parts: dict[int, set[tuple[int, int]]] = {}
     size = len(sharding.device_set)
     for device, index in sharding.devices_indices_map((size,) * ndims).items():
@@ -196,7 +196,7 @@ def _words(dtype: Any) -> int:
 
 
 def physical_sharding(aval: Any, sharding: Sharding) -> Sharding:
-    """How what lies in memory is split, for an array of an extended dtype that is split so."""
+    """Return how what lies in memory is split, for an array of an extended dtype that is split so."""
     if not isinstance(aval.dtype, ExtendedDType) or not isinstance(sharding, NamedSharding):
         return sharding
     entries = [*sharding.spec, *[None] * (aval.ndim - len(sharding.spec))]
@@ -255,7 +255,7 @@ def get_unconstrained_dims(sharding: NamedSharding) -> frozenset[int]:
 
 
 def hashable_pytree(pytree: Any) -> HashableFunction:
-    """What gives a tree of hashable leaves, and equals what does so of an equal one."""
+    """Return a function that makes a tree of hashable leaves, and equals that of an equal tree."""
     leaves, tree = tree_flatten(pytree)
     return HashableFunction(lambda: tree.unflatten(leaves), closure=(tree, tuple(leaves)))
 
@@ -320,7 +320,7 @@ def should_tuple_args(num_args: int, platform: str) -> bool:
 
 
 class RuntimeTokenSet:
-    """What orders effects in time: they are run in order as they come."""
+    """The order of effects in time: they are run in the order in which they come."""
 
     def clear(self) -> None:
         """Nothing is kept from one program to the next."""

@@ -46,7 +46,7 @@ class ShapeEvaluator:
 
 
 class BoundsPrecision(enum.Enum):
-    """For which question bounds are asked; all are answered by the best that are known."""
+    """The question for which bounds are asked; all are answered by the best that are known."""
 
     FOR_GEQ0_OR_LEQ0 = 0
     FOR_GEQ0_OR_LT0 = 1

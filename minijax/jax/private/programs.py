@@ -62,7 +62,9 @@ def is_empty_shape(s: Sequence[Any]) -> bool:
 
 
 def divide_shape_sizes(s1: Sequence[Any], s2: Sequence[Any]) -> Any:
-    """How many arrays of shape `s2` have as many elements as one of `s1`; an error unless whole."""
+    """Return how many arrays of shape `s2` have as many elements as one of `s1`; an error unless
+    whole.
+    """
     one, other = 1, 1
     for size in s1:
         one = one * size
@@ -86,7 +88,7 @@ def dilate_dim(d: Any, dilation: Any) -> Any:
 
 
 def stride_dim(d: Any, window_size: Any, window_stride: Any) -> Any:
-    """How many windows of this size fit, each `window_stride` places from the one before."""
+    """Return how many windows of this size fit, each `window_stride` places from the one before."""
     return max((d - window_size) // window_stride + 1, 0)
 
 

@@ -115,7 +115,7 @@ def reset_trace_state() -> bool:
 
 @contextmanager
 def ensure_no_leaks(trace: Trace):
-    """Where leaks are looked for, an Exception if tracers of the trace outlive the context."""
+    """Context: an Exception if tracers of the trace outlive it, where leaks are looked for."""
     check = hooks.watch_leaks(trace)
     yield
     del trace
@@ -142,7 +142,7 @@ def to_concrete_value(x: Any) -> Any:
 
 
 def get_referent(x: Any) -> Any:
-    """What a tracer of a reference stands for where it is known, and the value itself otherwise."""
+    """Return the value that the tracer of a reference stands for; any other value itself."""
     return x
 
 
@@ -203,7 +203,7 @@ def escaped_tracer_error(tracer: Tracer, detail: str | None = None) -> Exception
 
 
 def last_used(jaxpr: Jaxpr) -> dict[Var, JaxprEqn | None]:
-    """For each variable that is read, the last equation to do so; None for results."""
+    """Return for each variable that is read, the last equation to do so; None for results."""
     found: dict[Var, JaxprEqn | None] = {v: None for v in jaxpr.outvars if type(v) is not Literal}
     for eqn in reversed(jaxpr.eqns):
         for v in eqn.invars:
@@ -358,7 +358,7 @@ def get_token_aval() -> ShapedArray:
 
 
 def cur_qdd(x: Any) -> Any:
-    """What is known of the state of a value that changes."""
+    """Return what is known of the state of a value that changes."""
     return cur_aval_qdd(x).qdd
 
 
@@ -372,7 +372,7 @@ class QuasiDynamicData:
 
 
 def mem_space_to_kind(mem_space: MemorySpace) -> str:
-    """What shardings call a memory."""
+    """Return the name that shardings have for a memory space."""
     if mem_space not in (MemorySpace.Device, MemorySpace.Host):
         raise AssertionError(f"no memory kind for {mem_space!r}: give MemorySpace.Device or .Host")
     return HOST_KIND if mem_space is MemorySpace.Host else "device"
@@ -410,7 +410,9 @@ def modify_spec_for_auto_manual(spec: PartitionSpec, mesh: Any) -> PartitionSpec
 
 
 def primal_sharding_to_cotangent_sharding(sharding: NamedSharding) -> NamedSharding:
-    """How the cotangent of a value is split: what is unreduced and what is reduced change places."""
+    """Return how the cotangent of a value is split: what is unreduced and what is reduced change
+    places.
+    """
     spec = sharding.spec
     turned = PartitionSpec(*spec.partitions, unreduced=spec.reduced, reduced=spec.unreduced)
     return sharding.update(spec=turned)

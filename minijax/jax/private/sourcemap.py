@@ -35,7 +35,7 @@ VLQ_ALPHABET = list(_DIGITS.encode())
 
 
 def make_vlq_decode_table() -> list[int | None]:
-    """By character, the digit that it is, or None."""
+    """Return by character the digit that it stands for, or None."""
     table: list[int | None] = [None] * 256
     for digit, char in enumerate(VLQ_ALPHABET):
         table[char] = digit

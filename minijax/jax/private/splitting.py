@@ -59,7 +59,7 @@ def move_outvars_to_back(jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJ
 def partition_pvals(
     pvals: Sequence[PartialVal],
 ) -> tuple[list[bool], list[Any], list[Any]]:
-    """Which values are known, the types of the others, and those known."""
+    """Return which values are known, the types of the others, and the known values."""
     known = [p.is_known() for p in pvals]
     avals = [p.get_aval() for p in pvals if not p.is_known()]
     return known, avals, [p.get_known() for p in pvals if p.is_known()]
@@ -74,7 +74,9 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
 
 
 def ensure_enum(case: bool | RematCases) -> RematCases:
-    """What a policy says, as `Saveable`, `Recompute` or an `Offloadable`; TypeError for other words."""
+    """Return the answer of a policy as `Saveable`, `Recompute` or an `Offloadable`; TypeError for
+    others.
+    """
     if type(case) is bool:
         return Saveable if case else Recompute
     if not isinstance(case, (RecomputeType, SaveableType, Offloadable)):
@@ -90,7 +92,8 @@ def partial_eval_jaxpr_nounits_fwd(
     jaxpr: ClosedJaxpr, unknowns: Sequence[bool], instantiate: bool | Sequence[bool],
     fwd: bool | Sequence[bool] = True,
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[Any], list[int | None]]:  # fmt: skip
-    """`partial_eval_jaxpr_nounits`, without the residuals that are known inputs, if `fwd` allows it.
+    """`partial_eval_jaxpr_nounits`, without the residuals that are known inputs, if `fwd` allows
+    it.
 
     Gives also, for each residual that the second program takes, which known input it is, or None.
     """

@@ -63,7 +63,7 @@ type_annotation = keyword
 
 
 class JaxprPpSettings(NamedTuple):
-    """What is shown of a program."""
+    """Options of printing a program."""
 
     print_shapes: bool = True
     source_info: bool = False
@@ -152,7 +152,9 @@ def pp_toplevel_jaxpr(jaxpr_to_print: Jaxpr | ClosedJaxpr, **settings: bool) -> 
 
 
 class _Rules:
-    """How equations are shown: `pp_eqn_rules[primitive] = rule`, `(eqn, context, settings) -> Doc`."""
+    """The rules of printing equations: `pp_eqn_rules[primitive] = rule`, `(eqn, context, settings)
+    -> Doc`.
+    """
 
     def __setitem__(self, primitive: Any, rule: Callable) -> None:
         def shown(printer: printing._Printer, eqn: JaxprEqn) -> Doc:

@@ -25,11 +25,13 @@ Difference = tuple[KeyPath, str, str, str]
 
 
 class _Leaf:
-    """What stands for the leaves of a structure that comes without any."""
+    """The type of the placeholders for leaves of a structure that comes without any."""
 
 
 def equality_errors(tree1: Any, tree2: Any, is_leaf: _IsLeaf = None) -> Iterator[Difference]:
-    """Where the structures of two trees differ: the path, what each has there, and why they differ."""
+    """Return where the structures of two trees differ: the path, what each has there, and why they
+    differ.
+    """
     return _differences((), tree1, tree2, is_leaf)
 
 

@@ -1,4 +1,4 @@
-"""What stands for `jax._src.util`: small functions on lists, names, axes and caches.
+"""A stand-in for `jax._src.util`: small functions on lists, names, axes and caches.
 
 They are on upstream's private list and need nothing of minijax but its caches.
 """
@@ -78,7 +78,7 @@ def subvals(lst: Sequence, replace: Iterable[tuple[int, Any]]) -> tuple:
 
 
 def subs_list(subs: Sequence[int | None], src: Sequence, base: Sequence) -> list:
-    """For each number the element of `src` of this number, for each None the next of `base`.
+    """Return for each number the element of `src` of this number, for each None the next of `base`.
 
     AssertionError if some of `base` are left.
     """
@@ -176,7 +176,7 @@ def tuple_update(t: tuple, idx: int, val: Any) -> tuple:
 
 
 def maybe_named_axis(axis: Any, if_pos: Callable, if_named: Callable) -> Any:
-    """What the first function gives for a number, the second for a name."""
+    """Apply the first function to a number, the second to a name."""
     try:
         number = operator.index(axis)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What stands for `jax._src.test_util`: the helpers of test suites that were written for JAX.
+"""A stand-in for `jax._src.test_util`: the helpers of test suites that were written for JAX.
 
 Written from the documentation, signatures and behaviour of upstream's. Answers about accelerators
 are those of the platform at hand. Names for events inside upstream alone are not here: asking for
@@ -60,7 +60,7 @@ JIT_IMPLEMENTATION = (jit, _NOOP_JIT_IMPLEMENTATION)
 
 
 class _Warned:
-    """What a context that waits for a warning gives: the warnings, and the one waited for."""
+    """The result of a context that waits for a warning: all warnings, and the one waited for."""
 
     warning: Any = None
     filename: str = ""

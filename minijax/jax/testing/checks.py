@@ -60,7 +60,7 @@ _NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex1
 
 
 def default_tolerance() -> dict[np.dtype, float]:
-    """How far values of each dtype may be apart."""
+    """Return how far values of each dtype may be apart."""
     return _default_tolerance
 
 

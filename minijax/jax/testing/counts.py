@@ -1,4 +1,4 @@
-"""What tests written for JAX count, watch and catch: traces, compilations, transfers, warnings.
+"""What tests written for JAX count and catch: traces, compilations, transfers, warnings.
 
 `testing` shows these names as those of `jax._src.test_util`. A counting context gives a function;
 it may be called within the context and after it.
@@ -50,7 +50,7 @@ def register_event_duration_listener(callback: Callable) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _durations(event: str) -> Iterator[Count]:
-    """How often a duration of this name is recorded by this thread."""
+    """Count how often a duration of this name is recorded by this thread."""
     seen, thread = [0], threading.get_ident()
 
     def listen(name, duration, **kwargs):
@@ -97,43 +97,45 @@ def _calls(*places: tuple[Any, str]) -> Iterator[Count]:
 
 
 def count_jit_tracing_cache_miss() -> Any:
-    """How often a jitted function is traced."""
+    """Count how often a jitted function is traced."""
     return _durations(monitoring.TRACED)
 
 
 def count_jit_and_pmap_lowerings() -> Any:
-    """How many modules are written."""
+    """Return how many modules are written."""
     return _durations(monitoring.LOWERED)
 
 
 def count_jit_compilation_cache_miss() -> Any:
-    """How many programs are compiled, or loaded from the cache on disk."""
+    """Return how many programs are compiled, or loaded from the cache on disk."""
     return _durations(monitoring.COMPILED)
 
 
 def count_compilation_after_persistent_cache_miss() -> Any:
-    """The same, where the tests use no cache on disk."""
+    """Count compilations; tests use no cache on disk, so each is one."""
     return _durations(monitoring.COMPILED)
 
 
 def count_pjit_cpp_cache_miss() -> Any:
-    """How many calls of jitted functions find no program ready: new ones, and those within traces."""
+    """Return how many calls of jitted functions find no program ready: new ones, and those within
+    traces.
+    """
     return _calls((PjitFunction, "_compile"), (PjitFunction, "_bind"))
 
 
 def count_primitive_compiles() -> Any:
-    """How many programs of single primitives are compiled, for eager operations."""
+    """Return how many programs of single primitives are compiled, for eager operations."""
     return _calls((dispatch, "_compile_primitive"))
 
 
 def count_device_put() -> Any:
-    """How many arrays are put on devices from the host."""
+    """Return how many arrays are put on devices from the host."""
     return _calls((buffers, "put"))
 
 
 @contextlib.contextmanager
 def count_aot_jit_cpp_cache_miss() -> Iterator[Count]:
-    """How many programs compiled ahead of time are called for the first time in the context."""
+    """Return how many programs compiled ahead of time are called for the first time in the context."""
     seen: dict[int, Any] = {}
 
     def after(args, result):
@@ -148,7 +150,7 @@ _LOWERINGS = [(dispatch, "lower_program"), (_stages, "lower_program")]
 
 @contextlib.contextmanager
 def count_subjaxpr_to_hlo_conversion(fun_name: str) -> Iterator[Count]:
-    """How many functions of the modules written are of the function of this name."""
+    """Return how many functions of the modules written are of the function of this name."""
     seen = [0]
     pattern = re.compile(rf"func\.func private @{re.escape(fun_name)}(_\d+)?\(")
 
@@ -209,7 +211,9 @@ def ignore_warning(*, message: str | None = None, category: type = Warning) -> I
 
 @contextlib.contextmanager
 def _capture_output(fp: TextIO) -> Iterator[Callable[[], str]]:
-    """What is written to a file, by Python or native code; to be asked for after the context."""
+    """Capture what is written to a file, by Python or native code; to be asked for after the
+    context.
+    """
     captured: list[str] = []
 
     def get_output() -> str:

@@ -44,7 +44,7 @@ class StaticArg(NamedTuple):
 
 
 class Limitation:
-    """Where something does not work: on which devices, for which dtypes (all, if none is given).
+    """A case that does not work: on which devices, for which dtypes (all, if none is given).
 
     `skip_run`: it should not even be tried. AssertionError for a description that is no string, or
     dtypes that are no sequence.
@@ -117,7 +117,7 @@ class Harness:
         return [self._made(each, rng) for each in found if not isinstance(each, StaticArg)]
 
     def dyn_fun(self, *dyn_args: Any) -> Any:
-        """What `fun` gives for these arguments and the static ones."""
+        """Call `fun` on these arguments and the static ones."""
         rest = iter(dyn_args)
         return self.fun(
             *[d.value if isinstance(d, StaticArg) else next(rest) for d in self.arg_descriptors]

@@ -53,7 +53,7 @@ class _PythonScalar(ScalarShape):
 
 
 class NotPresent:
-    """In place of an argument that is not given."""
+    """Stands in place of an argument that is not given."""
 
     def __repr__(self) -> str:
         return "<not present>"
@@ -140,7 +140,7 @@ class _LazyDtypes:
     """Lists of the supported dtypes, made when they are first asked for."""
 
     def supported(self, dtypes: Sequence[Any]) -> list[Any]:
-        """Those among `dtypes` that the platform has."""
+        """Return those of `dtypes` that the platform has."""
         found = supported_dtypes()
         return [dtype for dtype in dtypes if dtype in found]
 

@@ -1,4 +1,4 @@
-"""What stands for `jax._src.internal_test_util.lax_test_util`: the operations of `lax` as data.
+"""A stand-in for `jax._src.internal_test_util.lax_test_util`: the operations of `lax` as data.
 
 A suite takes each record's name from `lax` and from `lax_reference`, draws operands by
 `rng_factory`, and compares the two within `tol`. How many operands an operation has, and of which
@@ -67,7 +67,7 @@ class NamedReducerOpRecord(NamedTuple):
 
 
 class ReducerOpRecord(NamedTuple):
-    """What `lax.reduce` may be given: a function, NumPy's, its identity, the primitive it becomes."""
+    """A function that `lax.reduce` takes: NumPy's counterpart, its identity, and its primitive."""
 
     op: Callable
     reference_op: Callable
@@ -146,7 +146,7 @@ def _takes(function: Callable, *shapes: tuple[int, ...]) -> Callable[[Any], bool
 
 
 def _count(function: Callable) -> int:
-    """How many arguments a function must be given."""
+    """Return how many arguments a function must be given."""
     parameters = inspect.signature(function).parameters.values()
     return sum(parameter.default is parameter.empty for parameter in parameters)
 

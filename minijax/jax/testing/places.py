@@ -1,4 +1,4 @@
-"""What tests written for JAX ask of the machine they run on, and how they leave themselves out.
+"""Questions of tests written for JAX about their machine, and how they leave themselves out.
 
 `testing` shows these names as those of `jax._src.test_util`.
 """

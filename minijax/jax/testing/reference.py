@@ -1,4 +1,4 @@
-"""What stands for `jax._src.lax_reference`: the operations on elements of `lax`, by NumPy.
+"""A stand-in for `jax._src.lax_reference`: the operations on elements of `lax`, by NumPy.
 
 Written from the definitions of the StableHLO specification. Each function takes and gives NumPy
 arrays; numbers are computed in 64 bits and rounded to the operands' dtype. Special functions are
@@ -73,7 +73,9 @@ def div(x, y):
 
 @widened
 def rem(x, y):
-    """What is left by `div`: of the dividend's sign, and the dividend where the divisor is zero."""
+    """Return the remainder of `div`: with the dividend's sign; the dividend where the divisor is
+    zero.
+    """
     left = np.fmod(x, y)
     return np.where(y == 0, x, left) if kind_of(x.dtype) in "iu" else left
 
@@ -283,13 +285,13 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 
 def population_count(x: Any) -> np.ndarray:
-    """How many bits are set."""
+    """Return how many bits are set."""
     (x,) = operands(x)
     return narrow(_bits(x).sum(-1).astype(np.int64), x.dtype)
 
 
 def clz(x: Any) -> np.ndarray:
-    """How many bits stand above the highest that is set."""
+    """Return how many bits stand above the highest that is set."""
     (x,) = operands(x)
     bits = _bits(x)
     return narrow(np.where(bits.any(-1), bits.argmax(-1), bits.shape[-1]), x.dtype)

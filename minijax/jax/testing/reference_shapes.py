@@ -1,4 +1,4 @@
-"""What stands for `jax._src.lax_reference`: conversions, shapes, slices and orders, by NumPy.
+"""A stand-in for `jax._src.lax_reference`: conversions, shapes, slices and orders, by NumPy.
 
 Each function takes the arguments that the one of `lax` takes, and gives NumPy arrays.
 """
@@ -50,7 +50,7 @@ def _to_bits(x: np.ndarray) -> np.ndarray:
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> np.ndarray:
-    """The same bits as other numbers; a last axis makes up for another width."""
+    """Reinterpret the bits as other numbers; a last axis makes up for another width."""
     x, kind = np.asarray(operand), np.dtype(new_dtype)
     bits, size = _to_bits(x), bit_width(kind)
     if size < bits.shape[-1]:
@@ -188,7 +188,7 @@ def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
 def sort(
     operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> np.ndarray | tuple[np.ndarray, ...]:
-    """In ascending order along an axis; of several arrays, by the first `num_keys` of them."""
+    """Sort along an axis in ascending order; several arrays, by the first `num_keys` of them."""
     several = isinstance(operand, (tuple, list))
     arrays = [np.asarray(x) for x in (operand if several else [operand])]
     order = _order(arrays[:num_keys], dimension)

@@ -1,4 +1,4 @@
-"""What stands for `jax._src.lax_reference`: contractions, convolutions, reductions, windows.
+"""A stand-in for `jax._src.lax_reference`: contractions, convolutions, reductions, windows.
 
 Of it, other than `widening` and the other references, only the names of the functions that `reduce`
 is known to be given are used. Products are summed in 64 bits and rounded once, to the operands'
@@ -88,7 +88,9 @@ def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """How much goes before and after each axis, for `padding` by name: VALID, SAME, SAME_LOWER."""
+    """Return how much goes before and after each axis, for `padding` by name: VALID, SAME,
+    SAME_LOWER.
+    """
     if not isinstance(padding, str):
         return [(low, high) for low, high in padding]
     name = padding.upper()
@@ -136,7 +138,9 @@ Specs = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 
 def _specs(dimension_numbers: Any, rank: int) -> Specs:
-    """Where batch, features and space stand in lhs, kernel and result, batch and features first."""
+    """Return where batch, features and space stand in lhs, kernel and result, batch and features
+    first.
+    """
     if dimension_numbers is None:
         return (range(rank),) * 3
     if not all(isinstance(spec, str) for spec in dimension_numbers):

@@ -1,5 +1,4 @@
-"""What `jax.experimental.sparse.test_util` has beside random arrays: a test case for sparse
-functions.
+"""The test case of `jax.experimental.sparse.test_util`, beside its random sparse arrays.
 
 The stand-in shows these names there (`jax/names.py`).
 """
@@ -116,7 +115,7 @@ class SparseTestCase(JaxTestCase):
             self.assertAllClose(found, wanted, **close)
 
     def _random_bdims(self, *args: int) -> list[int]:
-        """For each number of dimensions a random place for one more."""
+        """Return for each number of dimensions a random place for one more."""
         rng = self.rng()
         return [int(rng.randint(0, count + 1)) for count in args]
 

@@ -25,7 +25,9 @@ def kind_of(dtype: Any) -> str:
 
 
 def bit_width(dtype: Any) -> int:
-    """How many bits an element has, which for int4 and its like is less than it takes in memory."""
+    """Return how many bits an element has, which for int4 and its like is less than it takes in
+    memory.
+    """
     found, kind = np.dtype(dtype), kind_of(dtype)
     if kind in "iu":
         return int(ml_dtypes.iinfo(found).bits)
@@ -45,7 +47,7 @@ def operands(*xs: Any) -> list[np.ndarray]:
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """The same numbers in 64-bit floats, complex numbers of two, or integers that NumPy knows."""
+    """Widen numbers to 64-bit floats, complex numbers of two, or integers that NumPy knows."""
     kind = kind_of(x.dtype)
     if kind in "fc":
         return x.astype(np.complex128 if kind == "c" else np.float64)

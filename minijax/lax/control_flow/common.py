@@ -1,4 +1,4 @@
-"""What the control-flow functions share: tracing what they are given, and checking what it returns.
+"""The parts that control-flow functions share: tracing their arguments, and checking results.
 
 A traced function is remembered while the function lives, so that an eager loop that is called again
 is neither traced nor compiled again.
@@ -158,7 +158,7 @@ def plain(aval: AbstractValue) -> str:
 
 
 def difference(x: Any, y: Any) -> str:
-    """In words, in what two types differ."""
+    """Return a description of how two types differ."""
     if getattr(x, "shape", None) != getattr(y, "shape", None):
         also = " and the dtypes do not match" if x.dtype != y.dtype else ""
         return f"the shapes do not match{also}"
@@ -186,7 +186,7 @@ def _tree_differences(base: str, in_tree: Any, out_tree: Any) -> str:
 
 
 def tree_differences(first: Any, second: Any, where: str = "") -> list[tuple[str, str, str, str]]:
-    """Where two tree structures differ: the path, what stands there in each, and in what."""
+    """Return where two tree structures differ: the path, what stands there in each, and in what."""
     x, y = first.node_data(), second.node_data()
     if x is None or y is None or x[0] is not y[0]:
         kinds = _node(x, first), _node(y, second)

@@ -70,7 +70,7 @@ def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> 
 
 
 def _derived(branches: tuple, key: tuple, make: Callable) -> Any:
-    """What `make` gives, kept with the first branch."""
+    """Return what `make` gives, kept with the first branch."""
     return branches[0].derive((*key, branches[1:], local.context.key), make)
 
 

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class _Plan:
-    """How traced branches become an equation.
+    """The plan by which traced branches become an equation.
 
     An output that is the same operand in all branches is no output of the equation: `passed` has
     for each output the number of the operand, or None.
@@ -94,8 +94,8 @@ def _choose(
     operands: tuple,
     platforms: tuple | None = None,
 ) -> Any:
-    """Trace the branches, check that they agree, and bind `cond_p`. Those of `cond` come as the user
-    gives them, the one for True first.
+    """Trace the branches, check that they agree, and bind `cond_p`. Those of `cond` come as the
+    user gives them, the one for True first.
     """
     leaves, tree = tree_util.flatten(operands)
     trees = tuple(tree.children())

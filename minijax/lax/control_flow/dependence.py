@@ -72,7 +72,7 @@ def reached(
     variables: bool = False,
     mapped: bool = False,
 ) -> Any:
-    """Which outputs depend on the flagged inputs (`variables` asks for the set of variables).
+    """Return which outputs depend on the flagged inputs (`variables`: the set of variables).
 
     With `tangents`, only values that have a tangent space count. An equation with the effect
     `effect` depends on what is asked for, whatever its inputs. With `mapped`, only outputs that
@@ -102,7 +102,7 @@ def reached(
 
 
 def _with_tangents(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
-    """Which results of control flow have a tangent if the flagged operands have one."""
+    """Return which results of control flow have a tangent if the flagged operands have one."""
     params = eqn.params
     if eqn.primitive.name == "cond":
         branches = [reached(b.jaxpr, flags[1:], tangents=True) for b in params["branches"]]
@@ -135,7 +135,7 @@ def _brought(rule: Any) -> bool:
 
 
 def _mapped(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
-    """Which results of an equation surely have a mapped axis that the flagged operands have."""
+    """Return which results of an equation surely have a mapped axis that the flagged operands have."""
     name, params = eqn.primitive.name, eqn.params
     if name in _CALLS or name in _CUSTOM_CALLS:
         inner = params["jaxpr" if name in _CALLS else "call_jaxpr"]
@@ -167,7 +167,7 @@ def carry_reached(
     xs: Sequence[bool] = (),
     **how: Any,
 ) -> list[bool]:
-    """Which carried values of a loop depend on what is flagged, after any number of steps."""
+    """Return which carried values of a loop depend on what is flagged, after any number of steps."""
     carry = list(carry)
     while True:
         outs = reached(jaxpr, [*consts, *carry, *xs], **how)
@@ -178,7 +178,7 @@ def carry_reached(
 
 
 def needed(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
-    """Which inputs the flagged outputs depend on."""
+    """Return which inputs the flagged outputs depend on."""
     marked = {v for v, flag in zip(jaxpr.outvars, flags, strict=True) if flag}
     for eqn in reversed(jaxpr.eqns):
         if not marked.isdisjoint(eqn.outvars):
@@ -272,7 +272,7 @@ def _assemble(outer, inputs, known_outs, program: ClosedJaxpr, out_unknown) -> S
 def permuted(
     closed: ClosedJaxpr, invars: Sequence[Any] | None = None, outvars: Sequence[Any] | None = None
 ) -> ClosedJaxpr:
-    """The same equations with other inputs and outputs, given as variables of the program."""
+    """Return the equations with other inputs and outputs, given as variables of the program."""
     jaxpr = closed.jaxpr
     return ClosedJaxpr(
         Jaxpr(

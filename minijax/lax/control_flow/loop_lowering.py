@@ -160,7 +160,9 @@ def _told(b: Builder, x: Value, aval: Any) -> Value:
 
 
 def _summing(b: Builder, aval: Any, *values: Value) -> Builder:
-    """What writes on; what is made of these values is a sum over mesh axes if a result of the type is."""
+    """Return the builder of what is made of these values, sums over mesh axes if a result of the
+    type is one.
+    """
     if sums_of(aval)[0] and not b.module.manual:
         return b.summing({x.name for x in values}, aval.explicit)
     return b

@@ -135,7 +135,7 @@ def unroll_factor(unroll: int | bool, length: int) -> int:
 
 
 class Plan:
-    """How a traced body becomes an equation.
+    """The plan by which a traced body becomes an equation.
 
     What the body passes on as it came is no part of the loop: a carried value becomes a constant
     (`moved`), a stacked slice is the array itself (`from_xs`: for each y the number of the array, or

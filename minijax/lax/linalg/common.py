@@ -1,4 +1,4 @@
-"""What the files of `lax.linalg` share: matrices in the last two axes, calls of LAPACK,
+"""The parts that the files of `lax.linalg` share: matrices in the last two axes, calls of LAPACK,
 batching.
 """
 
@@ -389,7 +389,7 @@ def failed_is_nan(b: Any, ok: Any, x: Any) -> Any:
 
 
 def succeeded(b: Any, info: Any, direction: str = "EQ") -> Any:
-    """Where a routine says that it worked: `info` is zero; or not below zero, with GE."""
+    """Return where a routine says that it worked: `info` is zero; or not below zero, with GE."""
     return b.compare(info, b.full(0, info.aval), direction)
 
 

@@ -71,7 +71,7 @@ def take_rows(x: Any, places: Any) -> Any:
 
 
 def _inverse_permutation(places: Any) -> Any:
-    """Where each number of a permutation stands."""
+    """Return where each number of a permutation stands."""
     counted = spread(iota(INT32, places.shape[-1]), places.shape[:-1])
     return sort_p.bind(places, counted, dimension=places.ndim - 1, is_stable=True, num_keys=1)[1]
 

@@ -41,7 +41,7 @@ def _name(b: Any, rest: str) -> str:
 
 
 def _counts(lead: tuple[int, ...]) -> ShapedArray:
-    """How each matrix of a batch went."""
+    """Return the type of the status of each matrix of a batch."""
     return ShapedArray(lead, INT32)
 
 

@@ -176,7 +176,7 @@ def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
 
 
 def _identity(b, out: ShapedArray):
-    """Of matrices without elements, the vectors are the axes."""
+    """Return identities: the vectors of matrices without elements."""
     square = each_matrix(out, *out.shape[-2:]).update(shape=out.shape[-2:])
     return b.broadcast(b.constant(np.eye(*square.shape, dtype=out.dtype), square), out.shape)
 

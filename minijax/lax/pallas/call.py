@@ -97,7 +97,9 @@ def _(axis, args, dims, *, grid_mapping, input_output_aliases, out_avals, **para
 
 
 def _one_by_one(size: int, args: Sequence[Any], dims: Sequence[int | None], params: dict) -> tuple:
-    """Where the sizes of the grid, or what decides on blocks, differ: one element after the other."""
+    """Batch one element after the other, where the sizes of the grid, or what decides on blocks,
+    differ.
+    """
     mapped = [to_front(x, d, size) for x, d in zip(args, dims, strict=True) if d is not None]
 
     def one(values):

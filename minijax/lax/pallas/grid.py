@@ -49,7 +49,7 @@ _GRID = _GridName()
 
 @contextmanager
 def in_kernel(grid: tuple[Any, ...]):
-    """What is recorded is a kernel over this grid, in which None stands for a size not known.
+    """Record a kernel over this grid within the context; None stands for an unknown size.
 
     The grid is part of the context, so that no function that asked for a size is found recorded for
     another grid.
@@ -70,7 +70,7 @@ def in_kernel(grid: tuple[Any, ...]):
 
 @contextmanager
 def in_step(ids: Sequence[Any], sizes: Sequence[Any]):
-    """What is evaluated is a kernel at the step of these indices of a grid of these sizes."""
+    """Evaluate a kernel at the step of these indices of a grid of these sizes, within the context."""
     saved, _state.step = _state.step, (ids, sizes)
     try:
         yield

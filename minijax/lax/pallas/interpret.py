@@ -52,7 +52,7 @@ def _no_value(dtype: np.dtype) -> Any:
 
 
 class _Cut:
-    """How an array is padded, cut and put together again."""
+    """The padding and cutting of an array into blocks, and back."""
 
     __slots__ = ("edges", "mapping", "sizes", "whole")
 
@@ -80,7 +80,7 @@ class _Cut:
         return slice(x, starts, [low + n for low, n in zip(starts, sizes, strict=True)])
 
     def starts(self, ids: Sequence[Any], scalars: Sequence[Any]) -> list[Any] | None:
-        """Where the block of a step starts; None if it is the array."""
+        """Return where the block of a step starts; None if it is the array."""
         if self.whole:
             return None
         closed = self.mapping.index_map
@@ -105,7 +105,7 @@ def _size(dim: Any) -> int:
 
 
 def _edges(dim: Any, size: int) -> tuple[int, int]:
-    """How many elements are put before and after an axis."""
+    """Return how many elements are put before and after an axis."""
     if type(dim) is BoundedSlice:
         raise ValueError(
             f"Unsupported block dim type: {BoundedSlice}: interpreted kernels take windows of one "
@@ -150,7 +150,7 @@ def _ids(step: Any, sizes: Sequence[Any]) -> list[Any]:
 
 
 def _steps(sizes: Sequence[Any]) -> Any:
-    """How many steps a grid has."""
+    """Return how many steps a grid has."""
     known = prod([max(size, 0) for size in sizes if isinstance(size, int)])
     total: Any = known
     for size in sizes:

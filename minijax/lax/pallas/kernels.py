@@ -162,7 +162,7 @@ class _Traced(NamedTuple):
 
 
 def _paths(name: str, tree: Any) -> list[str]:
-    """What the leaves of a tree are called in messages."""
+    """Return the names of the leaves of a tree in messages."""
     places = tree.unflatten(range(tree.num_leaves))
     pairs = tree_util.generate_key_paths(places)
     return [f"{name}{tree_util.keystr(path)}" for path, _ in pairs]

@@ -1,4 +1,4 @@
-"""What kernels are written with, beside operations on arrays: control, memory, semaphores."""
+"""The vocabulary of kernels, beside operations on arrays: control, memory, semaphores."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Arra
 
 
 def empty_like(x: Any) -> Any:
-    """The same for each leaf of a tree of things with a shape and a dtype."""
+    """Return empty arrays for each leaf of a tree of objects with a shape and a dtype."""
     return tree_util.tree_map(lambda leaf: empty(leaf.shape, leaf.dtype), x)
 
 
@@ -199,7 +199,7 @@ def _add(ref: Any, amount: Any) -> None:
 
 
 def semaphore_read(sem_or_view: Any) -> Array:
-    """What a semaphore counts now."""
+    """Return the count of a semaphore."""
     return view_of(sem_or_view).get()
 
 
@@ -265,7 +265,7 @@ def next_power_of_2(x: int) -> int:
 
 
 def strides_from_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """How many elements apart neighbours along each axis are, in row-major order."""
+    """Return how many elements apart neighbours along each axis are, in row-major order."""
     strides, size = [], 1
     for n in reversed(tuple(shape)):
         strides.append(size)

@@ -50,8 +50,8 @@ DYNAMIC = _Dynamic()
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlockMapping:
-    """How one array is cut: `index_map` is a program of the indices of the grid, and of references to
-    the scalars that are known before a step.
+    """The cutting of one array: `index_map` is a program of the indices of the grid, and of
+    references to the scalars that are known before a step.
     """
 
     block_shape: tuple[Any, ...]
@@ -164,7 +164,7 @@ def _block_dim(size: Any) -> Any:
 def block_mapping(
     spec: BlockSpec, aval: ShapedArray, origin: str, grid_size: int, scalars: tuple[Any, Sequence]
 ) -> BlockMapping:
-    """How an array of this type is cut. ValueError if the spec does not fit it.
+    """Return how an array of this type is cut. ValueError if the spec does not fit it.
 
     `scalars` are the structure and the types of what index maps are given beside indices.
     """

@@ -1,4 +1,4 @@
-"""What a kernel is given: memory spaces, blocks of arrays, and the grid that it runs over.
+"""The specs of a kernel: memory spaces, blocks of arrays, and the grid that it runs over.
 
 Data only: `mapping` makes of it how an array is cut.
 """
@@ -147,7 +147,9 @@ squeezed = Squeezed()
 
 
 class RevisitMode(enum.Enum):
-    """When a block that is met again may be buffered: at the next step only, or at any."""
+    """The time at which a block that is met again may be buffered: at the next step only, or at
+    any.
+    """
 
     IMMEDIATE = "immediate"
     ANY = "any"
@@ -155,7 +157,7 @@ class RevisitMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Buffered:
-    """How many buffers a pipeline has for a block. Interpreted, there is no pipeline."""
+    """The number of buffers that a pipeline has for a block. Interpreted, there is no pipeline."""
 
     buffer_count: int
     use_lookahead: bool = False
@@ -177,7 +179,7 @@ no_block_spec = NoBlockSpec()
 
 @dataclasses.dataclass
 class BlockSpec:
-    """How an array is cut into the blocks that a kernel sees at each step of its grid.
+    """The cutting of an array into the blocks that a kernel sees at each step of its grid.
 
     - `block_shape`: for each axis a size, a `BlockDim`, or None for one that is squeezed away; the
       whole array if None
@@ -197,7 +199,7 @@ class BlockSpec:
             self.block_shape = tuple(self.block_shape)
 
     def replace(self, **changes: Any) -> BlockSpec:
-        """The same with some fields changed."""
+        """Return the spec with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 
@@ -258,7 +260,7 @@ class CompilerParams:
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """What a kernel costs, as its author says: operations, and bytes read and written."""
+    """The cost of a kernel as its author states it: operations, and bytes read and written."""
 
     flops: int
     transcendentals: int
@@ -278,7 +280,7 @@ class CostEstimate:
 
 
 class DeviceIdType(enum.Enum):
-    """How a device is named when it is signalled."""
+    """The naming of a device that is signalled."""
 
     MESH = "mesh"
     LOGICAL = "logical"

@@ -197,7 +197,7 @@ def _(mat, *, nse, n_batch, n_dense, index_dtype):
 
 
 def _places(mask: Any, nse: int) -> Any:
-    """Where the last axis is true: the first `nse` places, and its length for those missing."""
+    """Return where the last axis is true: the first `nse` places, and its length for those missing."""
     batch, count = mask.shape[:-1], mask.shape[-1]
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
     rank = cumsum(convert_element_type(mask, dtype), axis=len(batch))

@@ -49,7 +49,7 @@ class Named(NamedTuple):
     labels: Labels
 
     def size(self, label: Hashable) -> int:
-        """How long the axis of this label is."""
+        """Return how long the axis of this label is."""
         return self.array.shape[self.labels.index(label)]
 
 

@@ -379,13 +379,14 @@ def _(ld, li, rd, ri, *, dimension_numbers, preferred_element_type, lhs_spinfo, 
 
 
 def _count(group: Any, outside: Any) -> Any:
-    """How many groups there are in bounds."""
+    """Return how many groups there are in bounds."""
     one, zero = np.int32(1), full(group.shape, 0, np.int32)
     return reduce_max(select(outside, zero, add(group, full(group.shape, one))), (0,))
 
 
 def _pairs(li, ri, contracted, lhs_sizes, rhs_sizes, nse: int) -> tuple[Any, Any]:
-    """For each pair of elements its place in the product, `nse` if it has none; and the indices.
+    """Return for each pair of elements its place in the product, `nse` if it has none; and the
+    indices.
 
     The free indices that occur on the two sides, each once and in order, make the rows of the
     product in order: all pairs of them.

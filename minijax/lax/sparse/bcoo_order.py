@@ -92,7 +92,7 @@ def _put_rows(p: Any, out: Any, places: Any, rows: Any, **known: bool) -> Any:
 
 
 def first_places(indices: Any) -> Any:
-    """Of each row of indices, whether it is the first of those that are the same."""
+    """Return, for each row of indices, whether it is the first of equal ones."""
     rows, places = _order(indices)
     out = full((indices.shape[0],), False)
     return _put_rows(scatter, out, places, _starts(rows), unique_indices=True)
@@ -236,7 +236,7 @@ def _(args, dims, **params):
 
 
 def count_groups(indices: Any, sizes: Any) -> Any:
-    """How many different rows of indices there are in bounds, without batch dimensions."""
+    """Return how many different rows of indices there are in bounds, without batch dimensions."""
     _, group, outside = groups(indices, sizes, 0)
     del group
     rows, places = _order(indices)

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class BCSRProperties(NamedTuple):
-    """How many batch and dense dimensions there are, and how many specified elements."""
+    """The numbers of batch and dense dimensions, and of specified elements."""
 
     n_batch: int
     n_dense: int
@@ -50,7 +50,7 @@ class BCSRProperties(NamedTuple):
 
 
 def check_bcsr_indices(indices: Any, indptr: Any, shape: Sequence[int]) -> BCSRProperties:
-    """What the places say of an array of this shape.
+    """Return the sizes that the indices of a BCSR array have for this shape.
 
     AssertionError if they are no integers or have no place in the shape, ValueError if sizes do not
     fit: the classes are upstream's.
@@ -80,7 +80,9 @@ def check_bcsr_indices(indices: Any, indptr: Any, shape: Sequence[int]) -> BCSRP
 
 
 def check_bcsr(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> BCSRProperties:
-    """What the buffers say of an array of this shape; the errors of `check_bcsr_indices`."""
+    """Return the sizes that the buffers of a BCSR array have for this shape; errors as
+    `check_bcsr_indices`.
+    """
     props = check_bcsr_indices(indices, indptr, shape)
     n_batch, n_dense, nse = props
     wanted = (nse, *shape[n_batch + 2 :])

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class COOInfo(NamedTuple):
-    """What is known of a COO matrix beside its buffers."""
+    """The static fields of a COO matrix, beside its buffers."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False

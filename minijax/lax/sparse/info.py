@@ -1,4 +1,4 @@
-"""What is known of a sparse array in the format BCOO beside its buffers, and whether these fit.
+"""The static fields of a sparse array in the format BCOO, and whether its buffers fit them.
 
 Of an array of shape (batch..., sparse..., dense...) there are the `data`, of shape (batch..., nse,
 dense...), and the `indices`, (batch..., nse, n_sparse). A batch dimension of a buffer may be 1
@@ -26,7 +26,7 @@ class SparseInfo(NamedTuple):
 
 
 class BCOOProperties(NamedTuple):
-    """How many dimensions of each kind there are, and how many specified elements."""
+    """The numbers of dimensions of each kind, and of specified elements."""
 
     n_batch: int
     n_sparse: int
@@ -35,7 +35,7 @@ class BCOOProperties(NamedTuple):
 
 
 def check_indices(indices: Any, shape: Sequence[int]) -> BCOOProperties:
-    """What the indices say of an array of this shape; ValueError if they do not fit it."""
+    """Return the sizes that the indices have for this shape; ValueError if they do not fit it."""
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(f"BCOO indices must be integers; got dtype {indices.dtype.name}.")
     shape = tuple(shape)
@@ -56,7 +56,7 @@ def check_indices(indices: Any, shape: Sequence[int]) -> BCOOProperties:
 
 
 def check_buffers(data: Any, indices: Any, shape: Sequence[int]) -> BCOOProperties:
-    """What the buffers say of an array of this shape; ValueError if they do not fit it."""
+    """Return the sizes that the buffers have for this shape; ValueError if they do not fit it."""
     shape = tuple(shape)
     props = check_indices(indices, shape)
     n_batch, n_sparse, n_dense, nse = props

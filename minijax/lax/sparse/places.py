@@ -56,7 +56,7 @@ def _indices(places: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def take_at(x: Any, places: Sequence[Any]) -> Any:
-    """What stands in `x` at places along its first axes: (n, ...)."""
+    """Return the elements of `x` at indices along its first axes: (n, ...)."""
     count, shape = len(places), x.shape
     if not places[0].shape[0]:
         return full((0, *shape[count:]), 0, x.dtype)
@@ -129,7 +129,8 @@ def row_numbers(indptr: Any, nse: int, dtype: Any) -> Any:
 
 
 def pointers(rows: Any, count: int, dtype: Any) -> Any:
-    """Where each of `count` rows starts, and where the last ends; from rows of elements in order.
+    """Return where each of `count` rows starts, and where the last ends; from rows of elements in
+    order.
 
     Elements of row `count` are padding.
     """
@@ -150,7 +151,7 @@ def spread_rows(data: Any, like: Any) -> Any:
 
 
 def extract(rows: Any, columns: Any, ct: Any, other: Any) -> Any:
-    """What the cotangent of a product says of the elements: of `ct @ other^T`, at their places."""
+    """Return the elements of `ct @ other^T` at given indices: the cotangent of a product's factor."""
     terms = mul(take_at(ct, (rows,)), take_at(other, (columns,)))
     return terms if terms.ndim == 1 else reduce_sum(terms, tuple(range(1, terms.ndim)))
 

@@ -61,7 +61,7 @@ def _(data, indices, indptr, b, *, tol, reorder):
 
 @spsolve_p.jvp
 def _(primals, tangents, **params):
-    """Of `a x = b`: `da x + a dx = db`."""
+    """Differentiate `a x = b`: `da x + a dx = db`."""
     data, indices, indptr, b = primals
     t_data, _, _, t_b = tangents
     out = spsolve_p.bind(*primals, **params)

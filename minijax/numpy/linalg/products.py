@@ -122,7 +122,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 def _order(sizes: list[int]) -> list[list[int]]:
-    """Where to split each run of a chain of matrices, whose sizes are given, for the least work.
+    """Return where to split each run of a chain of matrices, whose sizes are given, for the least
+    work.
 
     Source: the matrix chain problem; Cormen et al., Introduction to Algorithms, 15.2.
     """

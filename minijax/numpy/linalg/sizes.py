@@ -288,7 +288,7 @@ def _square(name: str, a: Any) -> None:
 
 
 def _parity(pivots: Any) -> Any:
-    """How many rows are swapped: 0 for an even number, 1 for an odd one."""
+    """Return how many rows are swapped: 0 for an even number, 1 for an odd one."""
     swapped = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
     return reductions.count_nonzero(swapped, axis=-1) % 2
 

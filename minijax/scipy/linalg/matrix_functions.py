@@ -73,7 +73,7 @@ def _coefficients(degree: int) -> list[float]:
 
 
 def _pade(degree: int) -> Callable:
-    """From a matrix to the odd and the even part of the numerator."""
+    """Return the function from a matrix to the odd and the even part of the numerator."""
     c = _coefficients(degree)
 
     def parts(a):

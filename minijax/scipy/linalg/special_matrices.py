@@ -233,7 +233,7 @@ def fiedler(a: ArrayLike) -> Array:
 
 
 def _fiedler_plan(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where ones stand, and which coefficient stands where (0 for none), for `size` rows."""
+    """Return where ones stand, and which coefficient stands where (0 for none), for `size` rows."""
     ones, places = np.zeros((size, size)), np.zeros((size, size), np.int64)
     for i in range(3, size, 2):
         ones[i, i - 2] = 1

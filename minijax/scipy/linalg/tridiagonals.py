@@ -165,7 +165,7 @@ def _eigenvalues(d: Any, e: Any, first: int, count: int, tol: float) -> Any:
     number = first + arange(count)
 
     def below(x):
-        """How many eigenvalues are less than each of `x`: the negative pivots of d - x."""
+        """Return how many eigenvalues are less than each of `x`: the negative pivots of d - x."""
 
         def step(i, carry):
             pivots, found = carry

@@ -52,7 +52,7 @@ def _is_larger(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def _direct(a: Any, b: Any, mode: str, precision: Any, is_late: bool = False) -> Any:
-    """By the operation of XLA. `is_late`: of two middles, "same" is the later one."""
+    """Convolve by the operation of XLA. `is_late`: of two middles, "same" is the later one."""
     if not a.ndim:
         return a * b
     if not a.size or not b.size:

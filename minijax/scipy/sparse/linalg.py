@@ -218,7 +218,9 @@ def gmres(
 
 
 def _correction(A: Callable, M: Callable, r: Any, size: Any, count: int, goal: Any) -> Any:
-    """What makes the residual least among `count` directions: Arnoldi's, made orthogonal twice."""
+    """Return the correction that makes the residual least among `count` directions: Arnoldi's, made
+    orthogonal twice.
+    """
     eps = dtypes.finfo(r.dtype).eps
     basis = jnp.zeros((count + 1, r.size), r.dtype)
     basis = basis.at[0].set(r / jnp.where(size == 0, 1, size))

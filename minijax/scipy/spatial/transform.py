@@ -39,7 +39,7 @@ def _inverted(q: Any) -> Any:
 
 
 def _canonical(q: Any) -> Any:
-    """Of two opposite quaternions, that whose last element that is not zero is positive."""
+    """Return the one of two opposite quaternions whose last nonzero element is positive."""
     negative = q[..., 3] < 0
     zero = q[..., 3] == 0
     for i in range(3):
@@ -121,7 +121,9 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """From angles around one to three axes: "xyz" around fixed ones, "XYZ" of the body."""
+        """Make rotations from angles around one to three axes: "xyz" around fixed ones, "XYZ" of
+        the body.
+        """
         axes, is_intrinsic = _axes_of(seq)
         angles = jnp.asarray(angles)
         angles = angles.astype(jnp.result_type(angles, float))
@@ -143,30 +145,30 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rotation:
-        """From orthogonal matrices of determinant 1."""
+        """Make rotations from orthogonal matrices of determinant 1."""
         return cls(_of_matrix(jnp.asarray(matrix)))
 
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
-        """From modified Rodrigues parameters: the axis times tan(angle / 4)."""
+        """Make rotations from modified Rodrigues parameters: the axis times tan(angle / 4)."""
         mrp = jnp.asarray(mrp)
         square = jnp.sum(mrp * mrp, axis=-1, keepdims=True) + 1
         return cls(jnp.concatenate([2 * mrp, 2 - square], axis=-1) / square)
 
     @classmethod
     def from_quat(cls, quat: Any) -> Rotation:
-        """From quaternions, which are normalized."""
+        """Make rotations from quaternions, which are normalized."""
         return cls(_normalized(jnp.asarray(quat)))
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """From axes times angles."""
+        """Make rotations from axes times angles."""
         rotvec = jnp.asarray(rotvec)
         return cls(_of_rotvec(_where(degrees, jnp.deg2rad, rotvec)))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """What moves nothing; `num` of it."""
+        """Return the identity rotation, or `num` of them."""
         one = jnp.asarray([0, 0, 0, 1], dtype=dtype)
         return cls(one if num is None else jnp.tile(one, (num, 1)))
 
@@ -235,7 +237,7 @@ class Rotation(NamedTuple):
         return jnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self) -> Rotation:
-        """What turns back."""
+        """Return the inverse rotation."""
         return Rotation(_inverted(self.quat))
 
     def magnitude(self) -> Array:
@@ -311,7 +313,7 @@ class Slerp(NamedTuple):
     @classmethod
     @promoting_freely()
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
-        """From increasing times, and a rotation for each."""
+        """Interpolate between rotations at increasing times."""
         times = jnp.asarray(times)
         if not isinstance(rotations, Rotation):
             raise TypeError(f"`rotations` must be a `Rotation` instance; got {rotations!r}.")

@@ -22,7 +22,8 @@ __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
 
 
 class _Rule:
-    """The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles add.
+    """The trapezoid rule for w(z) = i/pi * integral of exp(-t^2) / (z - t), with what its poles
+    add.
 
     Al Azah and Chandler-Wilde, "Computation of the complex error function using modified trapezoidal
     rules" (2021). Nodes lie at whole steps or between them: an element takes those that are far from
@@ -43,7 +44,7 @@ class _Rule:
         return jnp.abs(turns - jnp.round(turns)) < 0.25
 
     def squares_and_weights(self, is_between: Any, dtype: Any) -> list[tuple[Any, Any]]:
-        """Of each node: its square and its weight, among those that an element takes."""
+        """Return the square and the weight of each node, among those that an element takes."""
         between = np.stack([self.between**2, self.between_weights], axis=1).astype(dtype)
         whole = np.stack([self.whole**2, self.whole_weights], axis=1).astype(dtype)
         return [
@@ -72,7 +73,7 @@ def _rule(x: Any) -> _Rule:
 
 
 def _wide(x: Any) -> Any:
-    """In float32 or complex64 at least, and not weak."""
+    """Convert to float32 or complex64 at least, and not weak."""
     is_low = x.dtype.kind != "c" and dtypes.bit_width(x.dtype) < 32
     return x.astype(np.float32 if is_low else x.dtype)
 

@@ -36,7 +36,7 @@ def _in_wide(fun: Callable, *args: Any) -> Any:
 
 
 def _terms(narrow: int, wide: int, dtype: Any) -> int:
-    """How many terms give all digits of float32 or float64."""
+    """Return how many terms give all digits of float32 or float64."""
     return wide if dtype == np.float64 else narrow
 
 

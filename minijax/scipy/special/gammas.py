@@ -31,7 +31,7 @@ def _broadcast(name: str, *args: Any) -> list[Any]:
 
 
 def _reals(name: str, *args: Any) -> list[Any]:
-    """As `_broadcast`; ValueError for complex numbers."""
+    """Broadcast as `_broadcast`; ValueError for complex numbers."""
     args = _broadcast(name, *args)
     _check_real(name, args[0])
     return args
@@ -92,7 +92,8 @@ _LANCZOS = (
 
 
 def _loggamma_of_complex(z: Any) -> Any:
-    """By Lanczos's series (1964, with g = 7) right of 1/2; left of it by reflection (Hare 1997).
+    """Return loggamma by Lanczos's series (1964, g = 7) right of 1/2; left of it by reflection
+    (Hare 1997).
 
     In the upper half-plane log(sin(pi z)) = pi (1/2 - z) i - log(2) + log(1 - exp(2 pi i z)) is the
     branch that goes with it; the lower one is its mirror image.
@@ -176,7 +177,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
 def _stirling_rest(x: Any) -> Any:
-    """What Stirling's formula (DLMF 5.11.1) leaves of log(gamma(x))."""
+    """Return the remainder of Stirling's formula (DLMF 5.11.1) for log(gamma(x))."""
     inverse = 1 / x
     square, out = inverse * inverse, 0.0
     for term in reversed(_STIRLING):

@@ -20,7 +20,7 @@ __all__ = ["gaussian_kde"]
 
 
 def _factor(method: Any, estimate: Any) -> Any:
-    """By how much the spread of the samples is multiplied."""
+    """Return the factor by which the spread of the samples is multiplied."""
     count, size = estimate.neff, estimate.d
     if method is None or method == "scott":
         return jnp.power(count, -1.0 / (size + 4))
@@ -118,11 +118,11 @@ class gaussian_kde:
         return self._sums(points, False)
 
     def __call__(self, points: Any) -> Array:
-        """The same as `evaluate`."""
+        """Evaluate the density; see `evaluate`."""
         return self.evaluate(points)
 
     def pdf(self, x: Any) -> Array:
-        """The same as `evaluate`."""
+        """Evaluate the density; see `evaluate`."""
         return self.evaluate(x)
 
     def logpdf(self, x: Any) -> Array:

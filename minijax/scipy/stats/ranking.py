@@ -68,7 +68,7 @@ def _mode(a, axis, keepdims):
 
 
 def _run_starts(a: Any) -> tuple[Any, Any]:
-    """Of sorted values in the last axis: where a new one begins, and where that of each began."""
+    """Return where runs begin in values sorted along the last axis, and where that of each began."""
     differs = a[..., 1:] != a[..., :-1]
     if dtypes.issubdtype(a.dtype, np.inexact):  # NaNs, which come last, are all the same
         differs = differs & ~jnp.isnan(a[..., :-1])

@@ -73,6 +73,7 @@ ENDLESS = {
     "shape": lambda: jnp.zeros(range(2**62)),
     "shape of a reshape": lambda: jnp.ones(3).reshape(range(2**62)),
     "shape of lax": lambda: lax.broadcasted_iota(int, range(2**62), 0),
+    "repetitions": lambda: jnp.tile(jnp.ones(3), range(2**62)),
     "new axes": lambda: jnp.expand_dims(jnp.ones(3), range(2**62)),
     "polyint": lambda: jnp.polyint(jnp.ones(3), 2**62),
     "array_split": lambda: jnp.array_split(jnp.ones(3), 2**62),
@@ -108,6 +109,27 @@ def test_trips_that_their_dtype_does_not_hold_are_refused():
 
 def test_differences_of_a_high_order_are_none():
     assert jnp.diff(jnp.ones((2, 3)), n=2**62).shape == (2, 0)
+
+
+# -- what sweeps with other seeds found -------------------------------------------------------------
+
+FOUND = """
+jax.make_mesh(range(2**62), ('x',))
+jax.process_count(backend=jax.devices()[0])
+jax.scipy.spatial.transform.Rotation.from_euler(P('x'), F)
+jnp.apply_over_axes((lambda *a: 'no'), T, [0, 2])
+jnp.ravel_multi_index(range(2**62), (3, 3))
+jnp.ravel_multi_index(range(3), (3, 3))
+jnp.tile(M, range(2**62))
+lax.rng_uniform(0.0, 1.0, -2)
+lax.rng_uniform(0.0, 1.0, (-2,))
+""".strip().splitlines()
+
+
+def test_wrong_calls_that_longer_sweeps_found_end_in_errors():
+    found = outcomes("minijax", FOUND)
+    wrong = [pair for pair in zip(FOUND, found, strict=True) if "ok" in pair[1] or judge(*pair)]
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 # -- a part of the sweep ----------------------------------------------------------------------------

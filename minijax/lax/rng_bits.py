@@ -168,6 +168,8 @@ def _(low, high, *, shape):
         raise ValueError(
             f"Arguments to rng_uniform must be scalars; got shapes {low.shape} and {high.shape}."
         )
+    if any(size < 0 for size in shape):
+        raise TypeError(f"rng_uniform: sizes must be nonnegative, got shape {shape}.")
     return ShapedArray(shape, low.dtype)
 
 

@@ -6,14 +6,17 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare, creation, slicing
+from minijax.lax.shapes import MOST_AXES, items_of
 from minijax.numpy import reductions
 from minijax.numpy.division import divmod as divmod_
 from minijax.numpy.division import remainder
@@ -143,12 +146,16 @@ def ravel_multi_index(
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 1])), (2, 3))
     Array([2, 4], dtype=int32)
     """
-    dims = tuple([operator.index(n) for n in dims])
-    parts = [to_array("ravel_multi_index", x, i) for i, x in enumerate(multi_index)]
+    dims = tuple([operator.index(n) for n in items_of(dims)])
+    check_at_most("the number of axes", len(dims), MOST_AXES)
+    parts = [
+        to_array("ravel_multi_index", x, i)
+        for i, x in enumerate(islice(multi_index, len(dims) + 1))
+    ]
     if len(parts) != len(dims):
         raise ValueError(
-            f"len(multi_index)={len(parts)} != len(dims)={len(dims)}: ravel_multi_index takes one "
-            "index for each axis."
+            f"ravel_multi_index takes one index for each of {len(dims)} axes; got "
+            f"{'more' if len(parts) > len(dims) else len(parts)}."
         )
     if any(not dtypes.issubdtype(x.dtype, np.integer) for x in parts):
         raise ValueError(

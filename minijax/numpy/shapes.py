@@ -748,9 +748,10 @@ def tile(A: ArrayLike, reps: DimSize | Sequence[DimSize]) -> Array:
     """
     A = to_array("tile", A)
     try:
-        times = tuple(map(size_of, reps))
+        times = tuple(map(size_of, items_of(reps)))
     except TypeError:
         times = (size_of(reps),)
+    check_at_most("the number of axes", len(times), MOST_AXES)
     rank = max(len(times), A.aval.ndim)
     times = (1,) * (rank - len(times)) + times
     A = broadcast_to_shape(A, (1,) * (rank - A.aval.ndim) + A.aval.shape)

@@ -262,7 +262,7 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Sequence[int])
     check_arraylike("apply_over_axes", a)
     out = asarray(a)
     for axis in axes:
-        found = func(out, axis)
+        found = to_array("apply_over_axes", func(out, axis))
         if found.ndim == out.ndim:
             out = found
         elif found.ndim == out.ndim - 1:

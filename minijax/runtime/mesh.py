@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 import numbers
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,7 @@ UNCONSTRAINED = _Unconstrained()
 
 
 _NO_AXIS: frozenset = frozenset()
+_MOST_AXES = 65  # of a mesh that is looked at: one more than NumPy's arrays have
 
 
 class PartitionSpec:
@@ -564,16 +567,17 @@ def make_mesh(
     ('data', 'model')
     """
     devices = list(platforms.devices() if devices is None else devices)
-    sizes = [axis_shapes] if isinstance(axis_shapes, str) else axis_shapes
+    sizes = (axis_shapes,) if isinstance(axis_shapes, str) else islice(axis_shapes, _MOST_AXES)
+    sizes, names = tuple(sizes), tuple(axis_names)
     if not all(isinstance(size, numbers.Real) for size in sizes):
         raise ValueError(
             f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}"
         )
-    wanted = int(np.prod(axis_shapes))
+    sizes = tuple(map(int, sizes))
+    wanted = math.prod(sizes)
     if not 0 <= wanted <= len(devices):
         raise ValueError(
-            f"Number of devices {len(devices)} must be >= the product of mesh_shape "
-            f"{tuple(axis_shapes)}"
+            f"Number of devices {len(devices)} must be >= the product of mesh_shape {sizes}"
         )
-    types = (AxisType.Explicit,) * len(axis_names) if axis_types is None else axis_types
-    return Mesh(np.array(devices[:wanted]).reshape(axis_shapes), tuple(axis_names), types)
+    types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
+    return Mesh(np.array(devices[:wanted]).reshape(sizes), names, types)

@@ -237,7 +237,7 @@ def backend(platform: str | Any | None = None) -> Any:
     if platform is None:
         return next(iter(clients.values()))
     if not isinstance(platform, str):
-        if not hasattr(platform, "process_index"):
+        if not hasattr(platform, "device_count"):
             raise TypeError(
                 f"backend must be the name of a platform, such as 'cpu', or a client; got "
                 f"{platform!r} of type {type(platform).__name__}."

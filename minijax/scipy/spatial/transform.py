@@ -89,6 +89,8 @@ def _to_rotvec(q: Any) -> Any:
 
 def _axes_of(seq: str) -> tuple[list[int], bool]:
     """The axes of a sequence of Euler angles, and whether they turn with the body."""
+    if not isinstance(seq, str):
+        raise TypeError(f"Expected `seq` to be a string of axes, such as 'xyz'; got {seq!r}.")
     if not (1 <= len(seq) <= 3 and (set(seq) <= set("xyz") or set(seq) <= set("XYZ"))):
         raise ValueError(
             "Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], one to three; "

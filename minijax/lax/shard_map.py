@@ -413,7 +413,17 @@ def chosen_mesh(mesh: Any) -> Any:
             "The context mesh cannot be empty. Use `minijax.set_mesh(mesh)` to set one, or pass "
             "mesh= to shard_map."
         )
+    context = found if mesh is None else get_abstract_mesh()
+    if not context.empty and _axes(context) != _axes(found):
+        raise ValueError(
+            f"The context mesh {context} should match the mesh passed to shard_map {found}. Leave "
+            "mesh= out: it is then the context mesh."
+        )
     return found
+
+
+def _axes(mesh: Any) -> tuple:
+    return mesh.shape_tuple, mesh.axis_types
 
 
 class _Infer:

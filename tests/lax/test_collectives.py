@@ -166,6 +166,43 @@ def test_programs_over_a_mesh_read_as_upstreams(name, check_vma):
     assert program(minijax) == program(jax)
 
 
+def within_a_context_mesh(m, context, given, names, outer):
+    """What a shard_map over some axes of a mesh gives within `set_mesh`, or within another shard_map."""
+    kinds = m.sharding.AxisType
+    meshes = {
+        "auto": m.make_mesh((1, 1), ("a", "b"), (kinds.Auto,) * 2),
+        "explicit": m.make_mesh((1, 1), ("a", "b"), (kinds.Explicit,) * 2),
+        "other": m.make_mesh((1, 1), ("a", "c"), (kinds.Auto,) * 2),
+        "none": None,
+    }
+    spec = m.P(names[-1])
+    double = lambda x: 2 * x
+    inner = lambda x: m.shard_map(
+        double, mesh=meshes[given], in_specs=spec, out_specs=spec, axis_names=set(names)
+    )(x)
+    try:
+        if outer:
+            over = m.shard_map(
+                inner, mesh=meshes[context], in_specs=m.P("a"), out_specs=m.P("a"), axis_names={"a"}
+            )
+            return m.eval_shape(over, X).shape
+        with m.set_mesh(meshes[context]):
+            return m.jit(inner)(X).shape
+    except ValueError as error:
+        return str(error).partition(" should match the mesh passed to shard_map Mesh(")[:2]
+
+
+@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize("names", ["ab", "b", "ac"])
+@pytest.mark.parametrize("given", ["auto", "explicit", "other", "none"])
+def test_the_mesh_of_shard_map_is_the_context_mesh(given, names, outer):
+    names = names if given != "other" else names.replace("b", "c")
+    ours, theirs = (within_a_context_mesh(m, "auto", given, names, outer) for m in (minijax, jax))
+    matches = lambda found: found[1:] == (" should match the mesh passed to shard_map Mesh(",)
+    assert matches(ours) == matches(theirs) and (not matches(ours) or ours[0] == theirs[0])
+    assert isinstance(ours, tuple) == isinstance(theirs, tuple)
+
+
 def test_manual_axis_types():
     for j in (minijax, jax):
         kind = j.sharding.ManualAxisType

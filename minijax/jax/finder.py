@@ -99,9 +99,10 @@ def placed(place: str) -> Any:
 
 
 def is_private_module(value: Any) -> bool:
-    """Whether it is a module that upstream has no public one for."""
-    name = value.__name__ if isinstance(value, types.ModuleType) else ""
-    return name.removeprefix("minijax.") in names.PRIVATE_ROOMS
+    """Whether it is a module directly in minijax that upstream's users know nothing of."""
+    package, _, name = getattr(value, "__name__", "").rpartition(".")
+    is_within = isinstance(value, types.ModuleType) and package == "minijax"
+    return is_within and name not in names.PUBLIC_MODULES and name not in minijax.__all__
 
 
 def missing(name: str) -> str:
@@ -114,7 +115,7 @@ def missing(name: str) -> str:
 
 def is_public(fullname: str) -> bool:
     """Whether minijax has a module of this name that upstream has too."""
-    if fullname.split(".")[1] in names.PRIVATE_ROOMS:
+    if fullname.split(".")[1] not in names.PUBLIC_MODULES:
         return False
     try:
         return importlib.util.find_spec("mini" + fullname) is not None

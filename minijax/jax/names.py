@@ -6,11 +6,6 @@ what well-known libraries use and what has an honest counterpart stands here.
 
 API_VERSION = "0.10.2"  # the level of upstream's API that is spoken
 
-# Modules of minijax that upstream has no public module for.
-PRIVATE_ROOMS = frozenset(
-    ("arrays", "difftest", "explain", "jacobian", "jax", "lowering", "runtime", "transforms")
-)
-
 _HERE = "minijax.jax.private.counterparts"
 _INTERNALS = "minijax.jax.private.internals"
 _PROGRAMS = "minijax.jax.private.programs"
@@ -41,6 +36,12 @@ IMPORTED_WITH_JAX = (
     "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref",
     "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version",
 )  # fmt: skip
+
+# All public modules directly in `jax`: those, and what programs import by themselves. Upstream has no
+# other (`jax.config` is an object, and `import jax.config` an error).
+PUBLIC_MODULES = frozenset(
+    ("ad_checkpoint", "example_libraries", "extend", "flatten_util", "test_util")
+).union(name for name in IMPORTED_WITH_JAX if "." not in name)
 
 # Modules that libraries import at their head for what they do on some device or when asked to, and
 # of which minijax has nothing: what Pallas has for GPUs, and its kernels for one kind of device. They

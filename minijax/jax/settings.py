@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -91,10 +92,15 @@ class _Config:
                 yield
 
     def parse_flags_with_absl(self) -> None:
-        """Take the settings that are given on the command line, if absl is installed."""
+        """Take the settings that are given on the command line, if absl is installed.
+
+        The rest of the command line is another program's, such as pytest's, and not for absl to read.
+        """
         flags = _defined(self.values)
         if flags is not None:
-            flags.FLAGS(sys.argv, known_only=True)
+            options = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+            own = [option for option in options if option.startswith("--jax")]
+            flags.FLAGS([*sys.argv[:1], *own], known_only=True)
             self.complete_absl_config(flags)
 
     def config_with_absl(self) -> None:

@@ -1,11 +1,15 @@
 """The stand-in: ways of starting it, identity of modules, and what it says of names it has not."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
+import minijax
+
+ROOT = pathlib.Path(minijax.__file__).parent
 PROGRAM = """
 import sys
 import jax, jax.numpy as jnp
@@ -107,6 +111,53 @@ def test_flags_of_absl(tmp_path):
     )
     out = run("-m", "minijax.jax", str(script), "--jax_enable_x64=true", "--other", "-x")
     assert out.split() == ["True", "True"]
+
+
+FLAGS = {
+    "of pytest": ["-v", "-p", "no:cacheprovider"],
+    "of absl": ["--verbosity=no", "--flagfile=/nowhere"],
+    "of the library": ["first", "--jax_enable_x64=1", "-q", "--jax_num_cpu_devices=2"],
+    "unknown": ["--jax_no_such_flag=1", "--jax_enable_x64"],
+    "after the options": ["--jax_log_compiles", "--", "--jax_enable_x64"],
+    "one dash": ["-jax_enable_x64"],
+    "negated": ["--nojax_use_direct_linearize"],
+    "no value": ["--jax_num_cpu_devices", "3"],
+    "no boolean": ["--jax_enable_x64=maybe"],
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_on_the_command_line(name):
+    """Upstream reads its own options, and leaves those of other programs alone."""
+    pytest.importorskip("absl")
+    program = """
+import jax
+try:
+    jax.config.parse_flags_with_absl()
+    flags = "enable_x64", "num_cpu_devices", "log_compiles", "use_direct_linearize"
+    print(*[getattr(jax.config, "jax_" + flag) for flag in flags])
+except Exception as error:
+    print(type(error).__name__)
+"""
+    theirs = run("-c", program, *FLAGS[name])
+    assert run("-m", "minijax.jax", "-c", program, *FLAGS[name]) == theirs
+
+
+def test_modules_that_can_be_imported():
+    """Each module directly in minijax can be imported as one of `jax` if upstream has it."""
+    program = f"""
+import importlib
+import jax
+for name in {sorted({path.stem for path in ROOT.iterdir() if path.name[0] not in "_."})}:
+    before = getattr(jax, name, None)
+    try:
+        importlib.import_module("jax." + name)
+    except ModuleNotFoundError:
+        print(name, "missing", getattr(jax, name, None) is before)
+    else:
+        print(name, "there")
+"""
+    assert run("-m", "minijax.jax", "-c", program) == run("-c", program)
 
 
 def test_notebook():

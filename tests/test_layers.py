@@ -270,3 +270,12 @@ def test_tests_pass_without_features():
         [sys.executable, "-c", program], cwd=ROOT.parent, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+SHARED = {"bad_calls", "benchmarks", "cases", "harness", "typed"}  # by tests of several parts
+
+
+def test_tests_mirror_the_package():
+    tests = pathlib.Path(__file__).parent
+    folders = {path.name for path in tests.iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert all((ROOT / name).is_dir() for name in folders - SHARED)

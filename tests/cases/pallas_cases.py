@@ -452,7 +452,8 @@ def _within(m, pl):
     f, x = _sin(m, pl), m.numpy.asarray(X)
     ruled = m.custom_vjp(f)
     ruled.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * m.numpy.cos(x),))
-    mesh, spec = m.make_mesh((1,), ("a",)), m.sharding.PartitionSpec("a")
+    mesh = m.make_mesh((1,), ("a",), (m.sharding.AxisType.Auto,))
+    spec = m.sharding.PartitionSpec("a")
     spread = m.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     summed = lambda x: f(m.lax.psum(x, "i") + m.lax.axis_index("i"))
     return (

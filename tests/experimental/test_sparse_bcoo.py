@@ -93,7 +93,7 @@ UNARY = {
     "sum_duplicates": lambda m, s, x: x.sum_duplicates(nse=6, remove_zeros=False),
     "sum_duplicates_few": lambda m, s, x: s.bcoo_sum_duplicates(x, nse=2),
     "eliminate_zeros": lambda m, s, x: x.sum_duplicates(nse=5),
-    "astype": lambda m, s, x: bufs(x.astype("float16")),
+    "astype": lambda m, s, x: x.astype("float16"),
     "transpose": lambda m, s, x: x.T,
     "no_batch": lambda m, s, x: x.update_layout(n_batch=0),
     "no_dense": lambda m, s, x: x.update_layout(n_dense=0),
@@ -287,9 +287,7 @@ def test_sparse_dot_general(place):
         sparse = loss(lambda d: our_sparse.bcoo_dot_general(
             make(d), y, dimension_numbers=numbers).todense())  # fmt: skip
         dense = loss(lambda d: make(d).todense() @ y.todense())
-        np.testing.assert_allclose(
-            minijax.grad(sparse)(x.data), minijax.grad(dense)(x.data), rtol=1e-5
-        )
+        np.testing.assert_allclose(minijax.grad(sparse)(x.data), minijax.grad(dense)(x.data))
 
 
 SAMPLED = [

@@ -24,28 +24,30 @@ def is_key(x):
     return hasattr(x, "dtype") and "key" in str(x.dtype)
 
 
-def tolerance(dtype) -> float:
-    dtype = np.dtype(dtype)
-    if dtype.kind not in "fcV":
-        return 0.0
-    name = dtype.name
-    known = {
-        "float64": 1e-12, "complex128": 1e-12, "float32": 2e-5, "complex64": 2e-5,
-        "float16": 4e-3, "bfloat16": 3e-2,
-    }  # fmt: skip
-    return known.get(name, 0.3)
+def ulps_of(dtype) -> int:
+    """The units in the last place by which values of a dtype may differ, unless a test says more."""
+    bits = 8 * dtype.itemsize if dtype.kind in "fc" else ml_dtypes.finfo(dtype).bits
+    return 64 if bits > 16 else 4 if bits == 16 else 2
 
 
-def assert_same(ours, theirs, *, rtol=None, atol=None, weak=True, where=""):
-    """The same tree of arrays: structure, shapes, dtypes, weak types, values to a few ulp."""
+def is_inexact(dtype) -> bool:
+    return jax.numpy.issubdtype(dtype, np.inexact)
+
+
+def assert_same(ours, theirs, *, ulps=None, size=None, weak=True, where=""):
+    """The same tree of arrays: structure, shapes, dtypes, weak types, and values.
+
+    Numbers may differ by `ulps` units in the last place of their own, and by as many of `size`:
+    the largest of the array, but at most 1, if that is None.
+    """
     our_leaves, our_tree = minijax.tree_util.tree_flatten(ours)
     their_leaves, their_tree = jax.tree_util.tree_flatten(theirs)
     assert str(our_tree) == str(their_tree), f"{where}: {our_tree} is not {their_tree}"
     for a, b in zip(our_leaves, their_leaves, strict=True):
-        assert_same_array(a, b, rtol=rtol, atol=atol, weak=weak, where=where)
+        assert_same_array(a, b, ulps=ulps, size=size, weak=weak, where=where)
 
 
-def assert_same_array(a, b, *, rtol=None, atol=None, weak=True, where=""):
+def assert_same_array(a, b, *, ulps=None, size=None, weak=True, where=""):
     if is_key(b):
         assert str(a.dtype) == str(b.dtype)
         a, b = minijax.random.key_data(a), jax.random.key_data(b)
@@ -56,17 +58,17 @@ def assert_same_array(a, b, *, rtol=None, atol=None, weak=True, where=""):
     assert x.dtype == y.dtype, f"{where}: dtype {x.dtype} is not {y.dtype}"
     if weak and isinstance(b, jax.Array):
         assert a.weak_type == b.weak_type, f"{where}: weak_type {a.weak_type} is not {b.weak_type}"
-    if x.dtype.kind in "biu" or x.size == 0 or x.dtype == jax.dtypes.float0:
+    if not is_inexact(x.dtype) or x.size == 0:
         np.testing.assert_array_equal(x, y, err_msg=where)
         return
-    bound = tolerance(x.dtype) if rtol is None else rtol
+    bound = float(ml_dtypes.finfo(x.dtype).eps) * (ulps_of(x.dtype) if ulps is None else ulps)
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     x, y = x.astype(wide), y.astype(wide)
-    scale = np.max(np.abs(y), where=np.isfinite(y), initial=0.0)
+    if size is None:
+        size = min(np.max(np.abs(y), where=np.isfinite(y), initial=0.0), 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        absolute = bound * min(scale, 1.0) if atol is None else atol
-        np.testing.assert_allclose(x, y, rtol=bound, atol=absolute, err_msg=where)
+        np.testing.assert_allclose(x, y, rtol=bound, atol=bound * size, err_msg=where)
 
 
 def sample(shape, dtype, seed=0):

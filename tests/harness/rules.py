@@ -5,6 +5,7 @@ import numpy as np
 
 import minijax
 from tests.harness.differential import assert_same
+from tests.harness.expected_errors import expect
 
 
 def is_float(x):
@@ -45,10 +46,11 @@ def in_both_as_one(run):
 
 
 def compare(run, theirs, their_error, **bounds):
-    """`run(minijax)` gives what upstream gave, or raises an error of the same class."""
+    """`run(minijax)` gives what upstream gave, or raises an error of the same, listed class."""
     if their_error is None:
         assert_same(run(minijax), theirs, **bounds)
         return
+    expect(their_error)
     _, error = outcome(run, minijax)
     classes = [cls.__name__ for cls in type(error).__mro__]
     seen = f"upstream raises {their_error!r}, minijax {error!r}"

@@ -21,7 +21,7 @@ def named(m, method):
 
 def resized(shape, method, x=X, label="", **options):
     call = lambda m, x: m.image.resize(x, shape, named(m, method), **options)
-    return Row("resize", call, x, label=f"{method}-{label}", rtol=1e-4, atol=1e-4)
+    return Row("resize", call, x, label=f"{method}-{label}", size=1.0)
 
 
 def moved(method, shape=(7, 4), axes=(0, 1), scale=(2.0, 0.5), shift=(1.0, -0.5), **options):
@@ -31,7 +31,7 @@ def moved(method, shape=(7, 4), axes=(0, 1), scale=(2.0, 0.5), shift=(1.0, -0.5)
         )
 
     given = np.asarray(scale, np.float32), np.asarray(shift, np.float32)
-    return Row("scale_and_translate", call, X, *given, label=method, rtol=1e-3, atol=1e-3)
+    return Row("scale_and_translate", call, X, *given, label=method, size=1.0)
 
 
 ROWS = [
@@ -64,7 +64,7 @@ def test_row(row):
 def test_row_in_other_widths(row):
     check_wide(row)
     for dtype in LOW:
-        check_dtype(row, dtype, rtol=5e-2, atol=5e-2)
+        check_dtype(row, dtype, size=1.0)
 
 
 def test_what_is_no_array_is_refused():

@@ -103,7 +103,7 @@ def test_function(name, function, args, left_out, wide):
             assert ours == theirs
             return
         ours, theirs = (compiled(m, *program(m, function, args, left_out)) for m in (minijax, jax))
-        assert_same(ours, theirs, rtol=1e-4, where=name)
+        assert_same(ours, theirs, where=name)
 
 
 @MODES

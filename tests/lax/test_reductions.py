@@ -210,10 +210,10 @@ SPECIAL = np.array([1, NAN, 3, -NAN, -0.0, 0.0, INF, -INF, 2, -0.0, 0.0], np.flo
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
 def test_special_values(dtype):
-    x, places = SPECIAL.astype(dtype), np.arange(len(SPECIAL), dtype=np.int32)
+    x = SPECIAL.astype(dtype)
 
     def run(m, x):
-        x = m.numpy.asarray(x)
+        x, places = m.numpy.asarray(x), np.arange(len(x), dtype=np.int32)
         lax = m.lax
         return [
             lax.reduce_max(x, (0,)), lax.reduce_min(x, (0,)), lax.argmax(x, 0, np.int32),

@@ -78,7 +78,7 @@ def mapped(library, fun):
 @pytest.mark.parametrize("text", lines(GRAD_CASES) + lines(DERIVED))
 def test_grad(text):
     ours, theirs = (run_text(text, library, gradient) for library in (minijax, jax))
-    assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+    assert_same(ours, theirs, where=text)
 
 
 def pushed(library, fun):
@@ -94,13 +94,13 @@ def pushed(library, fun):
 def test_jvp_with_x64(text):
     with x64(True):
         ours, theirs = (run_text(text, library, pushed) for library in (minijax, jax))
-        assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+        assert_same(ours, theirs, where=text)
 
 
 @pytest.mark.parametrize("text", lines(GRAD_CASES) + lines(DERIVED) + lines(MAPPED))
 def test_vmap(text):
     ours, theirs = (run_text(text, library, mapped) for library in (minijax, jax))
-    assert_same(ours, theirs, where=text, rtol=2e-4, atol=2e-5)
+    assert_same(ours, theirs, where=text)
 
 
 @pytest.mark.filterwarnings("ignore:Explicitly requested")

@@ -10,6 +10,7 @@ import pytest
 import minijax
 from tests.cases.numpy_cases import CASES, EAGER_CASES, ERROR_CASES, INPUTS, lines
 from tests.harness.differential import assert_same, x64
+from tests.harness.expected_errors import expect
 from tests.harness.rules import outcome
 
 _NAMES = re.compile(r"\b(" + "|".join(INPUTS) + r")\b")
@@ -81,6 +82,7 @@ def test_jit_with_x64(text):
         if error is None:
             assert_same(run_text(text, minijax, _traced), theirs, where=text)
             return
+        expect(error)
         _, ours = outcome(lambda m: run_text(text, m, _traced), minijax)
         assert type(ours).__name__ == type(error).__name__, f"{ours!r} is not {error!r}"
 
@@ -92,6 +94,7 @@ def test_errors(text):
     with pytest.raises(Exception) as ours:
         run_text(text, minijax)
     expected = theirs.value
+    expect(expected)
     assert type(ours.value).__name__ == type(expected).__name__ or isinstance(
         ours.value, type(expected)
     ), f"{text}: {ours.value!r} is not {expected!r}"

@@ -101,8 +101,7 @@ def test_programs(name, enable_x64):
                 found = run(minijax, name, nesting)
             except Exception as error:
                 raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
-            bound = 1e-9 if enable_x64 else 2e-4
-            assert_same(found, expected, rtol=bound, atol=bound, where=where)
+            assert_same(found, expected, size=1.0, where=where)
 
 
 def test_both_are_there():

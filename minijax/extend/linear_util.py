@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from minijax.config import local
+from minijax.core.caches import ProgramCache, kept_with
 from minijax.core.jaxpr import DebugInfo
 from minijax.namespace import shown
 
@@ -197,23 +197,25 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
 def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     """`call(fun, *args)` remembered for each function, while it lives and settings stay the same."""
-    kept: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+    caches: weakref.WeakSet[ProgramCache] = weakref.WeakSet()
 
     @functools.wraps(call)
     def remembered(fun: WrappedFun, *args):
-        known = kept.setdefault(fun.f, {})
-        key = (fun.transforms, fun.params, fun.in_type, args, local.context.key)
-        if key in known:
-            result, stores = known[key]
+        cache = kept_with(fun.f, call)
+        caches.add(cache)
+        key = (fun.transforms, fun.params, fun.in_type, args)
+        known = cache.get(key)
+        if known is not None:
+            result, stores = known
             for store, value in zip(fun.stores, stores, strict=True):
                 if store is not None and not store:
                     store.store(value)
             return result
         result = call(fun, *args)
-        known[key] = result, [store.val if store else None for store in fun.stores]
+        cache[key] = result, [store.val if store else None for store in fun.stores]
         return result
 
-    remembered.cache_clear = kept.clear
+    remembered.cache_clear = lambda: [cache.clear() for cache in caches]
     return remembered
 
 

@@ -14,6 +14,7 @@ from minijax.arguments.functions import as_ints, fun_name
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.core.caches import ProgramCache
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.transfer import put_array
 from minijax.lax.shapes import expand_dims, squeeze
@@ -45,8 +46,8 @@ class _Pmapped:
         self.name = "_internal_pmap_axis_name" if axis_name is None else axis_name
         self.static, self.donated = static, donated
         self.devices, self.axis_size = devices, axis_size
-        self.calls: dict[tuple, _Call] = {}
-        self.placed: dict[tuple, Callable] = {}  # for arguments that lie as they have to
+        self.calls = ProgramCache()
+        self.placed = ProgramCache()  # for arguments that lie as they have to
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[_Call, list[Any]]:
         """The call for arguments like these, and their leaves."""
@@ -61,7 +62,7 @@ class _Pmapped:
         fixed = tuple([(n, args[n]) for n in sorted(places)])
         leaves, tree = tree_util.flatten((dynamic, kwargs))
         shapes = tuple([getattr(x, "shape", ()) for x in leaves])
-        key = (local.context.key, tree, fixed, shapes)
+        key = (tree, fixed, shapes)
         try:
             call = self.calls.get(key)
         except TypeError:
@@ -181,8 +182,7 @@ class _Pmapped:
             ]
             if not (kwargs or self.static) and all(a is b for a, b in zip(args, put, strict=False)):
                 if len(args) == len(put):  # each of them an array
-                    key = (local.context.key, *[a.signature for a in args])
-                    self.placed[key] = call.compiled
+                    self.placed[tuple([a.signature for a in args])] = call.compiled
             leaves = put
         return call.compiled(*leaves)
 
@@ -220,13 +220,13 @@ def pmap(
         frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums)),
         (devices, backend), axis_size, frozenset(as_ints("donate_argnums", donate_argnums)),
     )  # fmt: skip
-    placed = mapped.placed
+    placed = mapped.placed.tables
 
     def parallel(*args, **kwargs):
         context = local.context
         if context.trace is eval_trace and not kwargs:
             try:
-                compiled = placed[(context.key, *[a.signature for a in args])]
+                compiled = placed[context.key][tuple([a.signature for a in args])]
             except (KeyError, AttributeError, TypeError):
                 pass
             else:

@@ -14,6 +14,8 @@ import pytest
 import minijax
 import minijax.flatten_util
 import minijax.numpy as jnp
+from minijax import lax
+from minijax.extend import linear_util
 from tests.harness.differential import BOTH, assert_same
 
 pytestmark = pytest.mark.both_ends
@@ -297,6 +299,34 @@ def test_clear_caches():
     minijax.clear_caches()
     assert f._cache_size() == 0
     assert f(X).tolist() == [7.0, 8.0, 9.0]
+
+
+def wrapped_call(f):
+    call = linear_util.cache(lambda fun, *args: fun.call_wrapped(*args))
+    fun = linear_util.wrap_init(f)
+    return lambda x: call(fun, x.shape)
+
+
+KEPT = {  # functions that call the one given once, and keep what they have traced of it
+    "checkpoint": lambda f: minijax.checkpoint(f),
+    "composite": lambda f: lax.composite(f, "my.function"),
+    "jit": lambda f: minijax.jit(f),
+    "linear_util.cache": wrapped_call,
+    "pmap": lambda f: lambda x, p=minijax.pmap(f): p(x[None]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_caches_are_emptied_and_have_the_settings_in_their_keys(name):
+    calls = []
+    f = KEPT[name](lambda x: calls.append(1) or x)
+    count = lambda: (f(X), f(X), len(calls))[-1]
+    assert count() == 1
+    minijax.clear_caches()
+    assert count() == 2
+    with minijax.default_matmul_precision("highest"):
+        assert count() == 3
+    assert count() == 3
 
 
 def test_functions_are_not_kept_alive():

@@ -22,8 +22,8 @@ from minijax import accepted_options
 from minijax.installation import check_installation
 
 __all__ = [
-    "Settings", "config", "forget_keys", "local", "make_user_context", "override", "promoting_freely",
-    "set_outermost", "setting_context", "update",
+    "Settings", "config", "forget_keys", "local", "make_user_context", "overridden", "override",
+    "promoting_freely", "set_outermost", "setting_context", "update",
 ]  # fmt: skip
 
 
@@ -351,17 +351,23 @@ def update(name: str, value: Any) -> None:
 
 
 @contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
-    """Set a setting for this thread while the context lasts."""
+def overridden(settings: dict[str, Any]) -> Iterator[None]:
+    """Have these settings, by name, and no others override those of the process in this thread."""
     context = local.context
-    saved = context.overrides
-    context.overrides = {**saved, name: _checked(name, value)}
+    saved, context.overrides = context.overrides, settings
     context.refresh()
     try:
         yield
     finally:
         context.overrides = saved
         context.refresh()
+
+
+@contextmanager
+def override(name: str, value: Any) -> Iterator[None]:
+    """Set a setting for this thread while the context lasts."""
+    with overridden({**local.context.overrides, name: _checked(name, value)}):
+        yield
 
 
 @contextmanager
@@ -375,15 +381,9 @@ def promoting_freely() -> Iterator[None]:
     if context.promotes_freely:
         yield
         return
-    saved = context.overrides
     free = {"numpy_dtype_promotion": "standard", "numpy_rank_promotion": "allow"}
-    context.overrides = {**saved, **free}
-    context.refresh()
-    try:
+    with overridden({**context.overrides, **free}):
         yield
-    finally:
-        context.overrides = saved
-        context.refresh()
 
 
 _NO_VALUE = object()

@@ -19,7 +19,6 @@ from minijax.core.avals import get_aval
 from minijax.core.caches import kept_with
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
-from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import kept_axes
@@ -52,6 +51,7 @@ from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import AxisData, batch_flat, to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis, reduced_aval
+from minijax.transforms.tracing import positional, trace_function
 
 __all__ = ["reduce", "reduce_p"]
 
@@ -183,17 +183,13 @@ def scalar_program(
 
 
 def _trace_computation(name: str, computation: Callable, avals: tuple, tree: Any) -> ClosedJaxpr:
-    def flat(*args):
-        left, right = halves(args)
-        outs, out_tree = tree_util.flatten(computation(tree.unflatten(left), tree.unflatten(right)))
-        if out_tree != tree:
-            raise ValueError(
-                f"{name}: the computation must give a result structured like the initial values, "
-                f"{tree}; it gave {out_tree}."
-            )
-        return outs
-
-    closed = trace_to_jaxpr(flat, avals * 2)
+    traced = trace_function(name, computation, positional((tree, tree)), avals * 2, hoisted=None)
+    closed = traced.closed
+    if traced.out_tree != tree:
+        raise ValueError(
+            f"{name}: the computation must give a result structured like the initial values, "
+            f"{tree}; it gave {traced.out_tree}."
+        )
     if any(isinstance(x, Tracer) for x in closed.consts):
         raise NotImplementedError(
             f"{name}: reduction computations can't close over Tracers: the computation may refer to "

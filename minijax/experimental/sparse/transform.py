@@ -16,14 +16,12 @@ import numpy as np
 
 from minijax import lax, tree_util
 from minijax import numpy as jnp
-from minijax.arguments.functions import fun_name
 from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Literal
+from minijax.core.jaxpr import ClosedJaxpr, Literal
 from minijax.core.primitive import Primitive, RuleColumn
-from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, set_trace
 from minijax.experimental.sparse import bcoo as coordinates
 from minijax.experimental.sparse import bcsr as rows
@@ -31,6 +29,7 @@ from minijax.experimental.sparse.bcoo import BCOO
 from minijax.experimental.sparse.bcsr import BCSR
 from minijax.lax.sparse.todense import todense_p
 from minijax.namespace import shown
+from minijax.transforms.tracing import trace_function
 
 __all__ = ["SparseTrace", "SparseTracer", "eval_sparse", "sparsify"]
 
@@ -140,18 +139,9 @@ def _with_program(f: Callable) -> Callable:
     @functools.wraps(f)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = _flat(args, kwargs)
-        trees: list[Any] = []
-
-        def flat(*values: Any) -> list[Any]:
-            given, named = tree.unflatten(values)
-            outs, out_tree = tree_util.tree_flatten(f(*given, **named))
-            trees.append(out_tree)
-            return outs
-
-        info = DebugInfo("sparsify", fun_name(f))
-        closed = trace_to_jaxpr(flat, tuple([aval_of(x) for x in leaves]), info)
-        outs = eval_sparse(closed, [fresh(x) for x in leaves])
-        return trees[-1].unflatten([plain(_as_value(x)) for x in outs])
+        traced = trace_function("sparsify", f, tree, list(map(aval_of, leaves)), hoisted=None)
+        outs = eval_sparse(traced.closed, [fresh(x) for x in leaves])
+        return traced.out_tree.unflatten([plain(_as_value(x)) for x in outs])
 
     return sparsified
 

@@ -129,13 +129,11 @@ def auto_axes(
         mesh, names = _mesh_for("auto_axes", leaves, axes)
         free = with_types(mesh, names, AxisType.Auto)
 
-        def flat(*leaves):
-            with set_mesh(free):
-                given, named = tree.unflatten([hidden(x, names) for x in leaves])
-                outs = f(*given, **named)
-            return _typed(outs, out_sharding, mesh, free=True)
-
-        return flat(*_on(free, leaves))
+        leaves = _on(free, leaves)
+        with set_mesh(free):
+            given, named = tree.unflatten([hidden(x, names) for x in leaves])
+            outs = f(*given, **named)
+        return _typed(outs, out_sharding, mesh, free=True)
 
     return wrapped
 
@@ -166,15 +164,12 @@ def explicit_axes(
         typed = with_types(mesh, names, AxisType.Explicit)
         leaves, tree = tree_util.flatten(args)
 
-        def flat(*leaves):
-            args = tree.unflatten(leaves)
-            prefix = in_sharding if isinstance(in_sharding, tuple) else (in_sharding,) * len(args)
-            with set_mesh(typed):
-                outs = f(*_typed(args, prefix, typed, free=True), **kwargs)
-            free = [name for name in names if name not in mesh.explicit_axes]
-            return tree_util.tree_map(lambda x: hidden(x, free), outs) if free else outs
-
-        return flat(*_on(typed, leaves))
+        args = tree.unflatten(_on(typed, leaves))
+        prefix = in_sharding if isinstance(in_sharding, tuple) else (in_sharding,) * len(args)
+        with set_mesh(typed):
+            outs = f(*_typed(args, prefix, typed, free=True), **kwargs)
+        free = [name for name in names if name not in mesh.explicit_axes]
+        return tree_util.tree_map(lambda x: hidden(x, free), outs) if free else outs
 
     return wrapped
 

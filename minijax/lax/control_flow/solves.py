@@ -235,23 +235,30 @@ def custom_linear_solve(
 
 def _solution_trees(solved, tree, avals, has_aux: bool, name: str) -> tuple[Any, Any]:
     """The structures of a solution and of the auxiliary data."""
-    out_tree, aux_tree = solved.out_tree, None
-    if has_aux:
-        children = out_tree.children()
-        if len(children) != 2:
-            raise ValueError(
-                f"{name}() produced a pytree with structure {out_tree}, but a pair of the solution "
-                "and auxiliary data was expected because has_aux is True."
-            )
-        out_tree, aux_tree = children
+    out_tree, aux_tree = _without_aux(name, solved.out_tree, has_aux)
     _same_shapes(name, solved.closed.out_avals[: out_tree.num_leaves], avals)
     _same_structure(name, out_tree, tree)
     return out_tree, aux_tree
 
 
-def _same_structure(name: str, found: Any, wanted: Any) -> None:
+def _without_aux(name: str, out_tree: Any, has_aux: bool) -> tuple[Any, Any]:
+    """The structures of a result and of the auxiliary data beside it, None if there is none."""
+    if not has_aux:
+        return out_tree, None
+    children = out_tree.children()
+    if len(children) != 2:
+        raise ValueError(
+            f"{name}() produced a pytree with structure {out_tree}, but a pytree tuple with "
+            "auxiliary output was expected because has_aux was set to True."
+        )
+    return children
+
+
+def _same_structure(name: str, found: Any, wanted: Any, of: str = "b") -> None:
     if found != wanted:
-        raise TypeError(f"{name}() output pytree structure must match b, got {found} and {wanted}.")
+        raise TypeError(
+            f"{name}() output pytree structure must match {of}, got {found} and {wanted}."
+        )
 
 
 def _same_shapes(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
@@ -319,13 +326,10 @@ def custom_root(
     leaves, tree = tree_util.flatten(initial_guess)
     avals = [get_aval(x) for x in leaves]
     f_traced = program_of("custom_root", f, (tree,), avals)
-    if f_traced.out_tree != tree:
-        raise TypeError(
-            "f() output pytree structure must match initial_guess, got "
-            f"{f_traced.out_tree} and {tree}."
-        )
+    _same_structure("f", f_traced.out_tree, tree, "initial_guess")
     solved = program_of("custom_root solve", lambda x: solve(f, x), (tree,), avals)
-    out_tree, aux_tree = _root_trees(solved.out_tree, tree, has_aux)
+    out_tree, aux_tree = _without_aux("solve", solved.out_tree, has_aux)
+    _same_structure("solve", out_tree, tree, "initial_guess")
     root_avals = solved.closed.out_avals[: tree.num_leaves]
 
     def step(x, y):
@@ -336,32 +340,11 @@ def custom_root(
         "custom_root tangent_solve", step, (tree, tree),
         [*root_avals, *(a.to_tangent_aval() for a in f_traced.closed.out_avals)],
     )  # fmt: skip
-    if stepped.out_tree != tree:
-        raise TypeError(
-            "tangent_solve() output pytree structure must match x, got "
-            f"{stepped.out_tree} and {tree}."
-        )
+    _same_structure("tangent_solve", stepped.out_tree, tree, "x")
     run = _root_function(f_traced.closed, solved.closed, stepped.closed, tree.num_leaves)
     outs = run(f_traced.consts, solved.consts, stepped.consts, leaves)
     x = out_tree.unflatten(outs[: tree.num_leaves])
     return (x, aux_tree.unflatten(outs[tree.num_leaves :])) if has_aux else x
-
-
-def _root_trees(out_tree: Any, tree: Any, has_aux: bool) -> tuple[Any, Any]:
-    aux_tree = None
-    if has_aux:
-        children = out_tree.children()
-        if len(children) != 2:
-            raise ValueError(
-                f"solve() produced a pytree with structure {out_tree}, but a pytree tuple with "
-                "auxiliary output was expected because has_aux was set to True."
-            )
-        out_tree, aux_tree = children
-    if out_tree != tree:
-        raise TypeError(
-            f"solve() output pytree structure must match initial_guess, got {out_tree} and {tree}."
-        )
-    return out_tree, aux_tree
 
 
 def _root_function(f: ClosedJaxpr, solve: ClosedJaxpr, step: ClosedJaxpr, size: int) -> custom_jvp:

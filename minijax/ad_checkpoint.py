@@ -1,10 +1,10 @@
 """`minijax.ad_checkpoint`: what rematerialization may save. Only re-exports."""
 
-from minijax.features.checkpoint.checkpoint import checkpoint_name
 from minijax.features.checkpoint.policies import (
     Offloadable,
     Recompute,
     Saveable,
+    checkpoint_name,
     checkpoint_policies,
 )
 from minijax.features.checkpoint.saved_residuals import print_saved_residuals

@@ -212,6 +212,99 @@ def test_a_feature_adds_a_column_of_rules():
     assert cost.rule(cos_p) is RuleColumn("cost").rule(sin_p) is None
 
 
+def names_of_primitives(function):
+    """Expressions within a function that are the name of a primitive, as text."""
+    found = {"eqn.primitive.name", "primitive.name", "str(primitive)", "str(prim)"}
+    for node in ast.walk(function):
+        pairs = []
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            values = getattr(node.value, "elts", ())
+            pairs = zip(node.targets[0].elts, values, strict=False)
+        elif isinstance(node, ast.Assign):
+            pairs = [(node.targets[0], node.value)]
+        found |= {ast.unparse(t) for t, value in pairs if is_name_of_primitive(value)}
+    return found
+
+
+def is_name_of_primitive(node):
+    text = ast.unparse(node)
+    return text.endswith("primitive.name") or text in ("str(primitive)", "str(prim)")
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_table_has_names_of_primitives(path):
+    """What depends on the primitive is a rule or data on it, or in a column of rules."""
+    tree = ast.parse(path.read_text())
+    for function in [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Lambda))]:
+        known = names_of_primitives(function)
+        is_known = lambda node, known=known: (
+            ast.unparse(node) in known or is_name_of_primitive(node)
+        )
+        for node in ast.walk(function):
+            where = f"{path}:{getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
+            if isinstance(node, ast.Compare) and any(map(is_known, (node.left, *node.comparators))):
+                asked = isinstance(node.ops[0], (ast.In, ast.NotIn)) and is_known(node.left)
+                texts = [n for n in (node.left, *node.comparators) if isinstance(n, ast.Constant)]
+                assert not asked and not texts, where
+            if isinstance(node, ast.Subscript):
+                assert not is_known(node.slice), where
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in (
+                "get",
+                "setdefault",
+            ):
+                assert not (node.args and is_known(node.args[0])), where
+
+
+def test_tables_of_names_are_found(tmp_path):
+    for line in (
+        "name in _TABLE", "eqn.primitive.name == 'scan'", "_TABLE.get(name)", "_TABLE[name]",
+        "'jit' == name",
+    ):  # fmt: skip
+        path = tmp_path / "minijax.py"
+        path.write_text(f"def f(eqn):\n    name, ins = eqn.primitive.name, 1\n    return {line}\n")
+        with pytest.raises(AssertionError, match=r"minijax\.py:3"):
+            test_no_table_has_names_of_primitives(path)
+
+
+def test_programs_are_given_their_operands():
+    """The groups of operands of each primitive are the inputs of its programs."""
+    import minijax
+    import minijax.numpy as jnp
+    from minijax import lax
+
+    def every(x, ys):
+        def body(carry, y):
+            carry = lax.cond(carry[0] > 0, lambda c: (c[0] + y, c[1]), lambda c: c, carry)
+            again = lambda c: (c[0] * x, c[1] + 1)
+            return lax.while_loop(lambda c: c[1] < 3, again, carry), (y, carry[0])
+
+        return minijax.checkpoint(minijax.jit(lambda: lax.scan(body, (x, 0), ys)))()
+
+    seen = set()
+
+    def check(jaxpr):
+        for eqn in jaxpr.eqns:
+            calls = eqn.primitive.programs
+            if calls is None:
+                continue
+            seen.add(eqn.primitive.name)
+            avals = [v.aval for v in eqn.invars]
+            groups = calls.groups(avals, eqn.params)
+            if calls.mapped is not None:
+                groups[calls.mapped] = [a.update(shape=a.shape[1:]) for a in groups[calls.mapped]]
+            for name in calls.inputs:
+                for program in calls.held(name, eqn.params):
+                    given = [a.strip_weak_type() for a in calls.given(name, groups)]
+                    assert given == [v.aval.strip_weak_type() for v in program.invars]
+                    check(getattr(program, "jaxpr", program))
+            count = 0 if calls.carried is None else len(groups[calls.carried])
+            results = [v.aval for v in eqn.outvars[:count]]
+            assert results == calls.held(calls.result, eqn.params)[0].out_avals[:count]
+
+    check(minijax.make_jaxpr(every)(1.0, jnp.ones(3)).jaxpr)
+    assert seen >= {"cond", "jit", "remat2", "scan", "while"}
+
+
 def test_import_starts_nothing():
     """Importing minijax starts no XLA client, runs no computation, and imports no upstream."""
     program = (

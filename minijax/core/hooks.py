@@ -395,7 +395,7 @@ class Hooks(Slots):
         """Return what a function of scopes gives, for scopes that carry attributes."""
         raise NotImplementedError
 
-    def mark_lines(self, lines: list, start: int, marks: Any, makes: bool) -> None:
+    def mark_lines(self, lines: list, start: int, marks: Any, primitive: Any) -> None:
         """Give attributes that the user named to the operations from a line on."""
 
     def lowered_type(self, aval: Any) -> Any:

@@ -16,7 +16,7 @@ the reason why (`not_differentiable("...")`), so that the table is total and can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.config import local
@@ -26,7 +26,7 @@ from minijax.errors import say_where
 from minijax.tracebacks import hide_frames
 
 __all__ = [
-    "ByPlatform", "CallPrimitive", "Misplaced", "NoRule", "Primitive", "RuleColumn",
+    "ByPlatform", "CallPrimitive", "Misplaced", "NoRule", "Primitive", "Programs", "RuleColumn",
     "all_primitives", "no_rule", "not_differentiable",
 ]  # fmt: skip
 
@@ -101,6 +101,77 @@ class ByPlatform:
         return rule(builder, *operands, **params)
 
 
+class Programs:
+    """Map from the operands of a primitive to the inputs of the programs in its params.
+
+    The operands are groups, one behind the other: `counts` says how many there are in each group
+    but the last, by a number or by the param that holds it. Each keyword is a param that holds a
+    program, or a tuple of programs of which one is called, with the groups that are its inputs.
+    The results are those of the last. What stands before it decides about its calls, and so does a
+    group that is no input.
+
+    - `carried`: the group whose values each turn of a loop gives anew, as its first results
+    - `mapped`: the group of which each turn is given a slice; the other results are stacked
+    - `ruled`: whether transforms follow rules that come with the call, not the program
+
+        Programs(jaxpr=(0,))  # a call
+        Programs((1,), branches=(1,))  # a choice by the first operand
+        Programs(("num_consts", "num_carry"), jaxpr=(0, 1, 2), carried=1, mapped=2)  # a loop
+    """
+
+    __slots__ = ("carried", "counts", "inputs", "mapped", "result", "ruled")
+
+    def __init__(
+        self, counts: tuple[int | str, ...] = (), *, carried: int | None = None,
+        mapped: int | None = None, ruled: bool = False, **inputs: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.counts, self.carried, self.mapped, self.ruled = counts, carried, mapped, ruled
+        self.inputs = inputs
+        self.result = list(inputs)[-1]
+
+    def groups(self, operands: Sequence[Any], params: dict) -> list[list[Any]]:
+        """Return the operands, or what is said of each, by group."""
+        found, start = [], 0
+        for count in self.counts:
+            stop = start + (params[count] if type(count) is str else count)
+            found.append(list(operands[start:stop]))
+            start = stop
+        return [*found, list(operands[start:])]
+
+    def given(self, name: str, groups: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return what stands for the inputs of the program in a param, of what stands for all."""
+        return [x for number in self.inputs[name] for x in groups[number]]
+
+    def held(self, name: str, params: dict) -> tuple[Any, ...]:
+        """Return the program in a param, or those of which one is called."""
+        value = params[name]
+        return value if type(value) is tuple else (value,)
+
+    def all(self, params: dict) -> list[Any]:
+        """Return the programs in all params."""
+        return [program for name in self.inputs for program in self.held(name, params)]
+
+    def lower(self, builder: Any, *operands: Any, **params: Any) -> Any:
+        """Write the program where it is called; the rule of lowering where no other is set."""
+        return builder.closed_jaxpr(params[self.result], *operands)
+
+    def rules(self) -> tuple[Callable[..., list], Callable[..., frozenset]]:
+        """Return the rules of types and of effects that are in force where no others are set."""
+        result, alone = self.result, len(self.inputs) == 1
+
+        def out_avals(*avals: Any, **params: Any) -> list[Any]:
+            held = params[result]
+            return (held[0] if type(held) is tuple else held).out_avals
+
+        def effects(**params: Any) -> frozenset[Any]:
+            held = params[result]
+            if alone and type(held) is not tuple:
+                return held.effects
+            return no_effects.union(*[program.effects for program in self.all(params)])
+
+        return out_avals, effects
+
+
 class Primitive:
     """An operation that tracers record and interpreters give meaning to.
 
@@ -128,19 +199,27 @@ class Primitive:
     - dce(used_outputs, eqn) -> used inputs, new equation or None
     - steps(run, *args, **params): run the programs that it holds one after the other, each as
       `run(program, *args) -> results`: so an error is found within it
+
+    `programs` says how it calls the programs that it holds, if it does: see `Programs`.
     """
 
     __slots__ = (
-        "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed", "rule_batch",
-        "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl", "rule_jvp", "rule_layout",
-        "rule_linearize", "rule_lower", "rule_partial_eval", "rule_shape", "rule_stage", "rule_steps",
-        "rule_transpose", "shown",
+        "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed",
+        "programs", "rule_batch", "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl",
+        "rule_jvp", "rule_layout", "rule_linearize", "rule_lower", "rule_partial_eval", "rule_shape",
+        "rule_stage", "rule_steps", "rule_transpose", "shown",
     )  # fmt: skip
 
-    def __init__(self, name: str, *, multiple_results: bool = False, memoize: bool = True) -> None:
-        """`memoize=False` if params hold programs: results of the shape rule are then not kept."""
+    def __init__(
+        self, name: str, *, multiple_results: bool = False, memoize: bool = True,
+        programs: Programs | None = None,
+    ) -> None:  # fmt: skip
+        """Set `programs` if params hold programs, and `memoize=False` if they hold functions.
+
+        Results of the shape rule are then not kept.
+        """
         self.name = name
-        self.multiple_results = multiple_results
+        self.multiple_results = multiple_results or programs is not None
         self._effects_by_type = False
         self.brought = False  # whether its rules are the user's: they see tuples, numbers as given
         self._avals: dict[tuple, Any] | None = {} if memoize else None
@@ -149,6 +228,11 @@ class Primitive:
         for slot in Primitive.__slots__:
             if slot.startswith("rule_"):
                 setattr(self, slot, None)
+        self.programs = programs
+        if programs is not None:
+            self._avals = None
+            self.rule_shape, self.rule_effects = programs.rules()
+            self.rule_lower = programs.lower
         all_primitives[name] = self
 
     shape_rule = _setter("rule_shape")
@@ -276,12 +360,13 @@ class Primitive:
 
 
 class CallPrimitive(Primitive):
-    """A primitive whose params hold programs. `derived` is set by `transforms.call_rules`."""
+    """A primitive that calls programs. `derived` is set by `transforms.call_rules`."""
 
     __slots__ = ("derived",)
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, multiple_results=True, memoize=False)
+    def __init__(self, name: str, programs: Programs | None = None) -> None:
+        programs = Programs(jaxpr=(0,)) if programs is None else programs
+        super().__init__(name, programs=programs)
         self.derived: Callable[..., dict] | None = None
 
 

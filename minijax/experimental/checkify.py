@@ -22,9 +22,7 @@ from minijax.core.avals import abstract, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from minijax.core.primitive import RuleColumn
 from minijax.core.trace import Tracer, eval_trace
-from minijax.features.checkpoint.checkpoint import name_p, remat_p
-from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
-from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
+from minijax.features.checkpoint.policies import name_p
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.checks import JaxRuntimeError, check_p, failures, pass_on_elements
 from minijax.lax.control_flow.cond_rules import cond_p
@@ -34,7 +32,6 @@ from minijax.lax.shard_map import shard_map as lax_shard_map
 from minijax.lax.shard_map import shard_map_p
 from minijax.namespace import shown
 from minijax.runtime.mesh import PartitionSpec
-from minijax.transforms.jit import jit_p
 from minijax.transforms.tracing import trace_function
 from minijax.typing import ArrayLike
 
@@ -228,34 +225,13 @@ def check_error(error: Error) -> None:
 
 # -- finding the sites of a program ------------------------------------------------------------
 
-# Rules `params -> programs`: those in an equation that failures are followed into.
-_programs_in = RuleColumn("checkify, programs")
-
-
-def _called(name: str) -> Callable[[dict], list[ClosedJaxpr]]:
-    """The rule of a primitive that calls a program, which is the param of this name."""
-
-    def rule(params: dict) -> list[ClosedJaxpr]:
-        program = params[name]
-        if isinstance(program, Jaxpr):
-            program = ClosedJaxpr(program)
-        return [program] if isinstance(program, ClosedJaxpr) else []
-
-    return rule
-
-
-_programs_in.update({
-    jit_p: _called("jaxpr"), remat_p: _called("jaxpr"), custom_jvp_call_p: _called("call_jaxpr"),
-    custom_vjp_call_p: _called("call_jaxpr"), cond_p: lambda params: list(params["branches"]),
-    scan_p: lambda params: [params["jaxpr"]],
-    while_p: lambda params: [params["cond_jaxpr"], params["body_jaxpr"]],
-})  # fmt: skip
-
 
 def _programs(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     """The programs in an equation that failures are followed into."""
-    rule = _programs_in.rule(eqn.primitive)
-    return [] if rule is None else rule(eqn.params)
+    calls = eqn.primitive.programs
+    held = [] if calls is None else calls.all(eqn.params)
+    opened = [ClosedJaxpr(program) if isinstance(program, Jaxpr) else program for program in held]
+    return [program for program in opened if isinstance(program, ClosedJaxpr)]
 
 
 class _Checks:

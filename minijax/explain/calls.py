@@ -5,73 +5,91 @@ A template is given the operands by position, `args` (all of them), the params b
 type of the first result). `{args[1:]}` is the tuple of all operands but the first.
 """
 
+from minijax import lax
+from minijax.features.checkpoint.policies import name_p
+from minijax.features.sharding.constraints import reshard_p
+from minijax.lax.casts import pvary_p
+from minijax.lax.collective_movement import reduce_scatter_p
+from minijax.lax.cumulative import logaddexp_p
+from minijax.lax.gathers import all_gather_invariant_p
+from minijax.lax.linalg.definite import cholesky_p
+from minijax.lax.linalg.hermitian import eigh_p
+from minijax.lax.parallel import psum_invariant_p
+from minijax.lax.prng import random_clone_p, random_unwrap_p, random_wrap_p
+from minijax.lax.random_gamma import random_gamma_p
+from minijax.transforms.primitives import add_any_p
+
 TEMPLATES = {
-    "add_any": "lax.add({0}, {1})",
-    "all_gather": (
+    add_any_p: "lax.add({0}, {1})",
+    lax.all_gather_p: (
         "lax.all_gather({0}, {axis_name}, axis_index_groups={axis_index_groups}, "
         "axis={all_gather_dimension}, tiled={tiled})"
     ),
-    "all_gather_invariant": (
+    all_gather_invariant_p: (
         "lax.all_gather({0}, {axis_name}, axis={all_gather_dimension}, tiled={tiled}, to='invariant')"
     ),
-    "and": "lax.bitwise_and({0}, {1})",
-    "argmax": "lax.argmax({0}, {axes[0]}, {index_dtype})",
-    "argmin": "lax.argmin({0}, {axes[0]}, {index_dtype})",
-    "cholesky": "lax.linalg.cholesky({0}, symmetrize_input=False)",
-    "concatenate": "lax.concatenate({args}, {dimension})",
-    "copy": "jnp.copy({0})",
-    "dynamic_slice": (
+    lax.and_p: "lax.bitwise_and({0}, {1})",
+    lax.argmax_p: "lax.argmax({0}, {axes[0]}, {index_dtype})",
+    lax.argmin_p: "lax.argmin({0}, {axes[0]}, {index_dtype})",
+    cholesky_p: "lax.linalg.cholesky({0}, symmetrize_input=False)",
+    lax.concatenate_p: "lax.concatenate({args}, {dimension})",
+    lax.copy_p: "jnp.copy({0})",
+    lax.dynamic_slice_p: (
         "lax.dynamic_slice({0}, {args[1:]}, {slice_sizes}, allow_negative_indices=False)"
     ),
-    "dynamic_update_slice": (
+    lax.dynamic_update_slice_p: (
         "lax.dynamic_update_slice({0}, {1}, {args[2:]}, allow_negative_indices=False)"
     ),
-    "eigh": (
+    eigh_p: (
         "lax.linalg.eigh({0}, lower={lower}, symmetrize_input=False, "
         "sort_eigenvalues={sort_eigenvalues}, subset_by_index={subset_by_index}, "
         "implementation={algorithm})"
     ),
-    "iota": "lax.broadcasted_iota({dtype}, {shape}, {dimension})",
-    "logaddexp": "jnp.logaddexp({0}, {1})",
-    "name": "checkpoint_name({0}, {name})",
-    "not": "lax.bitwise_not({0})",
-    "optimization_barrier": "lax.optimization_barrier({args})",
-    "or": "lax.bitwise_or({0}, {1})",
-    "pmax": "lax.pmax({0}, {axes}, axis_index_groups={axis_index_groups})",
-    "pmin": "lax.pmin({0}, {axes}, axis_index_groups={axis_index_groups})",
-    "psum": "lax.psum({0}, {axes}, axis_index_groups={axis_index_groups})",
-    "psum_invariant": "lax.psum({0}, {axes})",
-    "pvary": "lax.pcast({0}, {axes}, to='varying')",
-    "random_clone": "jax.random.clone({0})",
-    "random_unwrap": "jax.random.key_data({0})",
-    "random_wrap": "jax.random.wrap_key_data({0}, impl={impl})",
-    "reduce_scatter": (
+    lax.iota_p: "lax.broadcasted_iota({dtype}, {shape}, {dimension})",
+    logaddexp_p: "jnp.logaddexp({0}, {1})",
+    name_p: "checkpoint_name({0}, {name})",
+    lax.not_p: "lax.bitwise_not({0})",
+    lax.optimization_barrier_p: "lax.optimization_barrier({args})",
+    lax.or_p: "lax.bitwise_or({0}, {1})",
+    lax.pmax_p: "lax.pmax({0}, {axes}, axis_index_groups={axis_index_groups})",
+    lax.pmin_p: "lax.pmin({0}, {axes}, axis_index_groups={axis_index_groups})",
+    lax.psum_p: "lax.psum({0}, {axes}, axis_index_groups={axis_index_groups})",
+    psum_invariant_p: "lax.psum({0}, {axes})",
+    pvary_p: "lax.pcast({0}, {axes}, to='varying')",
+    random_clone_p: "jax.random.clone({0})",
+    random_unwrap_p: "jax.random.key_data({0})",
+    random_wrap_p: "jax.random.wrap_key_data({0}, impl={impl})",
+    reduce_scatter_p: (
         "lax.psum_scatter({0}, {axis_name}, scatter_dimension={scatter_dimension}, "
         "axis_index_groups={axis_index_groups}, tiled={tiled})"
     ),
-    "regularized_incomplete_beta": "lax.betainc({0}, {1}, {2})",
-    "reshard": "jax.sharding.reshard({0}, {dst_sharding})",
-    "sharding_constraint": "lax.with_sharding_constraint({0}, {sharding})",
-    "sort": ("lax.sort({args}, dimension={dimension}, is_stable={is_stable}, num_keys={num_keys})"),
-    "stack": "lax.stack({args}, {axis})",
-    "xor": "lax.bitwise_xor({0}, {1})",
+    lax.regularized_incomplete_beta_p: "lax.betainc({0}, {1}, {2})",
+    reshard_p: "jax.sharding.reshard({0}, {dst_sharding})",
+    lax.sharding_constraint_p: "lax.with_sharding_constraint({0}, {sharding})",
+    lax.sort_p: (
+        "lax.sort({args}, dimension={dimension}, is_stable={is_stable}, num_keys={num_keys})"
+    ),
+    lax.stack_p: "lax.stack({args}, {axis})",
+    lax.xor_p: "lax.bitwise_xor({0}, {1})",
 }
 
 # Operations on one key or seed, mapped over those of an array.
 OF_SCALARS = {
-    "random_bits": "jax.random.bits({0}, {shape}, jnp.uint{bit_width})",
-    "random_fold_in": "jax.random.fold_in({0}, {1})",
-    "random_seed": "jax.random.key({0}, impl={impl})",
-    "random_split": "jax.random.split({0}, {shape})",
+    lax.random_bits_p: "jax.random.bits({0}, {shape}, jnp.uint{bit_width})",
+    lax.random_fold_in_p: "jax.random.fold_in({0}, {1})",
+    lax.random_seed_p: "jax.random.key({0}, impl={impl})",
+    lax.random_split_p: "jax.random.split({0}, {shape})",
 }
 
 # Reductions of windows: the function that combines two elements.
-WINDOWS = {"reduce_window_max": "max", "reduce_window_min": "min", "reduce_window_sum": "add"}
+WINDOWS = {
+    lax.reduce_window_max_p: "max", lax.reduce_window_min_p: "min", lax.reduce_window_sum_p: "add",
+}  # fmt: skip
 
 # Primitives without a public function of their own whose params are upstream's.
 BOUND = {
-    "eq_to", "le_to", "lt_to", "random_gamma", "select_and_gather_add", "select_and_scatter_add",
-    "threefry2x32",
+    lax.eq_to_p, lax.le_to_p, lax.lt_to_p, random_gamma_p, lax.select_and_gather_add_p,
+    lax.select_and_scatter_add_p, lax.threefry2x32_p,
 }  # fmt: skip
 
 # Params that follow from the operands, or that change no value.

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from minijax import lax
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.programs import (
     Flat,
@@ -18,29 +19,42 @@ from minijax.explain.programs import (
     inlined,
     is_backward,
     line_of,
-    names,
     short,
     sub_programs,
     traced,
 )
 from minijax.explain.tables import Report, Table, quantity
 from minijax.stages import Traced
+from minijax.transforms.primitives import add_any_p
 
 __all__ = ["MemoryReport", "MemoryRow", "Residual", "memory"]
 
-_VIEWS = names("copy expand_dims reshape squeeze stop_gradient")
-_CHEAP = names(
-    "abs add add_any and bitcast_convert_type broadcast_in_dim clamp concatenate "
-    "convert_element_type dynamic_slice eq floor gather ge gt imag integer_pow iota is_finite le "
-    "lt max min mul ne neg not or pad real rev round select_n shift_left "
-    "shift_right_arithmetic shift_right_logical sign slice square sub transpose xor"
-)  # computed again by each of their readers
-_COSTLY = names(
-    "acos asin atan atan2 cbrt ceil cos cosh div erf erfc exp exp2 expm1 lgamma log log1p logistic "
-    "pow rem rsqrt sin sinh sqrt tan tanh"
-)  # fused where there is one reader
+_VIEWS = frozenset((
+    lax.copy_p, lax.reshape_p, lax.squeeze_p, lax.stop_gradient_p,
+))  # fmt: skip
+# Computed again by each of their readers.
+_CHEAP = frozenset((
+    lax.abs_p, lax.add_p, add_any_p, lax.and_p, lax.bitcast_convert_type_p,
+    lax.broadcast_in_dim_p, lax.clamp_p, lax.concatenate_p, lax.convert_element_type_p,
+    lax.dynamic_slice_p, lax.eq_p, lax.floor_p, lax.gather_p, lax.ge_p, lax.gt_p, lax.imag_p,
+    lax.integer_pow_p, lax.iota_p, lax.is_finite_p, lax.le_p, lax.lt_p, lax.max_p, lax.min_p,
+    lax.mul_p, lax.ne_p, lax.neg_p, lax.not_p, lax.or_p, lax.pad_p, lax.real_p, lax.rev_p,
+    lax.round_p, lax.select_n_p, lax.shift_left_p, lax.shift_right_arithmetic_p,
+    lax.shift_right_logical_p, lax.sign_p, lax.slice_p, lax.square_p, lax.sub_p,
+    lax.transpose_p, lax.xor_p,
+))  # fmt: skip
+# Fused where there is one reader.
+_COSTLY = frozenset((
+    lax.acos_p, lax.asin_p, lax.atan_p, lax.atan2_p, lax.cbrt_p, lax.ceil_p, lax.cos_p,
+    lax.cosh_p, lax.div_p, lax.erf_p, lax.erfc_p, lax.exp_p, lax.exp2_p, lax.expm1_p,
+    lax.lgamma_p, lax.log_p, lax.log1p_p, lax.logistic_p, lax.pow_p, lax.rem_p, lax.rsqrt_p,
+    lax.sin_p, lax.sinh_p, lax.sqrt_p, lax.tan_p, lax.tanh_p,
+))  # fmt: skip
 _FUSED = _CHEAP | _COSTLY
-_MOVES = names("broadcast_in_dim concatenate dynamic_slice gather pad rev slice transpose")
+_MOVES = frozenset((
+    lax.broadcast_in_dim_p, lax.concatenate_p, lax.dynamic_slice_p, lax.gather_p, lax.pad_p,
+    lax.rev_p, lax.slice_p, lax.transpose_p,
+))  # fmt: skip
 
 
 class MemoryRow(NamedTuple):
@@ -154,43 +168,43 @@ class _Plan:
 
     def place(self, eqn: JaxprEqn) -> None:
         """Decide whether the results of an equation lie in memory, and who computes them again."""
-        name, outs = eqn.primitive.name, eqn.outvars
-        if name in _VIEWS:
+        primitive, outs = eqn.primitive, eqn.outvars
+        if primitive in _VIEWS:
             source = self.read(eqn)
             if outs[0] not in self.outputs or not self.base.issuperset(source):
                 self.through[outs[0]] = source
                 return
-        if name not in _FUSED or not self.fused or outs[0] in self.outputs:
+        if primitive not in _FUSED or not self.fused or outs[0] in self.outputs:
             self.stored.update(outs)
             return
         (out,) = outs
         readers = self.readers.get(out, [])
         taken = [self.takes_in(reader, out) for reader in readers]
-        folded = name == "transpose" and all(r.primitive.name == "dot_general" for r in readers)
-        if folded or (all(taken) and (name in _CHEAP or len(readers) == 1)):
+        products = all(reader.primitive is lax.dot_general_p for reader in readers)
+        folded = primitive is lax.transpose_p and products
+        if folded or (all(taken) and (primitive in _CHEAP or len(readers) == 1)):
             self.through[out] = self.read(eqn)
             return
         self.stored.add(out)
         whole = [v for v in self.read(eqn) if bytes_of(v) >= bytes_of(out)]
-        if name in _CHEAP and len(whole) <= 1 and any(taken):
+        if primitive in _CHEAP and len(whole) <= 1 and any(taken):
             self.through[out] = self.read(eqn)
 
     def takes_in(self, reader: JaxprEqn, var: Var) -> bool:
         """Whether an equation is compiled together with the one that makes what it reads."""
-        name = reader.primitive.name
-        if name in _VIEWS:
+        if reader.primitive in _VIEWS:
             (out,) = reader.outvars
             after = self.readers.get(out, ())
             return out not in self.outputs and all(self.takes_in(r, out) for r in after)
         if self._reduces(reader):
             return len(self.readers[var]) == 1
-        return name in _FUSED
+        return reader.primitive in _FUSED
 
     def _reduces(self, eqn: JaxprEqn) -> bool:
         """Whether an equation is a reduction, or is compiled as a part of one."""
         if eqn.primitive.name.startswith(("reduce_", "arg")):
             return True
-        if eqn.primitive.name not in _FUSED or eqn.outvars[0] in self.outputs:
+        if eqn.primitive not in _FUSED or eqn.outvars[0] in self.outputs:
             return False
         readers = self.readers.get(eqn.outvars[0], ())
         return len(readers) == 1 and self._reduces(readers[0])
@@ -235,9 +249,8 @@ class _Plan:
     def _turned(self, eqn: JaxprEqn) -> bool:
         """Whether XLA folds a transpose into a product, which then comes after others."""
         readers = self.readers.get(eqn.outvars[0], ()) if eqn.outvars else ()
-        return eqn.primitive.name == "dot_general" and any(
-            r.primitive.name == "transpose" for r in readers
-        )
+        turned = any(reader.primitive is lax.transpose_p for reader in readers)
+        return turned and eqn.primitive is lax.dot_general_p
 
     def walk(self) -> None:
         """Add up what is alive, equation by equation."""
@@ -272,8 +285,8 @@ class _Plan:
 
         An operand whose memory a result of the program takes, takes none of its own.
         """
-        name = eqn.primitive.name
-        if name in _MOVES or not (name in _FUSED or eqn.primitive.rule_steps is not None):
+        primitive = eqn.primitive
+        if primitive in _MOVES or not (primitive in _FUSED or primitive.rule_steps is not None):
             return 0
         free = [v for v in read if last[v] == number and sizes.get(v)]
         shared = 0
@@ -328,9 +341,9 @@ def _inner_peak(program: ClosedJaxpr, eqn: JaxprEqn, fused: bool) -> int:
     """Bytes that one turn of a loop, or a branch, takes beside its operands and the results."""
     plan = _Plan(inlined(program), fused)
     taken = plan.peak - plan.arguments
-    before = eqn.params.get("num_consts", 0) + eqn.params.get("num_carry", 0)
-    if "length" in eqn.params:  # rows that are sliced for what cannot take the slicing in
-        for var in plan.flat.invars[before:]:
+    calls = eqn.primitive.programs
+    if calls.mapped is not None:  # rows that are sliced for what cannot take the slicing in
+        for var in calls.groups(plan.flat.invars, eqn.params)[calls.mapped]:
             if not all(plan.takes_in(reader, var) for reader in plan.readers.get(var, ())):
                 taken += bytes_of(var)
     return taken

@@ -15,8 +15,9 @@ from minijax.arguments.functions import named_after
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
 from minijax.explain.programs import called, line_of, short, sub_programs, traced
+from minijax.lax.compare import select_n_p
 
-__all__ = ["NanError", "nan"]
+__all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search"]
 
 _MOST_TURNS = 100_000  # of a loop that is looked into
 
@@ -55,7 +56,7 @@ def nan(f: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args, **kwargs):
         results = f(*args, **kwargs)
         leaves = tree_util.tree_leaves(results)
-        if any(map(_has_nan, leaves)):
+        if any(map(has_nan, leaves)):
             raise _found(f, args, kwargs)
         return results
 
@@ -65,14 +66,14 @@ def nan(f: Callable[..., Any]) -> Callable[..., Any]:
 def _found(f: Callable, args: tuple, kwargs: dict) -> NanError:
     leaves = tree_util.tree_leaves((args, kwargs))
     for number, x in enumerate(leaves):
-        if _has_nan(x):
+        if has_nan(x):
             return _of_argument(number, x)
     stage, seen = watched(lambda: traced(f, args, kwargs))
-    run = _Run(stage.jaxpr, leaves)
-    origin = _search(run, [n for n, v in enumerate(run.results) if _has_nan(v)], ())
+    run = Run(stage.jaxpr, leaves)
+    origin = search(run, [n for n, v in enumerate(run.results) if has_nan(v)], ())
     if origin is None:  # only the compiled program makes one
         return NanError("A result of the compiled program is NaN, and none if run step by step.")
-    return _error(origin, seen, stage.jaxpr)
+    return nan_error(origin, seen, stage.jaxpr)
 
 
 def _of_argument(number: int, x: Any) -> NanError:
@@ -95,7 +96,7 @@ def _host(value: Any) -> np.ndarray | None:
     return found.astype(np.float32) if found.dtype.kind == "V" else found
 
 
-def _has_nan(value: Any) -> bool:
+def has_nan(value: Any) -> bool:
     found = _host(value)
     return found is not None and bool(np.isnan(found).any())
 
@@ -107,7 +108,7 @@ def _index(value: Any) -> tuple[int, ...]:
 # -- running ---------------------------------------------------------------------------------------
 
 
-class _Run:
+class Run:
     """A program with the values of all variables, those within calls among them."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]):
@@ -152,13 +153,13 @@ class _Run:
 class _Origin(NamedTuple):
     """An equation that makes NaN, in a run of a program, and the turns of the loops around it."""
 
-    run: _Run
+    run: Run
     eqn: JaxprEqn
     place: int  # of the result
     turns: tuple[int, ...]
 
 
-def _search(run: _Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin | None:
+def search(run: Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin | None:
     """The first of the equations that made, from operands without NaN, the NaN of these results."""
     todo = [run.base(run.outvars[n]) for n in places]
     done, first = set(), None
@@ -170,7 +171,7 @@ def _search(run: _Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin
         number = run.maker.get(var)
         if number is None:
             continue
-        bad = [v for v in map(run.base, run.eqns[number].invars) if _has_nan(run.read(v))]
+        bad = [v for v in map(run.base, run.eqns[number].invars) if has_nan(run.read(v))]
         todo += bad
         if not bad and (first is None or number < first[0]):
             first = number, run.eqns[number].outvars.index(var)
@@ -180,7 +181,7 @@ def _search(run: _Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin
     return _within(run, eqn, turns) or _Origin(run, eqn, place, turns)
 
 
-def _within(run: _Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
+def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
     """The origin within a loop or branch: in the first turn whose results are NaN."""
     if eqn.primitive.rule_steps is None:
         return None
@@ -189,11 +190,12 @@ def _within(run: _Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
 
     def turn(program, *args):
         nonlocal count
-        inner = _Run(program, args)
-        bad = [n for n, x in enumerate(inner.results) if _has_nan(x)]
+        inner = Run(program, args)
+        bad = [n for n, x in enumerate(inner.results) if has_nan(x)]
         if bad:
-            around = turns if "branches" in eqn.params else (*turns, count)
-            found.append(_search(inner, bad, around))
+            looped = eqn.primitive.programs.carried is not None
+            around = (*turns, count) if looped else turns
+            found.append(search(inner, bad, around))
             raise _FoundError
         count += 1
         if count > _MOST_TURNS:
@@ -214,12 +216,12 @@ class _FoundError(Exception):
 # -- telling ---------------------------------------------------------------------------------------
 
 
-def _error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None) -> NanError:
+def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None) -> NanError:
     run, eqn, place, turns = origin
     rules = seen.rules(eqn)
     backward = any(transform == "transpose" for transform, _ in rules) or "transpose(" in eqn.scope
     line, index = line_of(eqn), _index(run.read(eqn.outvars[place]))
-    choice = _choice(run.eqns, line, run.base, lambda v: not _has_nan(run.read(v)))
+    choice = _choice(run.eqns, line, run.base, lambda v: not has_nan(run.read(v)))
     if choice is None and program is not None and backward and _meets_zero(run, eqn, index):
         choice = _choice_within(program, line)  # of the forward loop
     masked = choice is not None
@@ -241,7 +243,7 @@ def _error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None) -
     return error
 
 
-def _operands(run: _Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
+def _operands(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
     """The operands at the place of the NaN, where they have one there."""
     shape, shown = eqn.outvars[0].aval.shape, []
     for var in eqn.invars:
@@ -261,12 +263,12 @@ def _choice(
     for eqn in eqns:
         if "transpose(" in eqn.scope:
             continue
-        if line_of(eqn) == line and eqn.primitive.name not in _CHOOSING:
+        if line_of(eqn) == line and eqn.primitive is not select_n_p:
             reached.update(eqn.outvars)
             continue
         if not any(base(v) in reached for v in eqn.invars if type(v) is not Literal):
             continue
-        if eqn.primitive.name in _CHOOSING and hides(eqn.outvars[0]):
+        if eqn.primitive is select_n_p and hides(eqn.outvars[0]):
             return line_of(eqn)
         reached.update(eqn.outvars)
     return None
@@ -279,14 +281,11 @@ def _choice_within(program: ClosedJaxpr, line: tuple[str, int]) -> tuple[str, in
     return found or next(filter(None, (_choice_within(p, line) for p in inner)), None)
 
 
-def _meets_zero(run: _Run, eqn: JaxprEqn, index: tuple[int, ...]) -> bool:
+def _meets_zero(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> bool:
     """Whether an operand, as the derivative of what a `where` has not chosen, is zero there."""
     shape = eqn.outvars[0].aval.shape
     values = [_host(run.read(v)) for v in eqn.invars]
     return any(v is not None and v.shape == shape and v[index] == 0 for v in values)
-
-
-_CHOOSING = {"select_n"}
 
 
 def _remedy(line: tuple[str, int], choice: tuple[str, int]) -> Iterator[str]:

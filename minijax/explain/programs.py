@@ -12,7 +12,7 @@ from minijax.stages import Traced
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "names", "short", "sub_programs",
+    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "short", "sub_programs",
     "traced",
 ]  # fmt: skip
 
@@ -48,13 +48,12 @@ def sub_programs(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The one program that an equation runs once on its operands, if it is such a call."""
-    programs = list(sub_programs(eqn))
-    if len(programs) != 1 or eqn.primitive.rule_steps is not None:
+    calls = eqn.primitive.programs
+    if calls is None or calls.counts:
         return None
-    (program,) = programs
-    shapes = lambda variables: [getattr(v.aval, "shape", None) for v in variables]
-    same = shapes(program.invars) == shapes(eqn.invars)
-    return program if same and shapes(program.outvars) == shapes(eqn.outvars) else None
+    (program,) = calls.all(eqn.params)
+    program = ClosedJaxpr(program) if isinstance(program, Jaxpr) else program
+    return program if isinstance(program, ClosedJaxpr) else None
 
 
 def inlined(closed: ClosedJaxpr) -> Flat:
@@ -86,11 +85,6 @@ def inlined(closed: ClosedJaxpr) -> Flat:
     whole = Jaxpr([v for v, _ in constants], closed.invars, outvars, eqns)
     kept = dce_jaxpr(whole, [True] * len(outvars), instantiate=True)[0]
     return Flat(constants, list(closed.invars), kept.eqns, list(kept.outvars))
-
-
-def names(text: str) -> frozenset[str]:
-    """Split a text into the names of primitives in it."""
-    return frozenset(text.split())
 
 
 def bytes_of(var: Any) -> int:

@@ -17,9 +17,18 @@ import numpy as np
 
 from minijax import dtypes, lax, random, tree_util
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core.primitive import Primitive
 from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
 from minijax.explain.custom_rules import jvp_program, vjp_program
 from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
+from minijax.features.call_primitives import call_p, closed_call_p
+from minijax.features.checkpoint.checkpoint import remat_p
+from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
+from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
+from minijax.lax.control_flow.cond_rules import platform_index_p
+from minijax.lax.linalg.singular_values import svd_p
+from minijax.lax.shard_map import shard_map_p
+from minijax.transforms.jit import jit_p
 from minijax.transforms.make_jaxpr import make_jaxpr
 
 __all__ = ["Source", "to_python"]
@@ -208,14 +217,14 @@ class Body:
     def predicate(self, atom: Any) -> JaxprEqn | None:
         """The conversion of a truth value that only a conditional reads."""
         eqn = self.made.get(atom) if type(atom) is not Literal else None
-        if eqn is None or eqn.primitive.name != "convert_element_type":
+        if eqn is None or eqn.primitive is not lax.convert_element_type_p:
             return None
         return eqn if self.reads[atom] == 1 and eqn.invars[0].aval.dtype.kind == "b" else None
 
     def lines(self) -> list[str]:
         skipped = {
             id(self.predicate(eqn.invars[0])) for eqn in self.jaxpr.eqns
-            if eqn.primitive.name == "cond" and len(eqn.params["branches"]) == 2
+            if eqn.primitive is lax.cond_p and len(eqn.params["branches"]) == 2
         }  # fmt: skip
         return [self.line(eqn) for eqn in self.jaxpr.eqns if id(eqn) not in skipped]
 
@@ -227,7 +236,7 @@ class Body:
         if not outs:
             return text
         left = tuple_text(outs) if eqn.primitive.multiple_results else outs[0]
-        if eqn.primitive.name == "scan":  # gives a pair of tuples
+        if eqn.primitive is lax.scan_p:  # gives a pair of tuples
             count = eqn.params["num_carry"]
             left = f"{tuple_text(outs[:count])}, {tuple_text(outs[count:])}"
         types = ", ".join(v.aval.str_short(True) for v in eqn.outvars)
@@ -236,21 +245,21 @@ class Body:
 
 def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
     """The expression that an equation stands for. NotImplementedError if there is none."""
-    name, params = eqn.primitive.name, eqn.params
-    rule = RULES.get(name)
+    primitive, params = eqn.primitive, eqn.params
+    rule = RULES.get(primitive)
     if rule is not None:
         return rule(body, eqn, operands, **params)
     texts = {key: Text(value) for key, value in params.items()}
-    if name in TEMPLATES:
-        return TEMPLATES[name].format(*operands, args=Text(operands, tuple_text), **texts)
-    if name in OF_SCALARS:
-        return _over_scalars(OF_SCALARS[name], eqn.invars[0].aval.ndim, operands, texts)
-    if name in WINDOWS:
-        return _window(WINDOWS[name], eqn.invars[0].aval.dtype, operands[0], params)
-    if name in BOUND:
+    if primitive in TEMPLATES:
+        return TEMPLATES[primitive].format(*operands, args=Text(operands, tuple_text), **texts)
+    if primitive in OF_SCALARS:
+        return _over_scalars(OF_SCALARS[primitive], eqn.invars[0].aval.ndim, operands, texts)
+    if primitive in WINDOWS:
+        return _window(WINDOWS[primitive], eqn.invars[0].aval.dtype, operands[0], params)
+    if primitive in BOUND:
         given = [*operands, *(f"{key}={literal(value)}" for key, value in params.items())]
-        return f"primitives.{name}_p.bind({', '.join(given)})"
-    return _same_name(name.replace("-", "_"), params, operands)
+        return f"primitives.{primitive.name}_p.bind({', '.join(given)})"
+    return _same_name(primitive.name.replace("-", "_"), params, operands)
 
 
 def _same_name(name: str, params: dict, operands: list[str]) -> str:
@@ -316,7 +325,7 @@ def _jit(body, eqn, operands, *, jaxpr, name, **params):
 
 
 def _call(body, eqn, operands, **params):
-    program = params.get("call_jaxpr") or params["jaxpr"]
+    (program,) = eqn.primitive.programs.all(params)
     return f"{body.module.function(program, 'call')}({', '.join(operands)})"
 
 
@@ -500,23 +509,23 @@ def _svd(body, eqn, operands, **params):
     return f"(lambda u, s, vh: (s, u, vh))(*{text})"
 
 
-RULES: dict[str, Callable] = {
-    "closed_call": _call,
-    "cond": _cond,
-    "convert_element_type": _convert,
-    "core_call": _call,
-    "custom_jvp_call": _custom_jvp,
-    "custom_linear_solve": _linear_solve,
-    "custom_vjp_call": _custom_vjp,
-    "device_put": _device_put,
-    "jit": _jit,
-    "platform_index": _platform_index,
-    "reduce": _reduce,
-    "remat2": _remat,
-    "scan": _scan,
-    "shard_map": _shard_map,
-    "svd": _svd,
-    "while": _while,
+RULES: dict[Primitive, Callable] = {
+    call_p: _call,
+    closed_call_p: _call,
+    custom_jvp_call_p: _custom_jvp,
+    custom_vjp_call_p: _custom_vjp,
+    jit_p: _jit,
+    lax.cond_p: _cond,
+    lax.convert_element_type_p: _convert,
+    lax.device_put_p: _device_put,
+    lax.linear_solve_p: _linear_solve,
+    lax.reduce_p: _reduce,
+    lax.scan_p: _scan,
+    lax.while_p: _while,
+    platform_index_p: _platform_index,
+    remat_p: _remat,
+    shard_map_p: _shard_map,
+    svd_p: _svd,
 }
 
 

@@ -11,7 +11,7 @@ from minijax import dtypes, tree_util
 from minijax.config import local
 from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
-from minijax.explain.programs import called, sub_programs, traced
+from minijax.explain.programs import called, traced
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
 
@@ -207,7 +207,7 @@ class Stepper(Report):
             return []
         args = frame.read(eqn.invars)
         if eqn.primitive.rule_steps is None:
-            return [(next(sub_programs(eqn)), args)]
+            return [(called(eqn), args)]
         found: list[tuple[ClosedJaxpr, Sequence[Any]]] = []
 
         def run(program, *args):

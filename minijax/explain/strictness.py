@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, lax
 from minijax.config import ExplicitX64Mode, local, override
 from minijax.core import source
 from minijax.core.avals import get_aval
@@ -26,7 +26,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer
 from minijax.explain import nans
 from minijax.explain.origins import Origins
-from minijax.explain.programs import sub_programs
+from minijax.explain.programs import called
 from minijax.lax.index_numbers import GatherScatterMode
 
 __all__ = ["NarrowedError", "OutOfBoundsError", "StrictTrace", "strict"]
@@ -129,7 +129,7 @@ class StrictTrace(Trace):
         try:
             if self.checks.narrowing:
                 _check_narrowing(primitive, args, params)
-            if self.checks.indices and primitive.name in _INDEXING:
+            if self.checks.indices and primitive in _INDEXING:
                 _check_bounds(primitive, args, params)
             outs = self._run(primitive, args, params)
         finally:
@@ -139,7 +139,7 @@ class StrictTrace(Trace):
         return outs
 
     def _run(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
-        program = _called(args, params) if primitive.rule_steps is None else None
+        program = called(JaxprEqn([], [], primitive, params))
         if program is not None:
             return _evaluated(program, *args)
         outs = self.pass_to_parent(primitive, args, params)
@@ -152,7 +152,7 @@ class StrictTrace(Trace):
 
     def _check_nans(self, primitive: Primitive, args: Any, params: dict, outs: Any) -> None:
         results = outs if primitive.multiple_results else [outs]
-        if not any(map(nans._has_nan, results)) or any(map(nans._has_nan, args)):
+        if not any(map(nans.has_nan, results)) or any(map(nans.has_nan, args)):
             return
         invars, outvars = ([Var(get_aval(x)) for x in xs] for xs in (args, results))
         place = local.context.source or source.capture(3)
@@ -160,27 +160,17 @@ class StrictTrace(Trace):
         closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]))
         self.checks, kept = strict(indices=False, narrowing=False, nans=False), self.checks
         try:
-            run = nans._Run(closed, args)
-            bad = [n for n, x in enumerate(run.results) if nans._has_nan(x)]
-            origin = nans._search(run, bad, ())
+            run = nans.Run(closed, args)
+            bad = [n for n, x in enumerate(run.results) if nans.has_nan(x)]
+            origin = nans.search(run, bad, ())
         finally:
             self.checks = kept
-        if origin is not None and origin.eqn.primitive.name != "gather":  # which fills with NaN
-            raise nans._error(origin, Origins())
+        if origin is not None and origin.eqn.primitive is not lax.gather_p:  # which fills with NaN
+            raise nans.nan_error(origin, Origins())
 
 
 def _evaluated(program: ClosedJaxpr, *args: Any) -> list[Any]:
     return eval_jaxpr(program.jaxpr, program.consts, *args)
-
-
-def _called(args: Sequence[Any], params: dict) -> ClosedJaxpr | None:
-    """The program of a call, as of jit, which runs once on the operands."""
-    eqn = JaxprEqn([], [], None, params)
-    programs = list(sub_programs(eqn))
-    if len(programs) != 1 or len(programs[0].invars) != len(args):
-        return None
-    wanted = [getattr(aval, "shape", None) for aval in programs[0].in_avals]
-    return programs[0] if wanted == [np.shape(a) for a in args] else None
 
 
 # -- where -----------------------------------------------------------------------------------------
@@ -232,7 +222,7 @@ def _at(place: Any) -> str:
 
 
 def _check_bounds(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
-    found = _INDEXING[primitive.name](args, params)
+    found = _INDEXING[primitive](args, params)
     if found is None:
         return
     place = _place()
@@ -287,16 +277,23 @@ def _of_slice(starts: Sequence[Any], shape: Any, windows: Any) -> Any:
     return _first_outside(values, range(len(shape)), shape, windows) if len(shape) else None
 
 
-_INDEXING: dict[str, Callable[[Sequence[Any], dict], Any]] = {
-    "gather": _of_gather,
-    "dynamic_slice": lambda args, params: _of_slice(
+_INDEXING: dict[Primitive, Callable[[Sequence[Any], dict], Any]] = {
+    lax.gather_p: _of_gather,
+    lax.dynamic_slice_p: lambda args, params: _of_slice(
         args[1:], np.shape(args[0]), params["slice_sizes"]
     ),
-    "dynamic_update_slice": lambda args, params: _of_slice(
+    lax.dynamic_update_slice_p: lambda args, params: _of_slice(
         args[2:], np.shape(args[0]), np.shape(args[1])
     ),
     **dict.fromkeys(
-        ("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "scatter-sub"),
+        (
+            lax.scatter_p,
+            lax.scatter_add_p,
+            lax.scatter_mul_p,
+            lax.scatter_min_p,
+            lax.scatter_max_p,
+            lax.scatter_sub_p,
+        ),
         _of_scatter,
     ),
 }
@@ -311,7 +308,7 @@ def _check_narrowing(primitive: Primitive, args: Sequence[Any], params: dict) ->
             _check_fits(np.float64(x), get_aval(x).dtype)
         elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.itemsize == 8:
             _check_fits(x, get_aval(x).dtype)
-    if primitive.name == "convert_element_type":
+    if primitive is lax.convert_element_type_p:
         text = _segment(_place())
         if text and not _EXPLICIT.search(text):
             _check_fits(np.asarray(args[0]), params["new_dtype"])

@@ -10,22 +10,26 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from minijax import lax
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, roofline_rule
-from minijax.explain.programs import bytes_of, inlined, line_of, names, short, sub_programs, traced
+from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs, traced
 from minijax.explain.tables import Report, Table, quantity
 from minijax.features.source_info import NameStack
 
 __all__ = ["CostReport", "CostRow", "cost", "cost_rows"]
 
 # An operation for each element, of the result and of the operand, where roofline counts none.
-_BY_RESULT = names(
-    "acosh asinh atan2 atanh bessel_i1e clamp exp2 igamma igammac nextafter pow population_count "
-    "polygamma shift_left shift_right_arithmetic shift_right_logical tanh zeta"
-)
-_BY_OPERAND = names(
-    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_xor"
-)
+_BY_RESULT = frozenset((
+    lax.acosh_p, lax.asinh_p, lax.atan2_p, lax.atanh_p, lax.bessel_i1e_p, lax.clamp_p,
+    lax.exp2_p, lax.igamma_p, lax.igammac_p, lax.nextafter_p, lax.pow_p, lax.population_count_p,
+    lax.polygamma_p, lax.shift_left_p, lax.shift_right_arithmetic_p, lax.shift_right_logical_p,
+    lax.tanh_p, lax.zeta_p,
+))  # fmt: skip
+_BY_OPERAND = frozenset((
+    lax.argmax_p, lax.argmin_p, lax.reduce_and_p, lax.reduce_max_p, lax.reduce_min_p,
+    lax.reduce_or_p, lax.reduce_prod_p, lax.reduce_xor_p,
+))  # fmt: skip
 
 
 class CostRow(NamedTuple):
@@ -120,7 +124,7 @@ def cost_rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRo
         if not programs:
             flops, moved = _once(eqn)
             yield CostRow(eqn, line_of(eqn), turns, turns * flops, turns * moved, unknown)
-        elif "branches" in eqn.params:
+        elif eqn.primitive.programs.carried is None:
             each = [list(cost_rows(program, turns, unknown)) for program in programs]
             yield from max(each, key=lambda rows: sum(row.flops for row in rows))
         else:
@@ -131,10 +135,10 @@ def cost_rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRo
 
 def _once(eqn: JaxprEqn) -> tuple[float, float]:
     """The operations of one turn of an equation, and the bytes of its operands and results."""
-    name, ins, outs = eqn.primitive.name, eqn.invars, eqn.outvars
+    primitive, ins, outs = eqn.primitive, eqn.invars, eqn.outvars
     moved = sum(map(bytes_of, ins)) + sum(map(bytes_of, outs))
-    if name in _BY_RESULT or name in _BY_OPERAND:
-        return float(math.prod((outs if name in _BY_RESULT else ins)[0].aval.shape)), moved
+    if primitive in _BY_RESULT or primitive in _BY_OPERAND:
+        return float(math.prod((outs if primitive in _BY_RESULT else ins)[0].aval.shape)), moved
     rule = roofline_rule(eqn.primitive)
     avals = [[v.aval for v in ins], [v.aval for v in outs]]
     if rule is None or not all(hasattr(a, "dtype") for a in avals[0]):

@@ -11,7 +11,7 @@ from typing import Any
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, Programs, no_rule
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 
 __all__ = ["call_p", "closed_call_p"]
@@ -24,10 +24,8 @@ class _SeenThrough(Primitive):
     call_primitive = True
 
     def __init__(self, name: str, *, closed: bool):
-        super().__init__(name, multiple_results=True, memoize=False)
+        super().__init__(name, programs=Programs(call_jaxpr=(0,)))
         self.closed = closed  # whether the program in its params has its constants with it
-        self.shape_rule(lambda *avals, call_jaxpr, **params: call_jaxpr.out_avals)
-        self.effects_rule(lambda *, call_jaxpr, **params: call_jaxpr.effects)
         for set_rule in (self.jvp, self.batch, self.transpose):
             set_rule(no_rule("evaluating it evaluates the program that it holds"))
         self.lower(self._lowered)

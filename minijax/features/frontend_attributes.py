@@ -12,8 +12,10 @@ from contextlib import contextmanager
 
 from minijax.config import local
 from minijax.core.hooks import hooks
+from minijax.core.primitive import Primitive
 from minijax.core.source import joined
 from minijax.runtime.escape import key, quoted
+from minijax.transforms.primitives import broadcast_in_dim_p
 
 __all__ = ["MarkedScope", "attributes_text", "mark_lines", "marked", "marks_of", "with_attributes"]
 
@@ -58,7 +60,7 @@ def _opening(head: str) -> int:
 
 
 def mark_lines(
-    lines: list[str], start: int, marks: Mapping[str, str | None], makes_broadcasts: bool
+    lines: list[str], start: int, marks: Mapping[str, str | None], primitive: Primitive
 ) -> None:
     """Give operations the attributes of their scope.
 
@@ -71,7 +73,9 @@ def mark_lines(
         placing["inlineable"] = given["inlineable"]
     for index in range(start, len(lines)):
         line = lines[index]
-        helper = not makes_broadcasts and ' = "stablehlo.broadcast_in_dim"(' in line[:60]
+        helper = (
+            primitive is not broadcast_in_dim_p and ' = "stablehlo.broadcast_in_dim"(' in line[:60]
+        )
         lines[index] = with_attributes(line, placing if helper else given)
 
 

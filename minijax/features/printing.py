@@ -25,11 +25,11 @@ from minijax.core.jaxpr import (
     Var,
     jaxprs_in_params,
 )
+from minijax.transforms.jit import jit_p
 
 __all__ = ["Doc", "format_eqn", "format_jaxpr", "letters"]
 
 _INLINE_EQUATIONS = 10  # a longer program is named in front of the one that calls it
-_SHARES_NAMES = frozenset({"jit"})  # the sub-program is written with the names of its caller
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 # -- documents ------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class _Printer:
     # -- equations ------------------------------------------------------------------------------
 
     def eqn(self, eqn: JaxprEqn) -> Doc:
-        if self.options.rules and eqn.primitive.name in _SHARES_NAMES:
+        if self.options.rules and eqn.primitive is jit_p:  # written with the names of its caller
             self.share_names(eqn)
         parts: list[Any] = self.notes(eqn)
         if eqn.primitive.shown is not None and self.options.rules:

@@ -18,7 +18,7 @@ from minijax import tree_util
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.caches import kept_with
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, Programs, no_rule
 from minijax.core.trace import Tracer
 from minijax.errors import UnexpectedTracerError
 from minijax.lowering.module import write_function
@@ -29,19 +29,7 @@ from minijax.transforms.tracing import any_constant, trace_function
 
 __all__ = ["composite", "composite_p"]
 
-composite_p = Primitive("composite", multiple_results=True, memoize=False)
-
-
-@composite_p.shape_rule
-def _(*avals, jaxpr, **params):
-    return jaxpr.out_avals
-
-
-@composite_p.effects_rule
-def _(*, jaxpr, **params):
-    return jaxpr.effects
-
-
+composite_p = Primitive("composite", programs=Programs(jaxpr=(0,)))
 composite_p.rule_jvp = no_rule(
     "JVP rule for composite not implemented. You can use `custom_jvp` to add support: what it wraps "
     "may call the composite, and its derivative need not.",

@@ -14,6 +14,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
+from minijax.features.checkpoint.policies import batched_product
 from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import ambiguous, cotangent_sharding, parts_of
 from minijax.lax.conv_numbers import (
@@ -50,6 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
+batched_product(conv_general_dilated_p)(lambda params: True)
 
 # -- shapes and dtypes ----------------------------------------------------------------------------
 

@@ -7,8 +7,7 @@ partitioner then asks for the program of one device.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
@@ -16,9 +15,8 @@ import numpy as np
 
 from minijax import tree_util
 from minijax.arguments.functions import fun_name
-from minijax.config import local
-from minijax.core.primitive import Primitive, no_rule
-from minijax.core.staging import trace_to_jaxpr
+from minijax.config import local, overridden
+from minijax.core.primitive import Primitive, Programs, no_rule
 from minijax.features.sharding.constraints import with_types
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.programs import as_program
@@ -33,10 +31,11 @@ from minijax.runtime.mesh import AxisType, Mesh, get_mesh
 from minijax.runtime.mlir_modules import types
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
+from minijax.transforms.tracing import positional, trace_function
 
 __all__ = ["custom_partitioning", "custom_partitioning_p"]
 
-custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, memoize=False)
+custom_partitioning_p = Primitive("custom_partitioning", programs=Programs(call=(0,), ruled=True))
 custom_partitioning_p.rule_jvp = no_rule(
     "Differentiation rule for 'custom_partitioning' not implemented: give the function one with "
     "`custom_jvp` or `custom_vjp`."
@@ -46,16 +45,6 @@ custom_partitioning_p.rule_batch = no_rule(
     "Batching rule for 'custom_partitioning' not implemented: give the function one with "
     "`custom_vmap`, or partition the mapped function."
 )
-
-
-@custom_partitioning_p.shape_rule
-def _(*avals, call, **params):
-    return call.out_avals
-
-
-@custom_partitioning_p.effects_rule
-def _(*, call, **params):
-    return call.effects
 
 
 @custom_partitioning_p.lower
@@ -68,7 +57,7 @@ def _(b, *operands, call, **params):
     platform, overrides = b.platform, local.context.overrides
 
     def run(ins, results):
-        with _under(overrides):
+        with overridden(overrides):  # in a thread of the partitioner's own
             return _partitioned(params, mesh, platform, avals, outs, ins, results)
 
     number, entry = partitioners.register(run)
@@ -108,19 +97,6 @@ def _rule_text(params: dict, mesh: Mesh, operands: Sequence[Any], outs: Sequence
 # -- while XLA's partitioner runs ------------------------------------------------------------------
 
 
-@contextmanager
-def _under(overrides: dict[str, Any]) -> Iterator[None]:
-    """The settings of the thread that compiles: the partitioner runs in one of its own."""
-    context = local.context
-    saved, context.overrides = context.overrides, overrides
-    context.refresh()
-    try:
-        yield
-    finally:
-        context.overrides = saved
-        context.refresh()
-
-
 def _partitioned(
     params: dict, mesh: Mesh, platform: str, avals: Sequence[Any], outs: Sequence[Any],
     in_hlos: Sequence[Any], out_hlos: Sequence[Any],
@@ -140,11 +116,9 @@ def _partitioned(
     results = _places("result", out_places, outs)
     parts = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(avals, ins, strict=True)]
 
-    def flat(*leaves):
-        return tree_util.tree_leaves(lower_fn(*in_tree.unflatten(leaves)))
-
+    tree = positional(in_tree.children())
     with within_axes(mesh, frozenset(mesh.axis_names), False):
-        closed = trace_to_jaxpr(flat, parts)
+        closed = trace_function("custom_partitioning", lower_fn, tree, parts, hoisted=None).closed
     found = [(aval.shape, aval.dtype) for aval in closed.out_avals]
     wanted = [(s.shard_shape(a.shape), a.dtype) for a, s in zip(outs, results, strict=True)]
     if found != wanted:

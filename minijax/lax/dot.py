@@ -13,6 +13,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.errors import ShardingTypeError
+from minijax.features.checkpoint.policies import batched_product
 from minijax.features.sharding.layouts import layout
 from minijax.features.sharding.sharding_rules import (
     ambiguous,
@@ -48,6 +49,7 @@ DotDimensionNumbers = tuple[
 ]
 
 dot_general_p = Primitive("dot_general")
+batched_product(dot_general_p)(lambda params: any(params["dimension_numbers"][1]))
 
 
 def _printed(params: dict) -> dict:

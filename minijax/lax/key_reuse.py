@@ -20,19 +20,24 @@ from minijax import errors
 from minijax.arrays.array import ArrayImpl
 from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.core.primitive import RuleColumn
 from minijax.core.source import capture, summarize
-from minijax.lax.prng import KeyType
+from minijax.lax.compare import select_n_p
+from minijax.lax.control_flow.solves import optimization_barrier_p
+from minijax.lax.convert import copy_p, stop_gradient_p
+from minijax.lax.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
+from minijax.lax.indexing import gather_p
+from minijax.lax.joining import concatenate_p, stack_p, unstack_p
+from minijax.lax.prng import KeyType, random_bits_p, random_split_p
+from minijax.lax.random_gamma import random_gamma_p
+from minijax.lax.shapes import reshape_p, rev_p, squeeze_p
+from minijax.lax.shard_map import shard_map_p
+from minijax.lax.slicing import slice_p
+from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
 
 __all__ = ["watcher_of"]
 
-_CONSUMERS = frozenset(("random_bits", "random_split", "random_gamma"))
-_MOVERS = frozenset((
-    "broadcast_in_dim", "concatenate", "copy", "dynamic_slice", "dynamic_update_slice",
-    "expand_dims", "gather", "optimization_barrier", "reshape", "rev", "select_n", "slice",
-    "squeeze", "stack", "stop_gradient", "transpose", "unstack",
-))  # fmt: skip
-_JOINERS = frozenset(("concatenate", "stack"))
 _SMALL = 64  # indices of more elements than this are not followed
 
 # -- the keys that there are ------------------------------------------------------------------------
@@ -120,31 +125,34 @@ class _Walk:
         return [read(x) for x in jaxpr.outvars]
 
     def equation(self, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-        name = eqn.primitive.name
+        calls, rule = eqn.primitive.programs, _keys.rule(eqn.primitive)
         followed = any(_is_key(x.aval) for x in (*eqn.invars, *eqn.outvars))
-        rule = _CONTROL.get(name)
-        if rule is not None:
+        outs: Sequence[Any] = [None] * len(eqn.outvars)
+        if calls is not None and (followed or calls.counts or self.place is None):
+            outs = _called(self, eqn, operands)
+        elif rule is not None and (followed or self.place is None):
             outs = rule(self, eqn, operands)
-        elif name in _CONSUMERS:
-            self.consume(operands[0], self.place or summarize(eqn.source))
-            outs = [None] * len(eqn.outvars)
-        elif name in _MOVERS and followed:
-            outs = _moved(eqn, operands)
-            if name in _JOINERS:
-                self.join(operands, self.place or summarize(eqn.source))
         elif not followed and self.place is not None:
             outs = _computed(eqn, operands)
-        else:
-            inner = _inner(eqn)
-            outs = [None] * len(eqn.outvars) if inner is None else self.closed(inner, operands)
-        return _complete(outs, eqn.outvars)
+        return _complete(outs, [v.aval for v in eqn.outvars])
+
+    def one_of(self, programs: Sequence[ClosedJaxpr], args: Sequence[Any]) -> list[Any]:
+        """Walk programs of which one is called: what any consumes is consumed."""
+        before, after, results = self.consumed, {}, []
+        for program in programs:
+            program = ClosedJaxpr(program) if isinstance(program, Jaxpr) else program
+            self.consumed = dict(before)
+            results.append(_complete(self.closed(program, args), program.out_avals))
+            after.update(self.consumed)
+        self.consumed = after
+        return [_agreed(outs) for outs in zip(*results, strict=True)]
 
 
-def _complete(outs: Sequence[Any], outvars: Sequence[Var]) -> list[Any]:
+def _complete(outs: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
     """Keys of which it is not known where they come from are new ones."""
     return [
-        _fresh(v.aval.shape) if out is None and _is_key(v.aval) else out
-        for out, v in zip(outs, outvars, strict=True)
+        _fresh(aval.shape) if out is None and _is_key(aval) else out
+        for out, aval in zip(outs, avals, strict=True)
     ]
 
 
@@ -173,9 +181,20 @@ def _computed(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     return list(_run(eqn, operands))
 
 
-def _moved(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Run a primitive that moves elements on the numbers of keys, to see where each goes."""
-    if any(x is None for x in operands):
+# -- rules of primitives: `(walk, equation, operands) -> results` --------------------------------------
+
+_keys = RuleColumn("key reuse")
+
+
+def _consumed_by(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    """Consume the key that numbers are drawn from."""
+    walk.consume(operands[0], walk.place or summarize(eqn.source))
+    return [None] * len(eqn.outvars)
+
+
+def _moved(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    """Follow keys through a primitive that moves elements: it is run on their places."""
+    if any(x is None for x in operands) or not any(_is_key(v.aval) for v in eqn.invars):
         return [None] * len(eqn.outvars)
     places, numbers, start = [], [], 0
     for x, var in zip(operands, eqn.invars, strict=True):
@@ -194,26 +213,48 @@ def _moved(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     return outs
 
 
-def _inner(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation calls with its own operands, if it holds one."""
-    for value in eqn.params.values():
-        if isinstance(value, ClosedJaxpr) and len(value.in_avals) == len(eqn.invars):
-            return value
-    return None
+def _joined(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    outs = _moved(walk, eqn, operands)
+    walk.join(operands, walk.place or summarize(eqn.source))
+    return outs
 
 
-# -- control flow -----------------------------------------------------------------------------------
+def _on_parts(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    return walk.closed(eqn.params["jaxpr"], operands)
 
 
-def _cond(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Consume the keys that any branch consumes."""
-    before, after, results = walk.consumed, {}, []
-    for branch in eqn.params["branches"]:
-        walk.consumed = dict(before)
-        results.append(walk.closed(branch, operands[1:]))
-        after.update(walk.consumed)
-    walk.consumed = after
-    return [_agreed(outs) for outs in zip(*results, strict=True)]
+_keys.update({
+    concatenate_p: _joined, shard_map_p: _on_parts, stack_p: _joined,
+    **dict.fromkeys((random_bits_p, random_gamma_p, random_split_p), _consumed_by),
+    **dict.fromkeys((
+        broadcast_in_dim_p, copy_p, dynamic_slice_p, dynamic_update_slice_p, gather_p, optimization_barrier_p,
+        reshape_p, rev_p, select_n_p, slice_p, squeeze_p, stop_gradient_p, transpose_p, unstack_p,
+    ), _moved),
+})  # fmt: skip
+
+
+def _called(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    """Walk the programs that an equation calls.
+
+    Those of a loop are walked twice, so that what it consumes of what all turns share shows.
+    """
+    calls, params = eqn.primitive.programs, eqn.params
+    groups = calls.groups(operands, params)
+    xs = [] if calls.mapped is None else groups[calls.mapped]
+    start = [] if calls.carried is None else groups[calls.carried]
+    turns, outs = 1 if calls.carried is None else min(params.get("length", 2), 2), []
+    for turn in range(turns):
+        if xs:
+            groups[calls.mapped] = [None if x is None else x[turn] for x in xs]
+        for name in calls.inputs:
+            outs = walk.one_of(calls.held(name, params), calls.given(name, groups))
+        if start:
+            groups[calls.carried] = outs[: len(start)]
+    if calls.carried is None:
+        return outs
+    _consume_rest(walk, xs)
+    pairs = zip(start, groups[calls.carried], strict=True)
+    return [*map(_agreed, pairs), *[None] * (len(eqn.outvars) - len(start))]
 
 
 def _agreed(outs: Sequence[Any]) -> Any:
@@ -221,22 +262,6 @@ def _agreed(outs: Sequence[Any]) -> Any:
     if any(x is None or first is None or not np.array_equal(x, first) for x in outs):
         return None
     return first
-
-
-def _scan(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """The body is walked twice, so that what it consumes of what all iterations share shows."""
-    params = eqn.params
-    body, length = params["jaxpr"], params["length"]
-    split = params["num_consts"], params["num_consts"] + params["num_carry"]
-    consts, start, xs = operands[: split[0]], operands[split[0] : split[1]], operands[split[1] :]
-    carry = start
-    for turn in range(min(length, 2)):
-        slices = [None if x is None else x[turn] for x in xs]
-        outs = walk.closed(body, [*consts, *carry, *slices])
-        carry = _complete(outs, [Var(aval) for aval in body.out_avals])[: params["num_carry"]]
-    _consume_rest(walk, xs)
-    ys = [None] * (len(eqn.outvars) - params["num_carry"])
-    return [*(_agreed(pair) for pair in zip(start, carry, strict=True)), *ys]
 
 
 def _consume_rest(walk: _Walk, xs: Sequence[Any]) -> None:
@@ -248,22 +273,6 @@ def _consume_rest(walk: _Walk, xs: Sequence[Any]) -> None:
                 if place is not None:
                     walk.consume(places[1], place)
 
-
-def _while(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    params = eqn.params
-    split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    of_cond, of_body, start = (
-        operands[: split[0]], operands[split[0] : split[1]], operands[split[1] :],
-    )  # fmt: skip
-    body, carry = params["body_jaxpr"], start
-    for _ in range(2):
-        walk.closed(params["cond_jaxpr"], [*of_cond, *carry])
-        outs = walk.closed(body, [*of_body, *carry])
-        carry = _complete(outs, [Var(aval) for aval in body.out_avals])
-    return [_agreed(pair) for pair in zip(start, carry, strict=True)]
-
-
-_CONTROL: dict[str, Callable] = {"cond": _cond, "scan": _scan, "while": _while}
 
 # -- watching programs ------------------------------------------------------------------------------
 

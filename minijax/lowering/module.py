@@ -292,8 +292,7 @@ class Builder:
             raise
         self.location = outer
         if type(eqn.scope) is not str:
-            makes = primitive.name == "broadcast_in_dim"
-            hooks.mark_lines(self.lines, start, eqn.scope.marks, makes)
+            hooks.mark_lines(self.lines, start, eqn.scope.marks, primitive)
         return [result] if type(result) is Value else list(result)
 
     def place(self, eqn: JaxprEqn) -> str:

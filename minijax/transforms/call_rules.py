@@ -1,6 +1,6 @@
-"""The rules of primitives that call a program, such as `jit_p`. Each interpreter transforms the
-program once, and the primitive is bound to what that gives. What else the primitive holds is
-`derived` for the other program, where it depends on it.
+"""The rules of primitives that call programs, such as `jit_p`. Each interpreter transforms a program
+once, and the primitive is bound to what that gives. What else the primitive holds is `derived` for
+the other program, where it depends on it.
 """
 
 from __future__ import annotations
@@ -22,39 +22,58 @@ from minijax.transforms.tangents import (
 )
 from minijax.transforms.transpose import transpose_jaxpr
 
-__all__ = ["calls_program"]
+__all__ = ["agreeing", "calls_program"]
 
 Places = Sequence[int | None]
 
 
-def _with_program(params: dict, made: ClosedJaxpr, outs: Places, ins: Sequence[bool] | None):
-    return {**params, "jaxpr": made}
+def agreeing(programs: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:
+    """Return a derived program for each of several of which one is called, with the same results.
+
+    `derive(program, instantiate)` gives it, and which results it has; it is asked again for those
+    programs that lack one that another has.
+    """
+    found = [derive(program, [False] * count) for program in programs]
+    union = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
+    made = [
+        other if list(flags) == union else derive(program, union)[0]
+        for program, (other, flags) in zip(programs, found, strict=True)
+    ]
+    return tuple(made), union
 
 
-def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program) -> None:
-    """Set the rules of a primitive that calls the program in its parameter `jaxpr`.
+def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) -> None:
+    """Set the rules of a primitive that calls a program; some also of one that chooses a program.
 
     `derived(params, made, outs, ins)` gives the params for a program made of that one: `outs` says
     for each of its results of which one it is the value, the tangent or a part (None: of an
     argument, or a residual); `ins` which arguments it still takes, None if they are others.
     """
+    calls, name = p.programs, p.programs.result
+    if derived is None:
+        derived = lambda params, made, outs, ins: {**params, name: made}
 
     def bind(params: dict, made: ClosedJaxpr, args: Sequence[Any], outs: Places, ins: Any = None):
         return p.bind(*args, **derived(params, made, outs, ins))
 
     p.derived = derived
-    p.shape_rule(lambda *avals, jaxpr, **params: jaxpr.out_avals)
-    p.effects_rule(lambda *, jaxpr, **params: jaxpr.effects)
 
     @p.jvp
     def _(primals, tangents, **params):
-        jaxpr = params["jaxpr"]
-        made, nonzeros = jvp_jaxpr(jaxpr, [type(t) is not Zero for t in tangents])
-        given = [t for t in tangents if type(t) is not Zero]
-        count = len(jaxpr.out_avals)
+        held = params[name]
+        steps = calls.given(name, calls.groups(tangents, params)) if calls.counts else tangents
+        flags = [type(t) is not Zero for t in steps]
+        avals = (held[0] if type(held) is tuple else held).out_avals
+        count = len(avals)
+        if type(held) is tuple:
+            derive = lambda program, wanted: jvp_jaxpr(program, flags, wanted)
+            made, nonzeros = agreeing(held, derive, count)
+        else:
+            made, nonzeros = jvp_jaxpr(held, flags)
+        given = [t for t in steps if type(t) is not Zero]
         outs = [*range(count), *_marked(nonzeros)]
         results = bind(params, made, [*primals, *given], outs)
-        return results[:count], spread_tangents(results[count:], nonzeros, jaxpr.out_avals)
+        return results[:count], spread_tangents(results[count:], nonzeros, avals)
 
     @p.linearize
     def _(trace, primals, tangents, **params):
@@ -99,15 +118,21 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] = _with_program
 
     @p.dce
     def _(used, eqn):
-        closed = eqn.params["jaxpr"]
+        programs = calls.held(name, eqn.params)
 
         def make():
-            jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used)
-            return ClosedJaxpr(jaxpr, closed.consts), used_inputs
+            found = [dce_jaxpr(program.jaxpr, used) for program in programs]
+            kept = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
+            if len(programs) > 1:
+                found = [dce_jaxpr(program.jaxpr, used, kept) for program in programs]
+            pairs = zip(found, programs, strict=True)
+            return tuple([ClosedJaxpr(jaxpr, other.consts) for (jaxpr, _), other in pairs]), kept
 
-        made, ins = closed.derive(("dce", tuple(used)), make)
-        if not any(used) and not made.effects:
+        made, ins = programs[0].derive(("dce", tuple(used), programs[1:]), make)
+        if not any(used) and not any(program.effects for program in made):
             return [False] * len(eqn.invars), None
+        ins = [*[True] * (len(eqn.invars) - len(ins)), *ins]  # what chooses stands in front
+        made = made if type(eqn.params[name]) is tuple else made[0]
         params = derived(eqn.params, made, _marked(used), ins)
         invars = [v for v, keep in zip(eqn.invars, ins, strict=True) if keep]
         outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]

@@ -58,6 +58,15 @@ def transpose_of_scan_with_known_carry(m):
 
 
 @case
+def transpose_of_scan_of_checkpoint_with_known_carry(m):
+    def step(c, a):
+        return (c[0] + 1, c[1] * c[0] + a * 2), c[1] * 3.0
+
+    step = m.checkpoint(step)
+    return m.linear_transpose(lambda x: m.lax.scan(step, (0.0, x[0]), x)[1], X)(X)
+
+
+@case
 def transpose_of_cond(m):
     return m.linear_transpose(lambda x: m.lax.cond(True, lambda v: v * 2.0, lambda v: v + v, x), X)(
         X

@@ -548,6 +548,10 @@ USED_TWICE = {
     "a branch": lambda m, r, k, ks: m.jit(
         lambda p: (m.lax.cond(p, r.normal, lambda q: 1.0, k), r.normal(k))
     )(True),
+    "checkpoint": lambda m, r, k, ks: m.jit(m.checkpoint(lambda k: r.normal(k) + r.uniform(k)))(k),
+    "switch": lambda m, r, k, ks: m.jit(
+        lambda i: (m.lax.switch(i, [r.normal, r.uniform, lambda q: 0.0], k), r.normal(k))
+    )(2),
     "grad": lambda m, r, k, ks: [m.grad(lambda s: s * r.normal(k))(1.0) for _ in range(2)],
 }
 USED_ONCE = {

@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce_jaxpr
 from minijax.core.primitive import Primitive, RuleColumn
 from minijax.features.source_info import NameStack
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
-from minijax.lax.shard_map import shard_map
+from minijax.lax.shard_map import shard_map, shard_map_p
 from minijax.namespace import shown
 from minijax.runtime.mesh import AbstractMesh, Mesh
 from minijax.runtime.named_sharding import NamedSharding
@@ -158,11 +158,13 @@ def register_standard_roofline(prim: Primitive) -> None:
 
 def _inner(eqn: Any) -> tuple[Any, Any] | None:
     """The program that an equation is counted by, and the mesh within it."""
-    params, mesh = eqn.params, eqn.params.get("mesh") if eqn.primitive.name == "shard_map" else None
-    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr", "call"):
-        if isinstance(params.get(name), (ClosedJaxpr, Jaxpr)) and costs.rule(eqn.primitive) is None:
-            return params[name], mesh
-    return None
+    calls, params = eqn.primitive.programs, eqn.params
+    if costs.rule(eqn.primitive) is not None:
+        return None
+    if eqn.primitive is shard_map_p:
+        return params["jaxpr"], params["mesh"]
+    held = [] if calls is None else calls.all(params)
+    return (held[0], None) if len(held) == 1 else None
 
 
 def _walk(program: Any, mesh: Any, pins: dict[str, bool]) -> RooflineResult:
@@ -222,7 +224,7 @@ def _program(fun: Callable, args: tuple, used: bool = True) -> tuple[ClosedJaxpr
 
 def _per_device(closed: ClosedJaxpr) -> ClosedJaxpr | Jaxpr:
     """The program that each device runs: the body of the one `shard_map`."""
-    (eqn,) = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name == "shard_map"]
+    (eqn,) = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive is shard_map_p]
     return eqn.params["jaxpr"]
 
 

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from minijax import tree_util
 from minijax.arguments.functions import as_ints, as_names, fun_name, signature_of
-from minijax.arrays.array import as_array
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.caches import kept_with
@@ -37,7 +36,7 @@ from minijax.features.checkpoint.policies import Policy, decide, nothing_saveabl
 from minijax.features.slots import slots
 from minijax.namespace import named
 from minijax.tracebacks import boundary
-from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.call_rules import calls_program
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jit import jit_p
 from minijax.transforms.jvp import jvp_jaxpr
@@ -52,47 +51,7 @@ from minijax.transforms.tangents import (
 from minijax.transforms.tracing import Traced, any_constant, close_over, trace_function
 from minijax.transforms.transpose import transpose_jaxpr
 
-__all__ = ["checkpoint", "checkpoint_name", "name_p", "remat", "remat_p"]
-
-# -- naming values for policies -------------------------------------------------------------------
-
-name_p = Primitive("name")
-
-
-@name_p.shape_rule
-def _(x, *, name):
-    return x
-
-
-@name_p.impl
-def _(x, *, name):
-    return as_array(x)
-
-
-@name_p.jvp
-def _(primals, tangents, *, name):
-    return name_p.bind(*primals, name=name), tangents[0]
-
-
-@name_p.transpose
-def _(ct, x, *, name):
-    return [ct]
-
-
-@name_p.batch
-def _(args, dims, *, name):
-    return name_p.bind(*args, name=name), dims[0]
-
-
-@name_p.lower
-def _(b, x, *, name):
-    return x
-
-
-def checkpoint_name(x: Any, name: str) -> Any:
-    """The values of a tree, unchanged, with a name that policies of `checkpoint` refer to."""
-    return tree_util.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
-
+__all__ = ["checkpoint", "remat", "remat_p"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -110,14 +69,14 @@ slots.method("bind_checkpointed", _Remat, "bind")
 remat_p = _Remat("remat2")
 
 
-@remat_p.shape_rule
-def _(*avals, jaxpr, **params):
-    return jaxpr.out_avals
+def _derived(params: dict, made: ClosedJaxpr, outs: Any, ins: Sequence[bool]) -> dict:
+    """The params for a program made of the one called, which still takes some of its arguments."""
+    flags = flags_of(params["prevent_cse"], len(ins))
+    flags = [flag for flag, kept in zip(flags, ins, strict=True) if kept]
+    return {**params, "jaxpr": made, "prevent_cse": joined_flags(params["prevent_cse"], flags)}
 
 
-@remat_p.effects_rule
-def _(*, jaxpr, **params):
-    return jaxpr.effects
+calls_program(remat_p, _derived)
 
 
 @remat_p.impl
@@ -215,33 +174,6 @@ def _transposed(closed: ClosedJaxpr, linear: tuple, nonzeros: tuple, summed: tup
     made, out_nonzeros = transpose_jaxpr(closed, linear, nonzeros, summed)
     jaxpr, used = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals))
     return ClosedJaxpr(jaxpr, made.consts), out_nonzeros, used
-
-
-@remat_p.batch_axis
-def _(axis, args, dims, *, jaxpr, **params):
-    made, out_dims = batch_jaxpr(jaxpr, axis, dims)
-    return remat_p.bind(*args, jaxpr=made, **params), out_dims
-
-
-@remat_p.dce
-def _(used, eqn):
-    closed = eqn.params["jaxpr"]
-    made, used_inputs = closed.derive(("dce", tuple(used)), lambda: _pruned(closed, used))
-    if not any(used) and not made.effects:
-        return [False] * len(eqn.invars), None
-    prevent_cse = eqn.params["prevent_cse"]
-    flags = flags_of(prevent_cse, len(eqn.invars))
-    kept = [flag for flag, keep in zip(flags, used_inputs, strict=True) if keep]
-    return used_inputs, eqn.replace(
-        invars=[v for v, keep in zip(eqn.invars, used_inputs, strict=True) if keep],
-        outvars=[v for v, keep in zip(eqn.outvars, used, strict=True) if keep],
-        params={**eqn.params, "jaxpr": made, "prevent_cse": joined_flags(prevent_cse, kept)},
-    )
-
-
-def _pruned(closed: ClosedJaxpr, used: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
-    jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used)
-    return ClosedJaxpr(jaxpr, closed.consts), used_inputs
 
 
 @remat_p.lower
@@ -376,12 +308,15 @@ def _recomputing(
     return ClosedJaxpr(jaxpr), [value for _, value in constants], inputs
 
 
-_LOOPS = frozenset({"scan", "cond"})  # operations that run sub-programs, and save what those save
+def _saves_residuals(primitive: Primitive) -> bool:
+    """Whether it runs programs and saves what those save: a loop of known length, or a choice."""
+    calls = primitive.programs
+    return calls is not None and bool(calls.counts) and len(calls.inputs) == 1
 
 
 def _decision(eqn: JaxprEqn, policy: Policy) -> Any:
     """The policy's word on an equation; on one with sub-programs, whether it saves within them."""
-    if eqn.primitive.name in _LOOPS:
+    if _saves_residuals(eqn.primitive):
         return _saves_within(eqn, policy)
     return decide(policy, eqn.primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
 
@@ -396,14 +331,14 @@ def _saves_within(eqn: JaxprEqn, policy: Policy) -> bool:
 
 def _exposed(closed: ClosedJaxpr, policy: Policy) -> ClosedJaxpr:
     """The program with calls inlined, and with loop bodies that apply the policy themselves."""
-    if not any(eqn.primitive is jit_p or eqn.primitive.name in _LOOPS for eqn in closed.eqns):
+    if not any(eqn.primitive is jit_p or _saves_residuals(eqn.primitive) for eqn in closed.eqns):
         return closed
     inlined = _inlined(closed)
     run = lambda *args: eval_jaxpr(inlined.jaxpr, inlined.consts, *args)
     flat = trace_to_jaxpr(run, closed.in_avals, closed.jaxpr.debug_info)
     eqns = [
         eqn.replace(params={k: _body(v, policy) for k, v in eqn.params.items()})
-        if eqn.primitive.name in _LOOPS and _saves_within(eqn, policy)
+        if _saves_residuals(eqn.primitive) and _saves_within(eqn, policy)
         else eqn
         for eqn in flat.eqns
     ]

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from minijax.core.primitive import Primitive
+from minijax import tree_util
+from minijax.arrays.array import as_array
+from minijax.core.primitive import Primitive, RuleColumn
 
 __all__ = [
-    "Offloadable", "Policy", "Recompute", "Saveable", "checkpoint_policies", "decide",
+    "Offloadable", "Policy", "Recompute", "Saveable", "batched_product", "checkpoint_name",
+    "checkpoint_policies", "decide", "name_p",
 ]  # fmt: skip
 
 Policy = Callable[..., Any]
@@ -57,6 +60,46 @@ def decide(policy: Policy, primitive: Primitive, avals: tuple, params: dict) -> 
     )
 
 
+# -- naming values for policies -------------------------------------------------------------------
+
+name_p = Primitive("name")
+
+
+@name_p.shape_rule
+def _(x, *, name):
+    return x
+
+
+@name_p.impl
+def _(x, *, name):
+    return as_array(x)
+
+
+@name_p.jvp
+def _(primals, tangents, *, name):
+    return name_p.bind(*primals, name=name), tangents[0]
+
+
+@name_p.transpose
+def _(ct, x, *, name):
+    return [ct]
+
+
+@name_p.batch
+def _(args, dims, *, name):
+    return name_p.bind(*args, name=name), dims[0]
+
+
+@name_p.lower
+def _(b, x, *, name):
+    return x
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """The values of a tree, unchanged, with a name that policies of `checkpoint` refer to."""
+    return tree_util.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
+
+
 # -- the policies ---------------------------------------------------------------------------------
 
 
@@ -70,14 +113,13 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
+# Rules `params -> bool` of matrix products and convolutions: whether one counts as batched.
+batched_product = RuleColumn("batched product")
+
+
 def _is_dot(primitive: Any, params: dict, batch: bool) -> bool:
-    name = str(primitive)
-    if name != "dot_general":
-        return batch and name == "conv_general_dilated"
-    if batch:
-        return True
-    _, (left, right) = params["dimension_numbers"]
-    return not left and not right
+    rule = batched_product.rule(primitive)
+    return rule is not None and (batch or not rule(params))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +146,7 @@ class OffloadDots:
 
 
 def _name_in(primitive: Any, params: dict) -> Any:
-    return params["name"] if str(primitive) == "name" else None
+    return params["name"] if primitive is name_p else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +167,7 @@ class SaveNamesExcept:
     unnamed: bool
 
     def __call__(self, prim, *_, **params) -> bool:
-        if str(prim) != "name":
+        if prim is not name_p:
             return self.unnamed
         return params["name"] not in self.names
 

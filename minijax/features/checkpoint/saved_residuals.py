@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import tree_util
-from minijax.arguments.functions import argument_names, debug_info
+from minijax.arguments.functions import argument_names
 from minijax.core import source
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from minijax.core.staging import trace_to_jaxpr
-from minijax.features.checkpoint.checkpoint import name_p
+from minijax.features.checkpoint.policies import name_p
 from minijax.transforms.jit import jit_p
 from minijax.transforms.linearize import linearize_flat
+from minijax.transforms.tracing import trace_function
 
 __all__ = ["print_saved_residuals", "saved_residuals"]
 
@@ -25,22 +25,22 @@ def saved_residuals(
     leaves, in_tree = tree_util.flatten((args, kwargs))
     literals: dict[Any, AbstractValue] = {}
 
-    def flat(*xs):
-        given, named = in_tree.unflatten(xs)
-        return tree_util.tree_leaves(f(*given, **named))
+    def residuals(call):
+        def run(*xs):
+            _, _, closed = linearize_flat(lambda *xs: call(*xs)[0], xs)
+            for eqn in closed.eqns:
+                literals.update(
+                    (v.val, v.aval)
+                    for v in eqn.invars
+                    if type(v) is Literal and type(v.val) in (int, float, complex)
+                )
+            return closed.consts, None
 
-    def residuals(*xs):
-        _, _, closed = linearize_flat(flat, xs)
-        for eqn in closed.eqns:
-            literals.update(
-                (v.val, v.aval)
-                for v in eqn.invars
-                if type(v) is Literal and type(v.val) in (int, float, complex)
-            )
-        return closed.consts
+        return run
 
-    info = debug_info("saved_residuals", f, in_tree)
-    closed = trace_to_jaxpr(residuals, [get_aval(x) for x in leaves], info)
+    avals = [get_aval(x) for x in leaves]
+    traced = trace_function("saved_residuals", f, in_tree, avals, wrap=residuals, hoisted=None)
+    closed = traced.closed
     found = [(aval, "from a literal") for aval in literals.values()]
     names = argument_names(f, in_tree) or [f"number {n}" for n in range(len(leaves))]
     return found + _described(closed, names)

@@ -12,7 +12,7 @@ from minijax import dtypes, tree_util
 from minijax.arguments.functions import debug_info, fun_name
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import StagedTracer
 from minijax.core.trace import Tracer
 from minijax.features.custom_rules.common import (
@@ -160,12 +160,7 @@ def _may_be_perturbed(x: Any) -> bool:
 
 # -- linear_call ----------------------------------------------------------------------------------
 
-linear_call_p = Primitive("linear_call", multiple_results=True, memoize=False)
-
-
-@linear_call_p.shape_rule
-def _(*avals, callee, **params):
-    return callee.out_avals
+linear_call_p = Primitive("linear_call", programs=Programs(callee=(0,), ruled=True))
 
 
 @linear_call_p.effects_rule
@@ -236,11 +231,6 @@ def _(axis, args, dims, *, callee, transpose, num_callee_consts, num_res):
         num_res=num_res,
     )
     return outs, batching.out_dims
-
-
-@linear_call_p.lower
-def _(b, *operands, callee, **params):
-    return b.closed_jaxpr(callee, *operands)
 
 
 class Skipping:

@@ -18,7 +18,7 @@ from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.transforms.batching import (
@@ -409,9 +409,8 @@ class RuledCall(Primitive):
     __slots__ = ("functions",)
 
     def __init__(self, name: str, functions: Sequence[str]) -> None:
-        super().__init__(name, multiple_results=True, memoize=False)
+        super().__init__(name, programs=Programs(call_jaxpr=(0,), ruled=True))
         self.functions = tuple(functions)
-        self.shape_rule(lambda *avals, call_jaxpr, **params: call_jaxpr.out_avals)
         self.effects_rule(_effects)
         self.impl(lambda *args, call_jaxpr, **params: call_function(call_jaxpr, args))
         self.stage(self.staged)

@@ -15,7 +15,7 @@ from minijax.arguments.functions import fun_name
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import eval_jaxpr
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, Programs, no_rule
 from minijax.core.trace import eval_trace
 from minijax.features.custom_rules.common import (
     Positional,
@@ -30,20 +30,10 @@ from minijax.transforms.tracing import any_constant, positional, trace_function
 
 __all__ = ["custom_vmap", "custom_vmap_p"]
 
-custom_vmap_p = Primitive("custom_vmap_call", multiple_results=True, memoize=False)
+custom_vmap_p = Primitive("custom_vmap_call", programs=Programs(call=(0,), ruled=True))
 custom_vmap_p.printed = lambda params: {
     name: value for name, value in params.items() if name != "num_consts"
 }
-
-
-@custom_vmap_p.shape_rule
-def _(*avals, call, **params):
-    return call.out_avals
-
-
-@custom_vmap_p.effects_rule
-def _(*, call, **params):
-    return call.effects
 
 
 @custom_vmap_p.impl
@@ -109,11 +99,6 @@ def _(trace, primals, tangents, *, rule, **params):
 
 
 custom_vmap_p.rule_transpose = no_rule("the rule of custom_vmap does not say how to batch it")
-
-
-@custom_vmap_p.lower
-def _(b, *operands, call, **params):
-    return b.closed_jaxpr(call, *operands)
 
 
 class FlatRule:

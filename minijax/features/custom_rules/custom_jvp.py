@@ -86,11 +86,6 @@ def _(axis, args, dims, *, call_jaxpr, jvp, num_consts, **params):
     return outs, batching.out_dims
 
 
-@custom_jvp_call_p.lower
-def _(b, *operands, call_jaxpr, **params):
-    return b.closed_jaxpr(call_jaxpr, *operands)
-
-
 # -- the rule on flat values ----------------------------------------------------------------------
 
 

@@ -111,11 +111,6 @@ def _(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts, symbolic_zeros):
     return outs, batching.out_dims
 
 
-@custom_vjp_call_p.lower
-def _(b, *operands, call_jaxpr, **params):
-    return b.closed_jaxpr(call_jaxpr, *operands)
-
-
 # -- its linear part: (residuals, tangents) -> tangents -------------------------------------------
 
 

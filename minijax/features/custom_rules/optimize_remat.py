@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Var, dce_jaxpr, eval_jaxpr
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive, Programs, no_rule
 from minijax.core.staging import JaxprTrace
 from minijax.features.custom_rules.common import Call, stage_call
 from minijax.transforms.batching import batch_jaxpr
@@ -15,17 +15,7 @@ from minijax.transforms.jvp import jvp_flat
 
 __all__ = ["remat_opt", "remat_opt_p"]
 
-remat_opt_p = Primitive("remat_opt", multiple_results=True, memoize=False)
-
-
-@remat_opt_p.shape_rule
-def _(*avals, fwd_jaxpr, **params):
-    return fwd_jaxpr.out_avals
-
-
-@remat_opt_p.effects_rule
-def _(*, fwd_jaxpr, **params):
-    return fwd_jaxpr.effects
+remat_opt_p = Primitive("remat_opt", programs=Programs(fwd_jaxpr=(0,), ruled=True))
 
 
 @remat_opt_p.impl
@@ -48,11 +38,6 @@ def _(axis, args, dims, *, fwd_jaxpr, fun_jaxpr, num_res):
     fwd, out_dims = batch_jaxpr(fwd_jaxpr, axis, dims, [True] * outs + [False] * num_res)
     fun, _ = batch_jaxpr(fun_jaxpr, axis, dims, True)
     return remat_opt_p.bind(*args, fwd_jaxpr=fwd, fun_jaxpr=fun, num_res=num_res), out_dims
-
-
-@remat_opt_p.lower
-def _(b, *operands, fwd_jaxpr, **params):
-    return b.closed_jaxpr(fwd_jaxpr, *operands)
 
 
 @remat_opt_p.dce

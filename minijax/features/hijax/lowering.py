@@ -21,7 +21,7 @@ from minijax.core.jaxpr import (
     eval_jaxpr,
     jaxprs_in_params,
 )
-from minijax.core.primitive import Primitive, no_effects
+from minijax.core.primitive import Primitive, Programs, no_effects
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, set_trace
 from minijax.features.hijax import states
@@ -147,22 +147,13 @@ def is_high(closed: ClosedJaxpr) -> bool:
     return closed.derive("high", lambda: _has_high(closed.jaxpr))
 
 
-def _programs(params: dict) -> list[ClosedJaxpr]:
-    found = []
-    for value in params.values():
-        items = value if isinstance(value, (tuple, list)) else (value,)
-        found += [item for item in items if isinstance(item, ClosedJaxpr)]
-    return found
-
-
-_PROGRAM_OR_NONE = (ClosedJaxpr, type(None))
-
-
 def is_high_call(primitive: Primitive, args: Sequence[Any], params: dict) -> bool:
     """Whether a primitive that holds programs is given, gives or makes what is of libraries."""
-    if not isinstance(params.get("call_jaxpr") or params.get("call"), _PROGRAM_OR_NONE):
+    calls = primitive.programs
+    if calls is not None and type(calls.all(params)[0]) is not ClosedJaxpr:
         return False  # it calls a function that is no program
-    return any(map(is_hi_value, args)) or any(map(is_high, _programs(params)))
+    programs = map(ClosedJaxpr, jaxprs_in_params(params)) if calls is None else calls.all(params)
+    return any(map(is_hi_value, args)) or any(map(is_high, programs))
 
 
 class LowTrace(RefTrace):
@@ -225,40 +216,33 @@ def _pure(jaxpr: Jaxpr) -> ClosedJaxpr | None:
 passes.insert(0, _pure)
 
 
-# Params that say how many operands there are of each kind, in order.
-_COUNTS = (("num_consts", "num_carry"), ("cond_nconsts", "body_nconsts"))
-
-
 def lower_call(primitive: Primitive, args: Sequence[Any], params: dict, parent: Trace) -> Any:
     """Apply a primitive that holds programs to the arrays that its operands are made of.
 
     Of a function with rules of its own there is only the function left: no transform will ask.
     """
     found = [_lower(x) for x in args]
-    called = params.get("call_jaxpr") or params.get("call")
-    if called is not None:
-        made, kinds = lower_jaxpr(called)
+    calls = primitive.programs
+    if calls is not None and calls.ruled:
+        made, kinds = lower_jaxpr(*calls.all(params))
         with set_trace(parent):
             lows = [x for _, values in found for x in values]
             return raised(kinds, eval_jaxpr(made.jaxpr, made.consts, *lows))
-    changed = _with_low_programs(params, [len(values) for _, values in found])
+    changed = _with_low_programs(calls, params, [len(values) for _, values in found])
     types = _types_of_results(primitive, [aval for aval, _ in found], params)
     with set_trace(parent):
         outs = primitive.bind(*[x for _, values in found for x in values], **changed)
     return raised(types, outs)
 
 
-def _with_low_programs(params: dict, sizes: Sequence[int]) -> dict:
+def _with_low_programs(calls: Programs | None, params: dict, sizes: Sequence[int]) -> dict:
     """The params for operands that are made of so many arrays: their programs take these."""
     changed = {name: _lowered(value) for name, value in params.items()}
     if "donated_invars" in params:
         changed["donated_invars"] = ()
-    for names in _COUNTS:
-        if all(name in params for name in names):
-            start = 0
-            for name in names:
-                stop = start + params[name]
-                changed[name], start = sum(sizes[start:stop]), stop
+    if calls is not None:
+        counts = zip(calls.counts, calls.groups(sizes, params), strict=False)
+        changed.update((name, sum(group)) for name, group in counts if type(name) is str)
     for name in ("in_specs", "out_specs"):
         if name in params:
             changed[name] = _low_specs(params[name])
@@ -277,11 +261,11 @@ def _types_of_results(primitive: Primitive, avals: Sequence[Any], params: dict) 
     """The types of what a call gives, with the states of what changes."""
     if "out_specs" in params:  # the program gives parts
         return primitive.out_avals(tuple(avals), params)
-    program = params.get("body_jaxpr") or _programs(params)[0]
-    types = lower_jaxpr(program)[1]
-    if "num_carry" not in params:
+    calls = primitive.programs
+    types = lower_jaxpr(calls.held(calls.result, params)[0])[1]
+    if calls.mapped is None:
         return types
-    carry, length = params["num_carry"], params["length"]
+    carry, length = len(calls.groups(avals, params)[calls.carried]), params["length"]
     return [*types[:carry], *(aval.with_axis(0, length) for aval in types[carry:])]
 
 

@@ -14,8 +14,6 @@ from minijax.features.hijax.types import AvalQDD, check_same_state
 
 __all__ = ["follow_states"]
 
-_LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}  # and which of their programs is repeated
-
 
 def follow_states(eqn: JaxprEqn) -> None:
     """After a call was recorded: the states of its operands, and of its results.
@@ -27,8 +25,10 @@ def follow_states(eqn: JaxprEqn) -> None:
     name, atoms, outvars, params = eqn.primitive.name, eqn.invars, eqn.outvars, eqn.params
     if not any(type(var.aval) is AvalQDD for var in (*atoms, *outvars)):
         return
-    looped = _LOOPS.get(name)
-    programs = list(jaxprs_in_params({looped: params[looped]} if looped else params))
+    calls = eqn.primitive.programs
+    looped = calls is not None and calls.carried is not None
+    held = {calls.result: params[calls.result]} if looped else params
+    programs = list(jaxprs_in_params(held))
     for jaxpr in programs[::-1]:
         given = atoms[len(atoms) - len(jaxpr.invars) :]
         for atom, var in zip(given, jaxpr.invars, strict=True):

@@ -108,7 +108,7 @@ def iter_eqns(jaxpr: Any) -> Iterator[Any]:
 
 def _dots(fun: Callable, args: tuple, kwargs: dict | None = None) -> list[dict]:
     jaxpr = minijax.make_jaxpr(functools.partial(fun, **(kwargs or {})))(*args)
-    return [eqn.params for eqn in iter_eqns(jaxpr) if eqn.primitive.name == "dot_general"]
+    return [eqn.params for eqn in iter_eqns(jaxpr) if eqn.primitive is minijax.lax.dot_general_p]
 
 
 def assert_dot_precision(expected_precision: Any, fun: Callable, *args: Any) -> None:

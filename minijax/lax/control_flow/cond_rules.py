@@ -14,8 +14,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.config import local
 from minijax.core.avals import ShapedArray
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dce_jaxpr
-from minijax.core.primitive import CallPrimitive, Primitive, no_rule
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from minijax.core.primitive import CallPrimitive, Primitive, Programs, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.effects.kinds import is_io
 from minijax.lax.compare import eq_p, select_n_p
@@ -29,7 +29,7 @@ from minijax.lax.control_flow.dependence import (
 )
 from minijax.lax.convert import stop_gradient_p
 from minijax.transforms.batching import batch_jaxpr, to_front
-from minijax.transforms.jvp import jvp_jaxpr
+from minijax.transforms.call_rules import agreeing, calls_program
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, moveaxis
 from minijax.transforms.tangents import cotangents_of, is_undefined, spread_tangents, sums_among
@@ -41,53 +41,15 @@ __all__ = ["cond_p", "platform_index_p"]
 
 # Operands: the index, then what all branches take. The results have one type in all branches, up to
 # weak types. With `branches_platforms` the choice is made by the platform it is lowered for.
-cond_p = CallPrimitive("cond")
+cond_p = CallPrimitive("cond", Programs((1,), branches=(1,)))
 
 
-@cond_p.shape_rule
-def _(index, *avals, branches, **params):
-    return branches[0].out_avals  # also its weak types, whatever those of the others
-
-
-@cond_p.effects_rule
-def _(*, branches, **params):
-    return frozenset().union(*(branch.effects for branch in branches))
-
-
-def _agreeing(branches: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:
-    """A derived program for each branch, with the same outputs in all.
-
-    `derive(branch, instantiate)` gives it, and which outputs it has; it is asked again for those
-    branches that lack an output that another has.
-    """
-    found = [derive(branch, [False] * count) for branch in branches]
-    union = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
-    made = [
-        program if list(flags) == union else derive(branch, union)[0]
-        for branch, (program, flags) in zip(branches, found, strict=True)
-    ]
-    return made, union
+calls_program(cond_p)
 
 
 def _derived(branches: tuple, key: tuple, make: Callable) -> Any:
     """Return what `make` gives, kept with the first branch."""
     return branches[0].derive((*key, branches[1:], local.context.key), make)
-
-
-@cond_p.jvp
-def _(primals, tangents, *, branches, **params):
-    flags = nonzero(tangents[1:])
-
-    def make():
-        made, out_flags = _agreeing(
-            branches, lambda b, want: jvp_jaxpr(b, flags, want), len(branches[0].out_avals)
-        )
-        return tuple(made), out_flags
-
-    made, out_flags = _derived(branches, ("cond jvp", tuple(flags)), make)
-    outs = cond_p.bind(*primals, *chosen(tangents[1:], flags), branches=made, **params)
-    avals = branches[0].out_avals
-    return outs[: len(avals)], spread_tangents(outs[len(avals) :], out_flags, avals)
 
 
 class _SplitBranches:
@@ -176,7 +138,7 @@ def _(trace, primals, tangents, *, branches, **params):
             split = linearize_jaxpr(branch, flags, want)
             return split, split.out_nonzeros
 
-        made, out_flags = _agreeing(branches, derive, len(avals))
+        made, out_flags = agreeing(branches, derive, len(avals))
         splits = [(s.primal, s.linear, s.residual_sources) for s in made]
         return _join_residuals(splits, len(ops)), out_flags
 
@@ -205,7 +167,7 @@ def _(trace, args, params):
             split = split_program(branch, unknown, want)
             return split, split.out_unknown
 
-        made, out_unknown = _agreeing(branches, derive, len(branches[0].out_avals))
+        made, out_unknown = agreeing(branches, derive, len(branches[0].out_avals))
         splits = [(s.known, s.unknown, s.sources) for s in made]
         return _join_residuals(splits, unknown.count(False)), out_unknown
 
@@ -229,8 +191,8 @@ def _(cts, index, *ops, branches, **params):
             return _with_zeros(made, in_avals, want)
 
         in_avals = [a.to_cotangent_aval() for a in chosen(branches[0].in_avals, linear)]
-        made, out_flags = _agreeing(branches, derive, len(in_avals))
-        return tuple(made), out_flags
+        made, out_flags = agreeing(branches, derive, len(in_avals))
+        return made, out_flags
 
     key = ("cond transpose", tuple(linear), tuple(flags), tuple(summed))
     made, out_flags = _derived(branches, key, make)
@@ -319,31 +281,6 @@ def _widened(x: Any, like: Any) -> Any:
     if len(shape) == 1:
         return x
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=(0,), sharding=None)
-
-
-@cond_p.dce
-def _(used, eqn):
-    branches = eqn.params["branches"]
-    if not any(used) and not any(branch.effects for branch in branches):
-        return [False] * len(eqn.invars), None
-
-    def make():
-        found = [dce_jaxpr(branch.jaxpr, used)[1] for branch in branches]
-        kept = [any(flags) for flags in zip(*found, strict=True)]
-        made = tuple(
-            ClosedJaxpr(dce_jaxpr(branch.jaxpr, used, instantiate=kept)[0], branch.consts)
-            for branch in branches
-        )
-        return made, kept
-
-    made, kept = _derived(branches, ("cond dce", tuple(used)), make)
-    used_inputs = [True, *kept]
-    new = eqn.replace(
-        invars=chosen(eqn.invars, used_inputs),
-        outvars=chosen(eqn.outvars, used),
-        params=dict(eqn.params, branches=made),
-    )
-    return used_inputs, new
 
 
 @cond_p.steps

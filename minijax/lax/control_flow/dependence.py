@@ -13,7 +13,7 @@ from minijax.config import local
 from minijax.core.avals import AbstractValue
 from minijax.core.effects import ordered
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dce_jaxpr, eval_jaxpr, subjaxprs
-from minijax.core.primitive import NoRule
+from minijax.core.primitive import NoRule, Primitive
 from minijax.core.staging import JaxprTrace, PartialTrace, StagedTracer
 from minijax.namespace import written_in
 from minijax.transforms.tangents import Zero, is_float0
@@ -53,9 +53,6 @@ def merge(off: Sequence[Any], on: Sequence[Any], flags: Sequence[bool]) -> list[
 
 # -- which values of a program depend on which ------------------------------------------------------
 
-_CALLS = frozenset(("jit", "remat2"))  # primitives whose program has their inputs and outputs
-_CUSTOM_CALLS = frozenset(("custom_jvp_call", "custom_vjp_call"))
-_BRANCHING = frozenset(("cond", "scan", "while"))
 _HOUSE = __name__.partition(".")[0]
 
 
@@ -86,35 +83,47 @@ def reached(
         outvars = eqn.outvars
         if mapped:
             outvars = chosen(outvars, _mapped(eqn, [v in marked for v in eqn.invars]))
-        elif eqn.primitive.name in _CALLS:
-            inner = eqn.params["jaxpr"]
-            inner = inner.jaxpr if type(inner) is ClosedJaxpr else inner
-            found = reached(
-                inner, [v in marked for v in eqn.invars], tangents=tangents, effect=effect
-            )
-            outvars = chosen(outvars, found)
-        elif tangents and eqn.primitive.name in _BRANCHING:
-            outvars = chosen(outvars, _with_tangents(eqn, [v in marked for v in eqn.invars]))
+        elif _splits(eqn.primitive, tangents):
+            how = {"tangents": tangents, "effect": effect}
+            outvars = chosen(outvars, _through(eqn, [v in marked for v in eqn.invars], **how))
         if tangents:
             outvars = [v for v in outvars if has_tangent(v.aval)]
         marked.update(outvars)
     return marked if variables else [v in marked for v in jaxpr.outvars]
 
 
-def _with_tangents(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
-    """Return which results of control flow have a tangent if the flagged operands have one."""
-    params = eqn.params
-    if eqn.primitive.name == "cond":
-        branches = [reached(b.jaxpr, flags[1:], tangents=True) for b in params["branches"]]
-        return [any(each) for each in zip(*branches, strict=True)]
-    if eqn.primitive.name == "while":
-        _, consts, carry = split_list(flags, params["cond_nconsts"], params["body_nconsts"])
-        return carry_reached(params["body_jaxpr"].jaxpr, consts, carry, tangents=True)
-    jaxpr = params["jaxpr"].jaxpr
-    consts, carry, xs = split_list(flags, params["num_consts"], params["num_carry"])
-    carry = carry_reached(jaxpr, consts, carry, xs, tangents=True)
-    outs = reached(jaxpr, [*consts, *carry, *xs], tangents=True)
-    return [*carry, *outs[len(carry) :]]
+def _splits(primitive: Primitive, tangents: bool) -> bool:
+    """Whether a call gives tangents, or else is partially evaluated, as the programs in it say.
+
+    What loops or chooses is not evaluated in part where its operands are unknown.
+    """
+    calls = primitive.programs
+    if calls is None or calls.ruled:
+        return False
+    return tangents or (not calls.counts and primitive.rule_partial_eval is not None)
+
+
+def _through(eqn: JaxprEqn, flags: list[bool], **how: Any) -> list[bool]:
+    """Return which results of an equation that calls programs depend on the flagged operands."""
+    calls, params = eqn.primitive.programs, eqn.params
+    groups = calls.groups(flags, params)
+    programs = [_opened(program) for program in calls.held(calls.result, params)]
+    if calls.carried is not None:
+        numbers = calls.inputs[calls.result]
+        place = numbers.index(calls.carried)
+        before, after = (
+            [x for n in part for x in groups[n]] for part in (numbers[:place], numbers[place + 1 :])
+        )
+        carry = carry_reached(programs[0], before, groups[calls.carried], after, **how)
+        groups[calls.carried] = carry
+    given = calls.given(calls.result, groups)
+    found = [reached(program, given, **how) for program in programs]
+    outs = [any(each) for each in zip(*found, strict=True)]
+    return outs if calls.carried is None else [*carry, *outs[len(carry) :]]
+
+
+def _opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
+    return program.jaxpr if type(program) is ClosedJaxpr else program
 
 
 def _may_refuse(jaxpr: Jaxpr) -> bool:
@@ -136,28 +145,27 @@ def _brought(rule: Any) -> bool:
 
 def _mapped(eqn: JaxprEqn, flags: list[bool]) -> list[bool]:
     """Return which results of an equation surely have a mapped axis that the flagged operands have."""
-    name, params = eqn.primitive.name, eqn.params
-    if name in _CALLS or name in _CUSTOM_CALLS:
-        inner = params["jaxpr" if name in _CALLS else "call_jaxpr"]
-        inner = inner.jaxpr if type(inner) is ClosedJaxpr else inner
-        return reached(inner, flags, mapped=True)
-    if name == "cond" and not flags[0]:
-        found = [reached(branch.jaxpr, flags[1:], mapped=True) for branch in params["branches"]]
-        return [any(each) for each in zip(*found, strict=True)]
-    if name == "scan":
-        jaxpr = params["jaxpr"].jaxpr
-        consts, carry, xs = split_list(flags, params["num_consts"], params["num_carry"])
-        carry = carry_reached(jaxpr, consts, carry, xs, mapped=True)
-        outs = reached(jaxpr, [*consts, *carry, *xs], mapped=True)
-        return [*carry, *outs[len(carry) :]]
-    if name == "while":
-        counts = params["cond_nconsts"], params["body_nconsts"]
-        cond_consts, consts, carry = split_list(flags, *counts)
-        carry = carry_reached(params["body_jaxpr"].jaxpr, consts, carry, mapped=True)
-        ends_apart = reached(params["cond_jaxpr"].jaxpr, [*cond_consts, *carry], mapped=True)[0]
-        return [True] * len(carry) if ends_apart else carry
+    calls = eqn.primitive.programs
+    if calls is not None:
+        outs = _through(eqn, flags, mapped=True)
+        return [True] * len(outs) if _decided_apart(eqn, flags, outs) else outs
     rule = eqn.primitive.rule_batch_axis or eqn.primitive.rule_batch
     return [not (eqn.effects or _brought(rule))] * len(eqn.outvars)
+
+
+def _decided_apart(eqn: JaxprEqn, flags: list[bool], outs: list[bool]) -> bool:
+    """Whether each element along a mapped axis chooses, or ends, for itself."""
+    calls = eqn.primitive.programs
+    groups = calls.groups(flags, eqn.params)
+    if calls.carried is not None:
+        groups[calls.carried] = outs[: len(groups[calls.carried])]
+    *deciding, _ = calls.inputs
+    for name in deciding:
+        (program,) = calls.held(name, eqn.params)
+        if any(reached(_opened(program), calls.given(name, groups), mapped=True)):
+            return True
+    inputs = {number for numbers in calls.inputs.values() for number in numbers}
+    return any(any(group) for number, group in enumerate(groups) if number not in inputs)
 
 
 def carry_reached(

@@ -17,7 +17,7 @@ from minijax.arrays.array import ArrayImpl
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
-from minijax.core.primitive import CallPrimitive
+from minijax.core.primitive import CallPrimitive, Programs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
 from minijax.features.effects.inputs import numbered
@@ -36,21 +36,17 @@ from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
     merge,
-    needed,
-    nonzero,
     permuted,
     reached,
-    settle,
     split_list,
 )
 from minijax.lax.control_flow.loop_lowering import lower_while
+from minijax.lax.control_flow.loop_rules import loops, with_tangents
 from minijax.lax.control_flow.scan import make_plan, run_loop, unroll_factor
 from minijax.lax.control_flow.scan_rules import batch_loop_body
 from minijax.lax.convert import convert_element_type
 from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
-from minijax.transforms.jvp import jvp_jaxpr
-from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import spread_tangents, zero_tangent
 from minijax.transforms.tracing import Traced
 
@@ -60,12 +56,8 @@ T = TypeVar("T")
 
 # -- the primitive --------------------------------------------------------------------------------
 
-while_p = CallPrimitive("while")
-
-
-@while_p.shape_rule
-def _(*avals, body_jaxpr, **params):
-    return body_jaxpr.out_avals
+_COUNTS = ("cond_nconsts", "body_nconsts")
+while_p = CallPrimitive("while", Programs(_COUNTS, cond_jaxpr=(0, 2), body_jaxpr=(1, 2), carried=2))
 
 
 @while_p.effects_rule
@@ -85,50 +77,7 @@ def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
         carry = run(body_jaxpr, *consts, *carry)
 
 
-class _Jvp:
-    """The programs of a loop that carries tangents too, and which carried values have one."""
-
-    __slots__ = ("body", "carry", "cond")
-
-
-def _jvp_programs(cond: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, flags) -> _Jvp:
-    def make():
-        found = _Jvp()
-        made, found.carry, _ = settle(
-            body, (*flags, []), lambda nonzeros, want: jvp_jaxpr(body, nonzeros, want)
-        )
-        counts = [len(part) for part in flags]
-        c, i, dc, di = split_list(made.jaxpr.invars, *counts, sum(flags[0]))
-        found.body = permuted(made, [*c, *dc, *i, *di])
-        avals = [aval.to_tangent_aval() for aval in chosen(body.out_avals, found.carry)]
-        found.cond = permuted(cond, [*cond.jaxpr.invars, *map(Var, avals)])
-        return found
-
-    key = ("while jvp", cond, tuple(map(tuple, flags)), local.context.key)
-    return body.derive(key, make)
-
-
-def _jvp_arguments(primals, tangents, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts) -> tuple:
-    """The operands and params of the loop that carries tangents too."""
-    cond_consts, consts, init = split_list(primals, cond_nconsts, body_nconsts)
-    _, consts_dot, init_dot = split_list(tangents, cond_nconsts, body_nconsts)
-    flags = nonzero(consts_dot), nonzero(init_dot)
-    made = _jvp_programs(cond_jaxpr, body_jaxpr, cond_nconsts, flags)
-    consts_dot = chosen(consts_dot, flags[0])
-    init_dot = [instantiate(t) for t in chosen(init_dot, made.carry)]
-    params = {
-        "cond_jaxpr": made.cond, "cond_nconsts": cond_nconsts, "body_jaxpr": made.body,
-        "body_nconsts": body_nconsts + len(consts_dot),
-    }  # fmt: skip
-    return [*cond_consts, *consts, *consts_dot, *init, *init_dot], params, made.carry
-
-
-@while_p.jvp
-def _(primals, tangents, **params):
-    args, new_params, carry = _jvp_arguments(primals, tangents, **params)
-    outs = while_p.bind(*args, **new_params)
-    avals = params["body_jaxpr"].out_avals
-    return outs[: len(carry)], spread_tangents(outs[len(carry) :], carry, avals)
+loops(while_p)
 
 
 @while_p.linearize
@@ -136,11 +85,12 @@ def _(trace, primals, tangents, **params):
     # How often it runs is known only when it has run, so there is no room for residuals: the linear
     # part runs the loop again, on pairs. It can be applied, not transposed.
     outs = while_p.bind(*primals, **params)
-    args, new_params, carry = _jvp_arguments(primals, tangents, **params)
+    args, changed, carry, _ = with_tangents(while_p, primals, tangents, params)
+    avals = params["body_jaxpr"].out_avals
     if not any(carry):
-        return outs, [zero_tangent(aval) for aval in params["body_jaxpr"].out_avals]
-    pairs = trace.record(while_p, args, new_params)
-    return outs, spread_tangents(pairs[len(carry) :], carry, params["body_jaxpr"].out_avals)
+        return outs, list(map(zero_tangent, avals))
+    pairs = trace.record(while_p, args, changed)
+    return outs, spread_tangents(pairs[len(carry) :], carry, avals)
 
 
 @while_p.transpose
@@ -212,39 +162,6 @@ def _(axis, args, dims, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
         body_jaxpr=body, body_nconsts=body_nconsts,
     )  # fmt: skip
     return outs, carry_dims
-
-
-@while_p.dce
-def _(used, eqn):
-    params = eqn.params
-    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
-    if not any(used) and not (cond.effects or body.effects):
-        return [False] * len(eqn.invars), None
-    counts = params["cond_nconsts"], params["body_nconsts"]
-
-    def make():
-        tested = needed(cond.jaxpr, [True])[counts[0] :]
-        carry = [a or b for a, b in zip(used, tested, strict=True)]
-        while True:
-            inner, used_inputs = dce_jaxpr(body.jaxpr, carry)
-            grown = [a or b for a, b in zip(carry, used_inputs[counts[1] :], strict=True)]
-            if grown == carry:
-                break
-            carry = grown
-        kept = [*used_inputs[: counts[1]], *carry]
-        inner, _ = dce_jaxpr(body.jaxpr, carry, instantiate=kept)
-        invars = chosen(cond.jaxpr.invars, [*[True] * counts[0], *carry])
-        return ClosedJaxpr(inner, body.consts), permuted(cond, invars), kept
-
-    new_body, new_cond, kept = body.derive(("while dce", cond, tuple(used)), make)
-    used_inputs = [*[True] * counts[0], *kept]
-    consts, carry = split_list(kept, counts[1])
-    new = eqn.replace(
-        invars=chosen(eqn.invars, used_inputs),
-        outvars=chosen(eqn.outvars, carry),
-        params=dict(params, cond_jaxpr=new_cond, body_jaxpr=new_body, body_nconsts=sum(consts)),
-    )
-    return used_inputs, new
 
 
 # -- while_loop -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr
-from minijax.core.primitive import CallPrimitive
+from minijax.core.primitive import CallPrimitive, Programs
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.unreduced import any_sums, sums_of
 from minijax.lax.control_flow.common import run_inline
@@ -28,8 +28,8 @@ from minijax.lax.control_flow.dependence import (
     split_program,
 )
 from minijax.lax.control_flow.loop_lowering import lower_scan
+from minijax.lax.control_flow.loop_rules import loops
 from minijax.transforms.batching import batch_jaxpr, to_front
-from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import instantiate, moveaxis
 from minijax.transforms.tangents import (
@@ -45,7 +45,8 @@ __all__ = ["scan_p"]
 
 # Operands: constants, the initial carry, the arrays that are read in slices. `jaxpr` takes the
 # constants, the carry and one slice of each array, and gives the carry and what is stacked.
-scan_p = CallPrimitive("scan")
+_PROGRAMS = Programs(("num_consts", "num_carry"), jaxpr=(0, 1, 2), carried=1, mapped=2)
+scan_p = CallPrimitive("scan", _PROGRAMS)
 
 
 def _no_rows(avals: Sequence[Any]) -> None:
@@ -74,61 +75,17 @@ def _(*avals, jaxpr, length, num_carry, **params):
     return [*out[:num_carry], *(aval.with_axis(0, length) for aval in out[num_carry:])]
 
 
-@scan_p.effects_rule
-def _(*, jaxpr, **params):
-    return jaxpr.effects
-
-
 scan_p.lower(lower_scan)
 
 
 # -- derivatives ------------------------------------------------------------------------------------
 
 
-@scan_p.jvp
-def _(primals, tangents, *, jaxpr, length, num_consts, num_carry, **params):
-    counts = (num_consts, num_carry)
-    flags = split_list(nonzero(tangents), *counts)
-    made, carry, out_flags = _jvp_body(jaxpr, flags)
-    consts, init, xs = split_list(primals, *counts)
-    consts_dot, init_dot, xs_dot = split_list(tangents, *counts)
-    consts_dot, xs_dot = chosen(consts_dot, flags[0]), chosen(xs_dot, flags[2])
-    init_dot = [instantiate(t) for t in chosen(init_dot, carry)]
-    outs = scan_p.bind(
-        *consts, *consts_dot, *init, *init_dot, *xs, *xs_dot,
-        jaxpr=made, length=length, num_consts=num_consts + len(consts_dot),
-        num_carry=num_carry + len(init_dot), **params,
-    )  # fmt: skip
-    ys = len(jaxpr.out_avals) - num_carry
-    out, out_dot, ys, ys_dot = split_list(outs, num_carry, len(init_dot), ys)
-    avals = _out_avals(jaxpr, length, num_carry)
-    return [*out, *ys], spread_tangents([*out_dot, *ys_dot], out_flags, avals)
+loops(scan_p)
 
 
 def _out_avals(jaxpr, length, num_carry):
     return scan_p.rule_shape(jaxpr=jaxpr, length=length, num_carry=num_carry)
-
-
-def _jvp_body(jaxpr: ClosedJaxpr, flags: list) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
-    """The body on pairs of primals and tangents, arranged as `scan_p` takes it."""
-
-    def make():
-        made, carry, out_flags = settle(
-            jaxpr, flags, lambda nonzeros, want: jvp_jaxpr(jaxpr, nonzeros, want)
-        )
-        counts = [len(part) for part in flags]
-        dots = [sum(flags[0]), sum(carry)]
-        c, i, x, dc, di, dx = split_list(made.jaxpr.invars, *counts, *dots)
-        ys = len(jaxpr.out_avals) - counts[1]
-        out, y, d_out, d_y = split_list(made.jaxpr.outvars, counts[1], ys, dots[1])
-        return (
-            permuted(made, [*c, *dc, *i, *di, *x, *dx], [*out, *d_out, *y, *d_y]),
-            carry,
-            out_flags,
-        )
-
-    key = ("scan jvp", tuple(map(tuple, flags)), local.context.key)
-    return jaxpr.derive(key, make)
 
 
 class _Split:
@@ -478,38 +435,3 @@ def batch_loop_body(
         if grown == carry:
             return made, carry, out_dims
         carry = grown
-
-
-# -- dead code ----------------------------------------------------------------------------------------
-
-
-@scan_p.dce
-def _(used, eqn):
-    params = eqn.params
-    jaxpr, num_consts, num_carry = (params[n] for n in ("jaxpr", "num_consts", "num_carry"))
-    counts = (num_consts, num_carry)
-
-    def make():
-        carry, ys = split_list(used, num_carry)
-        while True:
-            inner, used_inputs = dce_jaxpr(jaxpr.jaxpr, [*carry, *ys])
-            grown = [a or b for a, b in zip(carry, used_inputs[num_consts:], strict=False)]
-            if grown == carry:
-                break
-            carry = grown
-        consts, _, xs = split_list(used_inputs, *counts)
-        # A carried value that is only given out, never read, is still an input of the loop.
-        kept = [*consts, *carry, *xs]
-        inner, _ = dce_jaxpr(jaxpr.jaxpr, [*carry, *ys], instantiate=kept)
-        return ClosedJaxpr(inner, jaxpr.consts), kept, [*carry, *ys]
-
-    made, used_inputs, used_outputs = jaxpr.derive(("scan dce", tuple(used), num_consts), make)
-    if not any(used) and not made.effects:
-        return [False] * len(eqn.invars), None
-    consts, carry, _ = split_list(used_inputs, *counts)
-    new = eqn.replace(
-        invars=chosen(eqn.invars, used_inputs),
-        outvars=chosen(eqn.outvars, used_outputs),
-        params=dict(params, jaxpr=made, num_consts=sum(consts), num_carry=sum(carry)),
-    )
-    return used_inputs, new

@@ -65,7 +65,7 @@ for name in ("mul", "add", "neg", "reduce_sum", "dot_general", "sin"):
 # variable, the sum of the cotangents that have come to it so far.
 
 # %%
-for name in ("backward_pass", "_transpose_equation"):
+for name in ("backward_pass", "transpose_equation"):
     place = explain.where(f"minijax.transforms.transpose.{name}")
     print(place, place.source, sep="\n")
 

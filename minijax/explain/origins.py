@@ -23,13 +23,13 @@ from minijax.core.primitive import Primitive
 from minijax.core.source import is_internal
 from minijax.core.staging import JaxprTrace, PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, set_trace
-from minijax.transforms import grad as _grad
-from minijax.transforms import linearize as _linearize
-from minijax.transforms import transpose as _transpose
-from minijax.transforms import vmap as _vmap
+from minijax.transforms import grad, vmap
 from minijax.transforms.batching import BatchTrace
+from minijax.transforms.grad import FlatFunction
 from minijax.transforms.jvp import JVPTrace
+from minijax.transforms.linearize import linearized
 from minijax.transforms.primitives import add_tangents
+from minijax.transforms.transpose import transpose_equation
 
 __all__ = ["Applied", "Origin", "Origins", "watched"]
 
@@ -84,10 +84,10 @@ def _of_transpose(variables: dict) -> tuple[str, Primitive] | None:
 _RULES: dict[int, Callable[[dict], Any]] = {
     id(JVPTrace.apply.__code__): _by_primitive("jvp"),
     id(BatchTrace.apply.__code__): _by_primitive("vmap"),
-    id(_transpose._transpose_equation.__code__): _of_transpose,
+    id(transpose_equation.__code__): _of_transpose,
 }
-_READERS = {id(eval_jaxpr.__code__), id(_transpose._transpose_equation.__code__)}
-_STARTS = {id(trace_to_jaxpr.__code__), id(_linearize._linearize.__code__)}
+_READERS = {id(eval_jaxpr.__code__), id(transpose_equation.__code__)}
+_STARTS = {id(trace_to_jaxpr.__code__), id(linearized.__code__)}
 _RECORD = JaxprTrace.record.__code__
 _SUM = id(add_tangents.__code__)
 
@@ -130,17 +130,17 @@ def _of_closure(frame: FrameType) -> tuple[Callable, tuple, dict]:
 
 def _of_jvp(frame: FrameType) -> tuple[Callable, tuple, dict]:
     fun, aux = frame.f_locals["fun"], frame.f_locals["has_aux"]
-    call = lambda primals, tangents: _grad.jvp(fun, primals, tangents, aux)
+    call = lambda primals, tangents: grad.jvp(fun, primals, tangents, aux)
     return call, (frame.f_locals["primals"], frame.f_locals["tangents"]), {}
 
 
 _WRAPPERS: dict[int, Callable[[FrameType], tuple]] = {  # what transforms give
-    id(_inner(_vmap.vmap, "batched")): _of_closure,
-    id(_inner(_grad.grad, "gradient")): _of_closure,
-    id(_inner(_grad._differentiated, "value_and_gradient")): _of_closure,
-    id(inspect.unwrap(_grad.jvp).__code__): _of_jvp,
+    id(_inner(vmap.vmap, "batched")): _of_closure,
+    id(_inner(grad.grad, "gradient")): _of_closure,
+    id(_inner(grad.differentiated, "value_and_gradient")): _of_closure,
+    id(inspect.unwrap(grad.jvp).__code__): _of_jvp,
 }
-_CALLS = {id(_grad.FlatFunction.__call__.__code__), id(_vmap._Call.__call__.__code__)}
+_CALLS = {id(FlatFunction.__call__.__code__), id(vmap.MappedCall.__call__.__code__)}
 
 
 def _outer_trace(trace: Trace) -> Trace:

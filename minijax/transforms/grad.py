@@ -34,7 +34,7 @@ from minijax.transforms.linearize import linearize_flat
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, zero_like
 
-__all__ = ["grad", "jvp", "linearize", "value_and_grad", "vjp"]
+__all__ = ["differentiated", "grad", "jvp", "linearize", "value_and_grad", "vjp"]
 
 _A = TypeVar("_A")  # the first argument
 _P = ParamSpec("_P")
@@ -308,7 +308,7 @@ def value_and_grad(
     >>> jax.value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    return _differentiated(
+    return differentiated(
         fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "value_and_grad"
     )
 
@@ -363,7 +363,7 @@ def grad(
     >>> jax.grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
-    both = _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "grad")
+    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, "grad")
 
     def gradient(*args, **kwargs):
         value, result = both(*args, **kwargs)
@@ -387,7 +387,8 @@ def _seed(aval: Any) -> Any:
     return hooks.as_primal_placed(full_like_aval(1, hooks.unplaced(aval)), aval)
 
 
-def _differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
+def differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, transform):
+    """Return `value_and_grad` of a function, with the arguments of `grad`, for this transform."""
     check_callable(fun)
     no_reduce_axes(transform, reduce_axes)
     numbers = chosen_numbers(argnums)

@@ -20,7 +20,7 @@ from minijax.transforms.jvp import JVPTrace, unpair
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, is_float0, zero_like
 
-__all__ = ["LinearizedJaxpr", "linearize_flat", "linearize_jaxpr"]
+__all__ = ["LinearizedJaxpr", "linearize_flat", "linearize_jaxpr", "linearized"]
 
 
 def linearize_flat(
@@ -103,10 +103,11 @@ def linearize_jaxpr(
     if isinstance(instantiate_outs, bool):
         instantiate_outs = (instantiate_outs,) * len(closed.out_avals)
     key = ("linearize", nonzeros, tuple(instantiate_outs), local.context.key)
-    return closed.derive(key, lambda: _linearize(closed, nonzeros, instantiate_outs))
+    return closed.derive(key, lambda: linearized(closed, nonzeros, instantiate_outs))
 
 
-def _linearize(closed, nonzeros, wanted) -> LinearizedJaxpr:
+def linearized(closed, nonzeros, wanted) -> LinearizedJaxpr:
+    """Split a program anew; `linearize_jaxpr` keeps the result."""
     context = local.context
     saved = context.trace, context.source, context.scope
     outer = JaxprTrace(saved[0], closed.jaxpr.debug_info)

@@ -16,7 +16,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.transforms.primitives import add_tangents
 from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefined
 
-__all__ = ["UNWANTED", "backward_pass", "transpose_jaxpr"]
+__all__ = ["UNWANTED", "backward_pass", "transpose_equation", "transpose_jaxpr"]
 
 UNWANTED = object()  # in place of a sink: the cotangent is not to be computed
 
@@ -58,7 +58,7 @@ def backward_pass(
             context.source = eqn.source
             scope = transposed(eqn.scope) if outermost else eqn.scope
             context.scope = joined(outer_scope, scope) if scope else outer_scope
-            _transpose_equation(eqn, known, pending, sums)
+            transpose_equation(eqn, known, pending, sums)
     finally:
         context.source, context.scope = outer, outer_scope
     return [
@@ -126,7 +126,8 @@ def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
                 pending.setdefault(var, _cotangent(None, var.aval))
 
 
-def _transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]) -> None:
+def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]) -> None:
+    """Add what the results of a linear equation have pending to what its operands have."""
     cotangents = [pending.pop(var, None) for var in eqn.outvars]
     if all(ct is None for ct in cotangents):
         return

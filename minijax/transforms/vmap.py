@@ -29,7 +29,7 @@ from minijax.transforms.linear_maps import as_result
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.tangents import Zero
 
-__all__ = ["vmap"]
+__all__ = ["MappedCall", "vmap"]
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -66,7 +66,7 @@ def vmap(
     check_vmap_axes(in_axes, out_axes)
 
     def batched(*args, **kwargs):
-        call = _Call(fun, in_axes, out_axes, axis_size, args, kwargs)
+        call = MappedCall(fun, in_axes, out_axes, axis_size, args, kwargs)
         leaves, dims = call.leaves, call.dims
         split = hooks.mapped_axis(leaves, dims)
         axis = AxisData(axis_name, call.size, spmd_axis_name, split)
@@ -77,7 +77,7 @@ def vmap(
     return named_after(fun, boundary(batched))
 
 
-class _Call:
+class MappedCall:
     """A call of a mapped function, on flat values: those of the user's tree, and what replaces them.
 
     Types of the user's that say themselves how they are mapped give their `elements`; what the

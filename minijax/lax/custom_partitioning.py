@@ -225,19 +225,12 @@ class custom_partitioning:
         statics = tuple([args[n] for n in chosen])
         for value in statics:
             hash(value)
-        fun = self.fun
-
-        def on_arrays(*arrays):
-            rest = list(arrays)
-            for n, value in zip(chosen, statics, strict=True):
-                rest.insert(n, value)
-            return fun(*rest)
-
         arrays = tuple([x for n, x in enumerate(args) if n not in chosen])
-        call = as_program("custom_partitioning", on_arrays if chosen else fun, arrays, {})
+        pairs = tuple(zip(chosen, statics, strict=True))
+        call = as_program("custom_partitioning", self.fun, arrays, {}, pairs)
         if call.consts:
             raise ValueError(
-                f"{fun_name(fun)}, a custom_partitioning, refers to arrays of outside that are traced "
+                f"{fun_name(self.fun)}, a custom_partitioning, refers to arrays of outside that are traced "
                 "or large: pass them as arguments, so that they can be split."
             )
         outs = custom_partitioning_p.bind(

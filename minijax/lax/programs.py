@@ -47,15 +47,20 @@ class Called(NamedTuple):
         return self.out_tree.unflatten(outs)
 
 
-def as_program(what: str, fun: Callable, args: tuple, kwargs: dict) -> Called:
+def as_program(
+    what: str, fun: Callable, args: tuple, kwargs: dict, statics: tuple[tuple[int, Any], ...] = ()
+) -> Called:
     """The program of `fun` for these arguments; `what` traces it, in messages.
 
-    It is kept with the function, for arguments of these types.
+    It is kept with the function, for arguments of these types, and for `statics`: other arguments,
+    by position.
     """
     leaves, in_tree = tree_util.flatten((args, kwargs))
     avals = tuple([aval_of_argument(x, fun, in_tree, i, what) for i, x in enumerate(leaves)])
     traced = kept_with(fun, what).find(
-        (in_tree, avals), lambda: trace_function(what, fun, in_tree, avals), Traced.is_lasting
+        (in_tree, avals, statics, *[type(value) for _, value in statics]),
+        lambda: trace_function(what, fun, in_tree, avals, statics=statics),
+        Traced.is_lasting,
     )
     closed, large = without_large_constants(traced.closed)
     consts = (*large, *traced.consts)

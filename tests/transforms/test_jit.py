@@ -15,6 +15,7 @@ import minijax
 import minijax.flatten_util
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.experimental.custom_partitioning import custom_partitioning
 from minijax.extend import linear_util
 from tests.harness.differential import BOTH, assert_same
 
@@ -307,8 +308,15 @@ def wrapped_call(f):
     return lambda x: call(fun, x.shape)
 
 
+def partitioned(f):
+    call = custom_partitioning(lambda n, x: f(x) * n, static_argnums=(0,))
+    call.def_partition(lambda *args: None, sharding_rule="i -> i")
+    return lambda x: call(2, x)
+
+
 KEPT = {  # functions that call the one given once, and keep what they have traced of it
     "checkpoint": lambda f: minijax.checkpoint(f),
+    "custom_partitioning": partitioned,
     "composite": lambda f: lax.composite(f, "my.function"),
     "jit": lambda f: minijax.jit(f),
     "linear_util.cache": wrapped_call,

@@ -589,8 +589,12 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     log_x = select(mirrored, log1p(neg(x)), log(x))
     log_rest = select(mirrored, log(x), log1p(neg(x)))
     x = select(mirrored, rest, x)
-    weight = exp(sub(add(mul(a, log_x), mul(b, log_rest)), _log_beta(a, b)))
-    out = div(mul(weight, _beta_fraction(a, b, x, inside)), a)
+    # a * beta(a, b) as one term: the weight alone would underflow for the smallest a.
+    next_a = add(a, one)
+    log_factorial = _where(eq(next_a, one), 0.0, lgamma(next_a), x)  # lgamma(1) is rounded
+    log_beta = sub(add(log_factorial, lgamma(b)), lgamma(add(a, b)))
+    weight = exp(sub(add(mul(a, log_x), mul(b, log_rest)), log_beta))
+    out = mul(weight, _beta_fraction(a, b, x, inside))
     out = select(mirrored, sub(one, out), out)
     out = _where(at_one, 1.0, _where(at_zero, 0.0, out, x), x)
     return _where(invalid, math.nan, out, x)

@@ -61,14 +61,16 @@ def logsumexp(
     """
     if b is None:
         check_arraylike("logsumexp", a)
-        (a,) = promote_dtypes_inexact(a)
     else:
         check_arraylike("logsumexp", a, b)
         check_ranks("logsumexp", a, b)
+    if where is not None:  # before the dtype is chosen: a boolean array becomes one of integers
+        a = jnp.where(where, a, 0)
+    if b is None:
+        (a,) = promote_dtypes_inexact(a)
+    else:
         a, b = promote_dtypes_inexact(a, b)
     a = jnp.asarray(a)
-    if where is not None:
-        a = jnp.where(where, a, 0)
     if b is not None:
         a = jnp.where(b != 0, a, -np.inf)
     names, rest = names_of(axis)
@@ -123,14 +125,21 @@ def logmeanexp(
     return lax.sub(total, lax.log(count))
 
 
+def _masked(name: str, x: Any, where: Any) -> Any:
+    """x as floats, -inf where it does not count; an integer becomes the default float with `where`."""
+    check_arraylike(name, x)
+    if where is not None:
+        x = jnp.where(where, x, -np.inf)
+    (x,) = promote_dtypes_inexact(x)
+    return x
+
+
 def _exponentials(x: Any, axis: Any, where: Any) -> tuple[Any, Any, Any]:
     """x less its maximum along axes, the exponentials of that, and their sum."""
     names, rest = names_of(axis)
     axes = (*axes_of(rest, np.ndim(x)), *names)
     sizes = lax.stop_gradient(x) if names else x
     top = jnp.max(sizes, axis=axes, where=where, initial=-np.inf, keepdims=True)
-    if where is not None:
-        x = jnp.where(where, x, -np.inf)
     shifted = x - lax.stop_gradient(top)
     terms = jnp.exp(shifted)
     return shifted, terms, jnp.sum(terms, axis=axes, where=where, keepdims=True)
@@ -153,8 +162,7 @@ def log_softmax(
     >>> nn.log_softmax(jnp.array([0.0, -jnp.inf]))
     Array([  0., -inf], dtype=float32)
     """
-    check_arraylike("log_softmax", x)
-    (x,) = promote_dtypes_inexact(x)
+    x = _masked("log_softmax", x, where)
     shifted, _, total = _exponentials(x, axis, where)
     out = shifted - jnp.log(total)
     return out if where is None else jnp.where(where, out, -np.inf)
@@ -177,8 +185,7 @@ def softmax(
     >>> nn.softmax(jnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
-    check_arraylike("softmax", x)
-    (x,) = promote_dtypes_inexact(x)
+    x = _masked("softmax", x, where)
     return _softmax(x, where, axis)
 
 

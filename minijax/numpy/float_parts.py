@@ -246,7 +246,7 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> BinaryFu
     def from_same(x1, x2):
         gap = sub_p.bind(x1, x2)
         if _is_complex(x1):
-            first = compare.ge_p.bind(arithmetic.real(x1), arithmetic.real(x2))
+            first = _is_larger(x1, x2)
             top, below = where(first, x1, x2), where(first, arithmetic.neg(gap), gap)
             return _principal(add_p.bind(top, log1p(exp(below))))
         top, below = arithmetic.max(x1, x2), arithmetic.neg(arithmetic.abs(gap))
@@ -270,6 +270,14 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> BinaryFu
         return (typed_as if name == "logaddexp" else settled)(out, *args)
 
     return named(fun, name, doc, PAIR + "a floating-point or complex dtype.", "float32")
+
+
+def _is_larger(x1: Any, x2: Any) -> Any:
+    """Whether the real part is larger: of two that are equal, the one with fewer turns to round."""
+    real1, real2 = arithmetic.real(x1), arithmetic.real(x2)
+    turns1, turns2 = (arithmetic.abs(arithmetic.imag(x)) for x in (x1, x2))
+    fewer = compare.le_p.bind(turns1, turns2)
+    return where(compare.eq_p.bind(real1, real2), fewer, compare.gt_p.bind(real1, real2))
 
 
 def _no_infinity(x: Any) -> Any:

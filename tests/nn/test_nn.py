@@ -263,6 +263,37 @@ def test_initializers_under_jit_and_vmap():
     assert_same(run(minijax), run(jax))
 
 
+_INTEGERS = (np.bool_, np.int8, np.int32, np.int64, np.float16)
+_SOME = np.asarray([True, False, True])
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"]
+)
+@pytest.mark.parametrize("dtype", _INTEGERS)
+def test_integers_of_which_some_count(name, dtype):
+    """The dtype of the result is the one that a masked array has."""
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    for wide in (False, True):
+        with x64(wide):
+            ours, theirs = (
+                getattr(m.nn, name)(m.numpy.asarray(x), where=_SOME) for m in (minijax, jax)
+            )
+            assert_same(ours, theirs, rtol=2e-3 if dtype is np.float16 else 1e-5)
+
+
+@pytest.mark.parametrize("name", ["softplus", "log_sigmoid", "mish"])
+def test_imaginary_parts_of_many_turns(name):
+    """By the definition: upstream adds the turns to the angle, and rounds."""
+    x = np.asarray([1e30j, -1e30j, 1e8j, 3e5j, -1e12j], np.complex64)
+    known = {
+        "softplus": lambda z: np.log1p(np.exp(z)),
+        "log_sigmoid": lambda z: -np.log1p(np.exp(-z)),
+        "mish": lambda z: z * np.tanh(np.log1p(np.exp(z))),
+    }[name](x.astype(np.complex128))
+    np.testing.assert_allclose(getattr(minijax.nn, name)(x), known, rtol=1e-5)
+
+
 def test_every_name_has_a_row():
     tested = {"initializers", "scaled_matmul", "get_scaled_dot_general_config"}
     assert not missing(jax.nn, ROWS, tested)

@@ -408,6 +408,40 @@ def test_every_signal_function_has_a_row():
     assert not missing(theirs, SIGNALS, {"istft"})
 
 
+_SIZES = np.asarray([2.0**-126, 0.3, 1.0, 3.0, 7.9, 8.0, 10.0, 31.0, 100.0])
+
+
+@pytest.mark.parametrize(("dtype", "ulp"), [(np.float32, 12), (np.float64, 64)])
+def test_beta_of_all_sizes(dtype, ulp):
+    """By SciPy in float64: upstream's loses digits where both arguments are above 8."""
+    with x64(dtype is np.float64):
+        a, b = (x.astype(dtype) for x in np.meshgrid(_SIZES, _SIZES))
+        known = scipy.special.betaln(a.astype(float), b.astype(float))
+        ours = np.asarray(minijax.scipy.special.betaln(a, b))
+        units = np.abs(ours - known) / np.spacing(np.maximum(np.abs(known), 1).astype(dtype))
+        assert units.max() <= ulp
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_betainc_of_the_smallest_parameters(dtype):
+    with x64(dtype is np.float64):
+        tiny = np.finfo(dtype).tiny
+        cases = [(tiny, 1, tiny), (tiny, 0.5, tiny), (tiny, tiny, 0.5), (tiny, tiny, tiny),
+                 (tiny, 2, tiny), (3, tiny, 0.5), (1, 1, tiny)]  # fmt: skip
+        args = np.asarray(cases, dtype).T
+        known = scipy.special.betainc(*args.astype(float))
+        known[2:4] = 0.5  # by symmetry, and SciPy's is 0 in float64
+        ours = minijax.scipy.special.betainc(*args)
+        np.testing.assert_allclose(ours, known, rtol=1e-5, atol=2 * float(tiny))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_comb_compares_integers_as_such(dtype):
+    largest = np.iinfo(dtype).max
+    n, k = np.asarray([[largest - 1, largest], [largest - 2, largest - 1], [5, 2]], dtype).T
+    both(lambda m: m.scipy.special.comb(n, k))
+
+
 def test_modules():
     for name in ("special", "stats", "integrate", "signal"):
         assert getattr(minijax.scipy, name).__name__ == f"minijax.scipy.{name}"

@@ -173,7 +173,9 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     return jnp.where(b < 8, small, _betaln_of_large(a, jnp.where(b < 8, 8, b)))
 
 
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+_STIRLING = (
+    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
+)  # fmt: skip
 
 
 def _stirling_rest(x: Any) -> Any:
@@ -189,7 +191,14 @@ def _betaln_of_large(a: Any, b: Any) -> Any:
     total = a + b
     rest = _stirling_rest(b) - _stirling_rest(total)
     log_ratio = -(b - 0.5) * jnp.log1p(a / b)
-    return lax.lgamma(a) + rest + log_ratio + a - a * jnp.log(total)
+    log_total = jnp.log(total)
+    small = lax.lgamma(a) + rest + log_ratio + a - a * log_total
+    # Where both are large, the formula for both: lgamma(a) and its neighbours would cancel.
+    most = jnp.where(a < 8, 8, a)
+    half_log_circle = 0.5 * np.log(2 * np.pi).item()
+    powers = (most - 0.5) * jnp.log(most / total) - 0.5 * log_total
+    both = powers + log_ratio + (half_log_circle + _stirling_rest(most) + rest)
+    return jnp.where(a < 8, small, both)
 
 
 @library
@@ -420,10 +429,12 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 @library(static=("repetition",))
 def _comb(N, k, *, repetition):
+    enough = None if repetition else jnp.less_equal(k, N)  # of integers that are no floats
     N, k = _broadcast("comb", N, k)
     if repetition:
         N = N + k - 1
-    possible = (k <= N) & (N >= 0) & (k >= 0)
+        enough = k <= N
+    possible = enough & (N >= 0) & (k >= 0)
     n, m = jnp.where(possible, N, 1), jnp.where(possible, k, 0)
     count = lax.exp(lax.lgamma(n + 1) - lax.lgamma(m + 1) - lax.lgamma(n - m + 1))
     return jnp.where(possible, count, 0)

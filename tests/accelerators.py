@@ -44,6 +44,8 @@ REASONS = [
      "one copy of three numbers more, whose token upstream takes as an argument"),
     ("tpu.*", "lu_pivots_to_permutation", "one gather where upstream has two, of a few numbers"),
     ("tpu.*", "numpy.linalg.slogdet", "eleven operations more on scalars of each matrix"),
+    ("tpu.*", "lu grad c64",
+     "0.90 of upstream's FLOPs, but that both products compute the sign which they multiply by"),
     ("tpu.*", "betainc", "0.53 of upstream's bytes and of its estimated time"),
     ("tpu.*", "random.randint", "equal FLOPs and bytes, and one more buffer of two numbers, of 31.5 KiB"),
     ("tpu.*", "tridiagonal_solve", "no more FLOPs and bytes, and three small buffers of 31.5 KiB each"),

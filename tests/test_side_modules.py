@@ -66,12 +66,6 @@ def test_composite_text():
     assert text(minijax).replace("@my_op", "@my.op") == text(jax)
 
 
-def test_pbroadcast():
-    """Upstream's has no rule on a CPU."""
-    out = minijax.vmap(lambda x: minijax.lax.pbroadcast(x, "i", 2), axis_name="i")(X)
-    np.testing.assert_array_equal(out, np.broadcast_to(X[2], X.shape))
-
-
 def test_compilations_are_recorded():
     seen = []
     listen = lambda event, duration, **kwargs: seen.append((event, kwargs["fun_name"]))

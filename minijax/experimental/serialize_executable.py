@@ -57,11 +57,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "program": _fields(lowered, _NOT_OF_PROGRAM),
         "out_avals": spec.closed.out_avals,
         "executable": payload,
-        "device_kind": lowered.devices[0].device_kind,
     }
     about["spec"]["arg_names"] = list(spec.arg_names) if spec.arg_names else None
     ids = [device.id for device in lowered.devices]
-    return saved.sealed(saved.save((ids, saved.save(about)))), spec.in_tree, spec.out_tree
+    kind = lowered.devices[0].device_kind
+    return saved.sealed(saved.save((ids, kind, saved.save(about)))), spec.in_tree, spec.out_tree
 
 
 def deserialize_and_load(
@@ -75,15 +75,15 @@ def deserialize_and_load(
     devices, and for bytes that `serialize` did not give, or that are damaged; JaxRuntimeError for
     devices of a kind that cannot run it, or that are described and not attached.
     """
-    ids, data = saved.load(saved.unsealed(bytes(memoryview(serialized))), {})
+    ids, kind, data = saved.load(saved.unsealed(bytes(memoryview(serialized))), {})
     if execution_devices is None:
         found = backend if hasattr(backend, "devices") else platforms.backend(backend)
         numbered = {device.id: device for device in found.devices()}
         execution_devices = [numbered[number] for number in ids if number in numbered]
     if len(execution_devices) != len(ids):
         raise ValueError(
-            f"the program was compiled for {len(ids)} devices, numbered {ids}; it was given "
-            f"{len(execution_devices)} to run on."
+            f"the program was compiled for {len(ids)} devices of the kind {kind!r}, numbered {ids}; "
+            f"it was given {len(execution_devices)} to run on: give them as execution_devices."
         )
     about = saved.load(data, dict(zip(ids, execution_devices, strict=True)))
     lowered = LoweredProgram()
@@ -94,7 +94,7 @@ def deserialize_and_load(
         about["executable"],
         lowered.devices,
         spmd=lowered.place.spmd,
-        made_for=about["device_kind"],
+        made_for=kind,
     )
     spec = Compiled.Spec()
     for name, value in about["spec"].items():

@@ -32,8 +32,9 @@ def get_topology_desc(
 ) -> TopologyDescription:
     """The devices of a machine that is described by name, as a platform's plug-in knows it.
 
-    For TPUs such as "v4:2x2x1". NotImplementedError for platforms that know none; RuntimeError if
-    the plug-in of the platform is not here.
+    For TPUs such as "v4:2x2x1". `kwargs` are options of the plug-in: text, numbers or sequences of
+    integers. NotImplementedError for platforms that know none; RuntimeError if the plug-in of the
+    platform is not here; ValueError, with the names that it knows, for a machine that it does not.
     """
     return TopologyDescription(topologies.described(topology_name, platform or "tpu", kwargs))
 

@@ -17,9 +17,9 @@ from minijax.lowering.module import Value
 from minijax.lowering.types import physical
 
 __all__ = [
-    "all_gather", "all_reduce", "all_to_all", "axis_index", "collective_permute", "computation",
-    "exchanged", "gathered", "groups_of", "once", "pairs", "partitions", "ragged_all_to_all",
-    "reduce_scatter",
+    "all_gather", "all_reduce", "all_to_all", "axis_index", "collective_broadcast",
+    "collective_permute", "computation", "exchanged", "gathered", "groups_of", "once", "pairs",
+    "partitions", "ragged_all_to_all", "reduce_scatter",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
@@ -117,6 +117,13 @@ def pairs(b: Any, axis_name: Sequence[Any], perm: Sequence[tuple[int, int]]) -> 
 def collective_permute(b, x, *, axis_name, perm):
     attributes = pairs(b, axis_name, perm)
     return b.op("stablehlo.collective_permute", (x,), b.out, attributes)
+
+
+def collective_broadcast(b, x, *, axis_name, axis_size, source):
+    rows = groups_of(_mesh(b, axis_name), axis_name)
+    rows = np.concatenate([rows[:, [source]], np.delete(rows, source, axis=1)], axis=1)
+    attributes = f"{_channel(b)}, replica_groups = {_dense(rows)}"  # the first of each group sends
+    return b.op("stablehlo.collective_broadcast", (x,), b.out, attributes)
 
 
 def all_to_all(b, x, *, split_axis, concat_axis, axis_name, axis_index_groups, tiled):

@@ -6,6 +6,7 @@ Their batching rules turn them into operations on the mapped dimension.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -37,15 +38,17 @@ from minijax.lax.named_axes import (
     some_names,
 )
 from minijax.lax.parallel import axis_index
+from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import reshape
-from minijax.lax.slicing import slice_in_dim
+from minijax.lax.slicing import index_in_dim, pad_p
+from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import instantiate, moveaxis, reduce_sum_p, transpose_p
 
 __all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "ppermute",
-    "ppermute_p", "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast",
+    "pbroadcast_p", "ppermute", "ppermute_p", "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -550,23 +553,78 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+@lower_by
+def _from_gathered(x, *, axis_name, axis_size, source):
+    rows = all_gather_p.bind(
+        x, all_gather_dimension=0, axis_name=axis_name, axis_index_groups=None,
+        axis_size=axis_size, tiled=False,
+    )  # fmt: skip
+    return index_in_dim(rows, source, keepdims=False)
+
+
+pbroadcast_p = collective(
+    "pbroadcast", lambda *, axis_name, axis_size, source: axis_name, _from_gathered
+)
+pbroadcast_p.lower_on("cuda", "rocm")(collective_lowering.collective_broadcast)
+
+
+@pbroadcast_p.shape_rule
+def _(x, *, axis_name, axis_size, source):
+    return x
+
+
+@pbroadcast_p.batch_axis
+def _(axis, args, dims, *, axis_name, axis_size, source):
+    (x,), (dim,) = args, dims
+    if axis.name not in axis_name:
+        return pbroadcast_p.bind(x, axis_name=axis_name, axis_size=axis_size, source=source), dim
+    sizes = [axis.size if name == axis.name else group_size(None, name) for name in axis_name]
+    places = dict(zip(axis_name, np.unravel_index(source, sizes), strict=True))
+    place = int(places.pop(axis.name))
+    if dim is not None:
+        x = index_in_dim(x, place, dim, keepdims=False)
+    for name, place in places.items():
+        x = pbroadcast(x, name, int(place))
+    return x, None
+
+
+@pbroadcast_p.jvp
+def _(primals, tangents, **params):
+    (x,), (t,) = primals, tangents
+    return pbroadcast_p.bind(x, **params), pbroadcast_p.bind(instantiate(t), **params)
+
+
+@pbroadcast_p.transpose
+def _(ct, x, *, axis_name, axis_size, source):
+    """The sum goes to the source, and zeros to the others."""
+    rows = pad_p.bind(
+        reshape(ct, (1, *ct.shape)), scalar_like(0, ct),
+        padding_config=((source, axis_size - 1 - source, 0), *((0, 0, 0),) * ct.ndim),
+    )  # fmt: skip
+    out = reduce_scatter_p.bind(
+        rows, scatter_dimension=0, axis_name=axis_name, axis_index_groups=None,
+        axis_size=axis_size, tiled=False,
+    )  # fmt: skip
+    return [out]
+
+
+def pbroadcast(x: _T, axis_name: AxisNames, source: int) -> _T:
     """Return the value that `x` has at one position of a named axis, at all positions.
 
     - `x`: pytree of arrays of any shape and dtype
-    - `axis_name`: name of a mesh axis; `source`: position along it
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `source`: position along it, or along several as one, the last of which varies fastest
 
-    The result has the shapes and dtypes of `x`. NameError if the name is unbound.
-    Source: the StableHLO operation `stablehlo.collective_broadcast`.
+    The result has the shapes and dtypes of `x`. NameError if a name is unbound; IndexError if there
+    is no such position. Source: the StableHLO operation `stablehlo.collective_broadcast`.
 
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([4, 5]))
     Array([5, 5], dtype=int32)
     """
-
-    some_names("pbroadcast", axis_name)
-
-    def one(leaf):
-        rows = all_gather(leaf, axis_name)
-        return reshape(slice_in_dim(rows, source, source + 1), get_aval(leaf).shape)
-
-    return tree_util.tree_map(one, x)
+    names = some_names("pbroadcast", axis_name)
+    check_bound("pbroadcast", names)
+    size, source = axis_size(names), operator.index(source)
+    if not -size <= source < size:
+        raise IndexError(f"pbroadcast: source {source} is not a position of {size} along {names}.")
+    params = {"axis_name": names, "axis_size": size, "source": source % size}
+    return tree_util.tree_map(lambda leaf: pbroadcast_p.bind(leaf, **params), x)

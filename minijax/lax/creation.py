@@ -252,8 +252,13 @@ def _(b, *, shape, dtype, out_sharding):
     return b.full(0, b.out)
 
 
+@empty_p.lower_on("cuda", "rocm", "tpu")
+def _(b, *, shape, dtype, out_sharding):
+    return b.custom_call("AllocateBuffer", (), [b.out], config='""', api_version=1)[0]
+
+
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
-    """Return an array whose values do not matter; they are zeros.
+    """Return an array whose values do not matter: zeros on a CPU, memory as it is elsewhere.
 
     - `shape`, `dtype`: shape and dtype of the result
     - `out_sharding`: sharding of the result

@@ -169,7 +169,7 @@ def psum(
 ) -> _T:
     """Sum over a named axis, or over several.
 
-    - `x`: pytree of arrays; booleans are summed as integers
+    - `x`: pytree of arrays; booleans are summed as int32
     - `axis_name`: name of an axis of `vmap` or of a mesh, or several
     - `axis_index_groups`: groups of positions that are summed separately
 
@@ -184,10 +184,10 @@ def psum(
     axis_index_groups = index_groups(axis_index_groups, names, equal=False)
 
     def one(leaf):
+        if get_aval(leaf).dtype == np.bool_:
+            leaf = convert_element_type(leaf, np.int32)
         if dtypes.is_python_scalar(leaf):
             return leaf * group_size(axis_index_groups, names)
-        if get_aval(leaf).dtype == np.bool_:
-            leaf = convert_element_type(leaf, dtypes.int_())
         if axis_index_groups is None and names:
             return sum_over(leaf, names)
         return _reduce("psum", psum_p, leaf, names, axis_index_groups)

@@ -21,7 +21,7 @@ from minijax.runtime.versions import _jax
 
 __all__ = ["load", "load_executable", "save", "save_executable", "sealed", "unsealed"]
 
-_MAGIC = b"minijax executable 2\n"
+_MAGIC = b"minijax executable 3\n"
 _ARRAYS = "_reconstruct scalar"
 # What a description of a program is made of: modules, and names in them.
 _CLASSES: dict[str, frozenset[str]] = {

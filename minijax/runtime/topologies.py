@@ -4,13 +4,14 @@ for those of any machine, over which programs are lowered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from minijax.runtime import plugins
 from minijax.runtime.versions import _jax
 
-__all__ = ["Placeholder", "described", "placeholders"]
+__all__ = ["Placeholder", "UnknownTopologyError", "described", "placeholders"]
 
 _INSTALL = {
     "tpu": "run pip install 'minijax-xla[tpu]', which brings libtpu",
@@ -27,19 +28,26 @@ def described(name: str, platform: str, options: dict[str, Any]) -> list[Any]:
     """The devices of a machine, by the plug-in of a platform, whose hardware need not be here.
 
     NotImplementedError for the CPU; RuntimeError where no plug-in of the platform is installed;
-    ValueError for a machine that it does not know.
+    ValueError for a machine that it does not know; TypeError for options of other types than text,
+    numbers and sequences of integers.
     """
     if platform == "cpu":
         raise NotImplementedError(
             "topology not implemented for cpu: a CPU is here already; see get_attached_topology."
         )
+    for key, value in {"topology_name": name, **options}.items():
+        if not isinstance(value, int | float | Sequence):
+            raise TypeError(
+                f"{key} describes a machine by text, a number or integers, got {value!r} of type "
+                f"{type(value)}."
+            )
     key = _library(platform)
     if not _jax.pjrt_plugin_initialized(key):
         _jax.initialize_pjrt_plugin(key)
     try:
         return _devices(key, name, options)
     except _jax.JaxRuntimeError as error:
-        raise _Unknown(
+        raise UnknownTopologyError(
             f"{str(error).rstrip('.')}. The plug-in of {platform!r} does not describe a machine "
             f"named {name!r} with the options {sorted(options)}: {_how_to_name(key, platform)}"
         ) from None
@@ -66,7 +74,7 @@ def _knows(key: str, name: str) -> bool:
         return False
 
 
-class _Unknown(_jax.JaxRuntimeError, ValueError):
+class UnknownTopologyError(_jax.JaxRuntimeError, ValueError):
     """A machine that a plug-in does not know."""
 
 

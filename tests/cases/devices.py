@@ -282,6 +282,13 @@ def _loss(t, check=True):
     return lambda w: t.mapped(part, (t.P(), t.P("x")), t.P(), check_vma=check)(w, X)
 
 
+def _broadcast(t, a, names, source):
+    """Upstream has no pbroadcast on a CPU."""
+    if t.m is minijax:
+        return t.lax.pbroadcast(a, names, source)
+    return t.lax.all_gather(a, names).reshape(-1, *a.shape)[source]
+
+
 COLLECTIVES = {
     "psum": (lambda t, a: t.lax.psum(a, "x"), (None, "y")),
     "psum both": (lambda t, a: t.lax.psum(a, ("x", "y")), ()),
@@ -295,6 +302,9 @@ COLLECTIVES = {
     "ppermute": (
         lambda t, a: t.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]), ("x", "y")),
     "pshuffle": (lambda t, a: t.lax.pshuffle(a, "x", [3, 0, 1, 2]), ("x", "y")),
+    "pbroadcast": (lambda t, a: _broadcast(t, a, "x", 2), ("x", "y")),
+    "pbroadcast of the last": (lambda t, a: _broadcast(t, a, "y", -1), ("x", "y")),
+    "pbroadcast both": (lambda t, a: _broadcast(t, a, ("y", "x"), 6), ("x", "y")),
     "all_to_all": (
         lambda t, a: t.lax.all_to_all(a, "y", 0, 1, tiled=True), ("x", "y")),
     "axis_index": (

@@ -427,7 +427,7 @@ ALIASES = {"ConvGeneralDilatedDimensionNumbers", "PrecisionLike"}
 
 # What has tests of its own, with more than one device; upstream has no pbroadcast on a CPU.
 ELSEWHERE = {
-    "pbroadcast": "test_side_modules", "pcast": "test_collectives", "precv": "test_exchange", "psend": "test_exchange",
+    "pbroadcast": "test_collectives", "pcast": "test_collectives", "precv": "test_exchange", "psend": "test_exchange",
     "ragged_all_to_all": "test_exchange", "with_sharding_constraint": "test_devices",
 }  # fmt: skip
 

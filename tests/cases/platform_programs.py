@@ -417,7 +417,50 @@ along(
     "c64[4] i32[4]",
 )
 along("scatter_max", lambda m, x, i: m.numpy.ones(8, x.dtype).at[i].max(x), "f32[4] i32[4]")
+along("scatter_sub", lambda m, x, i: m.numpy.ones(8, x.dtype).at[i].subtract(x), "f32[4] i32[4]",
+      "c64[4] i32[4]", "c128[4] i32[4]")  # fmt: skip
 along("gather", lambda m, x, i: x[i], "f32[8,3] i32[4]", "c64[8] i32[4]")
+along("empty", lambda m, x: m.lax.empty((3, 4), x.dtype), "f32[]", "bf16[]", "b1[]")
+
+# -- sparse arrays ------------------------------------------------------------------------------------
+
+
+def _sparse(m):
+    return __import__(f"{m.__name__}.experimental.sparse.linalg", fromlist=["linalg"])
+
+
+def matrix(m, kind, *parts, **known):
+    """A sparse matrix (4, 5) of a kind, such as `BCOO`."""
+    module = __import__(f"{m.__name__}.experimental.sparse", fromlist=[kind])
+    return getattr(module, kind)(parts, shape=(4, 5), **known)
+
+
+SPARSE = {
+    "BCOO": ("i32[6,2]", {"indices_sorted": True, "unique_indices": True}),
+    "BCSR": ("i32[6] i32[5]", {}), "CSR": ("i32[6] i32[5]", {}),
+    "COO": ("i32[6] i32[6]", {"rows_sorted": True}),
+}  # fmt: skip
+for _kind, (_places, _known) in SPARSE.items():
+    _product = lambda m, *xs, k=_kind, w=_known: matrix(m, k, *xs[:-1], **w) @ xs[-1]
+    for _dtype in ("f32", "c64", "bf16", "f64"):
+        along(f"{_kind} product", _product, f"{_dtype}[6] {_places} {_dtype}[5]",
+              f"{_dtype}[6] {_places} {_dtype}[5,3]")  # fmt: skip
+    along(f"{_kind} product grad", grad_of(_product), f"f32[6] {_places} f32[5]")
+    along(f"{_kind} todense", lambda m, *xs, k=_kind: matrix(m, k, *xs).todense(),
+          f"f32[6] {_places}", f"i32[6] {_places}")  # fmt: skip
+along(
+    "BCOO product unsorted",
+    lambda m, x, i, y: matrix(m, "BCOO", x, i) @ y,
+    "f32[6] i32[6,2] f32[5,3]",
+)
+along("BCOO product vmap", mapped(lambda m, x, i, y: matrix(m, "BCOO", x, i) @ y),
+      "f32[2,6] i32[2,6,2] f32[2,5]")  # fmt: skip
+along("COO product transposed", lambda m, x, i, j, y: matrix(m, "COO", x, i, j, rows_sorted=True).T @ y,
+      "f32[6] i32[6] i32[6] f32[4,3]")  # fmt: skip
+along("spsolve", lambda m, *xs, **p: _sparse(m).spsolve(*xs, **p), "f32[6] i32[6] i32[5] f32[4]",
+      "c64[6] i32[6] i32[5] c64[4]", "f64[6] i32[6] i32[5] f64[4]", tol=(1e-6, 0), reorder=(0, 1))  # fmt: skip
+along("spsolve grad", grad_of(lambda m, x, i, p, b: _sparse(m).spsolve(x, i, p, b)),
+      "f32[6] i32[6] i32[5] f32[4]")  # fmt: skip
 
 # -- the host, memory, choices by platform --------------------------------------------------------------
 
@@ -489,3 +532,44 @@ def lstm(m, x, h, c, w, lengths, bidirectional=False):
 
 along("lstm", lstm, "f32[2,6,5] f32[1,2,7] f32[1,2,7] f32[392] i32[2]")
 along("lstm grad", grad_of(lstm), "f32[2,6,5] f32[1,2,7] f32[1,2,7] f32[392] i32[2]")
+
+# -- collectives, over a mesh without devices -----------------------------------------------------------
+
+MESHED = []
+
+
+def over_four(f, outs="x", check=True):
+    """A function of the parts of its arguments on four devices, whose axis is `x`."""
+
+    def run(m, *xs):
+        mesh, spec = m.sharding.AbstractMesh((4,), ("x",)), m.sharding.PartitionSpec
+        ins, outs_ = spec("x"), spec(outs) if outs else spec()
+        return m.shard_map(
+            lambda *xs: f(m, *xs), mesh=mesh, in_specs=ins, out_specs=outs_, check_vma=check
+        )(*xs)
+
+    return run
+
+
+_GROUPS = [[0, 1], [2, 3]]
+COLLECTIVES = {
+    "psum": (lambda m, x: m.lax.psum(x, "x"), None), "pmax": (lambda m, x: m.lax.pmax(x, "x"), None),
+    "all_gather": (lambda m, x: m.lax.all_gather(x, "x"), "x"),
+    "all_gather tiled": (lambda m, x: m.lax.all_gather(x, "x", axis=1, tiled=True), "x"),
+    "psum_scatter": (lambda m, x: m.lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True), "x"),
+    "ppermute": (lambda m, x: m.lax.ppermute(x, "x", [(0, 1), (1, 2)]), "x"),
+    "pshuffle": (lambda m, x: m.lax.pshuffle(x, "x", [1, 0, 3, 2]), "x"),
+    "pbroadcast": (lambda m, x: m.lax.pbroadcast(x, "x", 1), "x"),
+    "all_to_all": (lambda m, x: m.lax.all_to_all(x, "x", 1, 0, tiled=True), "x"),
+    "psum of groups": (lambda m, x: m.lax.psum(x, "x", axis_index_groups=_GROUPS), "x"),
+    "all_gather of groups": (lambda m, x: m.lax.all_gather(x, "x", axis_index_groups=_GROUPS), "x"),
+}  # fmt: skip
+for _name, (_f, _outs) in COLLECTIVES.items():
+    _run = over_four(_f, _outs, "groups" not in _name)
+    for _kind in ("f32", "c64", "i8", "bf16", "f64", "e4m3", *["b1"] * (_name != "psum_scatter")):
+        MESHED.append((f"{_name} {_kind}", _run, f"{_kind}[8,8]"))
+    if "groups" not in _name and _name not in ("pmax", "pbroadcast"):
+        MESHED.append((f"{_name} grad", grad_of(_run), "f32[8,8]"))
+MESHED.append(("ragged_all_to_all", over_four(lambda m, *xs: m.lax.ragged_all_to_all(*xs, axis_name="x")),
+               "f32[16] f32[16] i32[16] i32[16] i32[16] i32[16]"))  # fmt: skip
+MESHED.append(("axis_index", over_four(lambda m, x: x + m.lax.axis_index("x")), "i32[8,8]"))

@@ -76,9 +76,25 @@ def _call(op):
     return target, *_config(op, attributes), ins, outs, tuple(sorted(names.items()))
 
 
+_COLLECTIVES = {
+    f"stablehlo.{name}"
+    for name in (
+        "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute",
+        "partition_id", "reduce_scatter",
+    )
+}  # fmt: skip
+
+
+def _collective(op):
+    """What a collective says, but for the number of its channel."""
+    types = tuple(str(value.type) for value in (*op.operands, *op.results))
+    said = {name: str(value) for name, value in _items(op.attributes) if name != "channel_handle"}
+    return op.name, types, tuple(sorted(said.items()))
+
+
 class Counted:
-    """The custom calls of a module: each as often as it is written, those of functions as often as
-    these are called."""
+    """The custom calls and collectives of a module: each as often as it is written, those of
+    functions as often as these are called."""
 
     def __init__(self, module):
         with module.context:
@@ -107,6 +123,8 @@ class Counted:
                         continue
                     if op.name == "stablehlo.custom_call":
                         calls[_call(op)] += 1
+                    elif op.name in _COLLECTIVES:
+                        calls[_collective(op)] += 1
                     self.walk(op, calls)
 
 

@@ -7,7 +7,7 @@ import pytest
 import minijax
 from tests.cases import groups
 from tests.harness import survivors
-from tests.harness.differential import assert_same
+from tests.harness.differential import assert_same, x64
 
 pytestmark = pytest.mark.both_ends
 
@@ -23,6 +23,16 @@ def named(m, f, x, **options):
 
 def twice(m, f, x):
     return m.vmap(m.vmap(f, axis_name="j"), axis_name="i")(x)
+
+
+def broadcast(m, x, names, source):
+    """Upstream has no pbroadcast on a CPU, and none of several names."""
+    if m is minijax:
+        return m.lax.pbroadcast(x, names, source)
+    rows = x
+    for name in reversed(names):
+        rows = m.lax.all_gather(rows, name)
+    return rows.reshape(-1, *x.shape)[source]
 
 
 CALLS = {
@@ -43,6 +53,10 @@ CALLS = {
     "axis_size": lambda m: named(m, lambda x: x + m.lax.axis_size("i"), X),
     "ppermute": lambda m: named(m, lambda x: m.lax.ppermute(x, "i", RING), Y),
     "pshuffle": lambda m: named(m, lambda x: m.lax.pshuffle(x, "i", [1, 2, 0]), X),
+    "pbroadcast": lambda m: named(m, lambda x: broadcast(m, x, "i", 2), Y),
+    "pbroadcast of the last": lambda m: named(m, lambda x: broadcast(m, x, "i", -1), X),
+    "pbroadcast of one of two": lambda m: twice(m, lambda x: broadcast(m, x, "i", 1), S),
+    "pbroadcast two axes": lambda m: twice(m, lambda x: broadcast(m, x, ("j", "i"), 5), S),
     "all_gather": lambda m: named(m, lambda x: m.lax.all_gather(x, "i"), Y),
     "all_gather axis": lambda m: named(m, lambda x: m.lax.all_gather(x, "i", axis=1), Y),
     "all_gather tiled": lambda m: named(m, lambda x: m.lax.all_gather(x, "i", tiled=True), Y),
@@ -66,7 +80,7 @@ CALLS = {
 }
 
 GRADS = [
-    "psum", "pmean", "ppermute", "all_gather", "all_gather tiled", "all_to_all", "psum_scatter",
+    "psum", "pmean", "ppermute", "pbroadcast", "all_gather", "all_gather tiled", "all_to_all", "psum_scatter",
     "psum_scatter tiled", "all_to_all tiled",
 ]  # fmt: skip
 
@@ -75,6 +89,19 @@ GRADS = [
 def test_values(name):
     assert_same(CALLS[name](minijax), CALLS[name](jax))
     assert_same(minijax.jit(lambda: CALLS[name](minijax))(), jax.jit(lambda: CALLS[name](jax))())
+
+
+def test_positions_of_pbroadcast():
+    for source in (3, -4):
+        with pytest.raises(IndexError, match=f"source {source} is not a position of 3 along"):
+            named(minijax, lambda x: minijax.lax.pbroadcast(x, "i", source), X)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_sums_of_booleans(wide):
+    with x64(wide):
+        for m in (minijax, jax):
+            assert named(m, lambda x: m.lax.psum(x > 0, "i"), X).dtype == np.int32
 
 
 @pytest.mark.parametrize("name", GRADS)
@@ -88,6 +115,7 @@ def test_gradients(name):
             "psum": lambda x: m.lax.psum(x, "i"),
             "pmean": lambda x: m.lax.pmean(x, "i"),
             "ppermute": lambda x: m.lax.ppermute(x, "i", RING),
+            "pbroadcast": lambda x: broadcast(m, x, "i", 1),
             "all_gather": lambda x: m.lax.all_gather(x, "i"),
             "all_gather tiled": lambda x: m.lax.all_gather(x, "i", tiled=True),
             "all_to_all": lambda x: m.lax.all_to_all(x, "i", 0, 0),

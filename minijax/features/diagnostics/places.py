@@ -66,11 +66,12 @@ _OPERATION = re.compile(r'"(?:\w+\.)?(\w+)"\(')
 _LOCATION = re.compile(r" loc\(\"([^\"]*)\"\(\"([^\"]*)\":(\d+):(\d+)\)\)$")
 
 
-def place_of_failure(message: str, text: str, located: str) -> tuple[str, str] | None:
+def place_of_failure(message: str, text: str, located: str) -> tuple[str, str | None] | None:
     """The operation that a compiler names in an error, and its place `file:line:column`.
 
     `text` is the module that was compiled and `located` the same with places. One within a function
-    that the package keeps for all calls of it has the place of the call.
+    that the package keeps for all calls of it has the place of the call. The place is None where
+    the whole program is a function of the package.
     """
     lines, placed = text.splitlines(), located.splitlines()
     number, target = _LINE.search(message), _TARGET.search(message)
@@ -94,7 +95,7 @@ def place_of_failure(message: str, text: str, located: str) -> tuple[str, str] |
         heads = (_FUNCTION.match(placed[i]) for i in range(index, -1, -1))
         head = next(filter(None, heads), None)
         index = -1 if head is None else _first(lines, f"callee = {head[1]}}}")
-    return None
+    return None if name is None else (name, None)
 
 
 def _last(lines: list[str], index: int) -> int:
@@ -122,7 +123,9 @@ def compile_error(message: str, lowered: Lowered, located: Callable[[], Lowered]
     found = None
     with contextlib.suppress(Exception):  # that of the compiler is the one to be shown
         found = place_of_failure(message, lowered.text, located().text)
-    at = f"the operation {found[0]!r} at {found[1]}" if found else f"jit({lowered.name})"
+    at = f"jit({lowered.name})"
+    if found is not None:
+        at = f"the operation {found[0]!r} {f'at {found[1]}' if found[1] else f'of {at}'}"
     return (
         f"{without_line(message).rstrip('.')}. XLA cannot compile {at} for "
         f"{lowered.devices[0].device_kind!r}."
@@ -138,10 +141,13 @@ def tell_places(module: Module, attributes: Sequence[str], names: Sequence[str])
 def say_place(error: NotImplementedError, eqn: JaxprEqn) -> None:
     """Have the error of a rule name the innermost operation, and the innermost line of the user's."""
     said = error.__dict__
+    said.setdefault("message", str(error))
     name = said.setdefault("operation", eqn.primitive.name)
-    if "place" not in said and eqn.source is not None:
-        said["place"] = summarize(eqn.source)
-        error.args = (f"{error} This is for the operation {name!r} at {said['place']}.",)
+    if "place" not in said:
+        at = ""
+        if eqn.source is not None:
+            at = said["place"] = f" at {summarize(eqn.source)}"
+        error.args = (f"{said['message']} This is for the operation {name!r}{at}.",)
 
 
 hooks.fill(compile_error=compile_error, tell_places=tell_places, say_place=say_place)

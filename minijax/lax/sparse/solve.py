@@ -1,7 +1,7 @@
-"""`spsolve`: solving a sparse system of equations, by a direct solver of the host.
+"""`spsolve`: solving a sparse system of equations, by a direct solver.
 
-The solver is SciPy's (SuperLU), which is imported when it is called first: minijax itself does not
-need SciPy.
+On NVIDIA's GPUs that is cuSOLVER's, by QR; elsewhere the host's: SciPy's (SuperLU), which is imported
+when it is called first: minijax itself does not need SciPy.
 """
 
 from __future__ import annotations
@@ -57,6 +57,13 @@ def _on_host(data: Any, indices: Any, indptr: Any, b: Any) -> np.ndarray:
 @lower_by
 def _(data, indices, indptr, b, *, tol, reorder):
     return pure_callback(_on_host, ShapeDtypeStruct(b.shape, b.dtype), data, indices, indptr, b)
+
+
+@spsolve_p.lower_on("cuda")
+def _(b, *operands, tol, reorder):
+    config = f"{{reorder = {reorder} : i32, tol = {float(tol):.16e} : f64}}"
+    layouts = [(0,)] * len(operands), [(0,)]
+    return b.custom_call("cusolver_csrlsvqr_ffi", operands, [b.out], config=config, layouts=layouts)
 
 
 @spsolve_p.jvp

@@ -97,6 +97,11 @@ def all_gather(
 def reduce_scatter(
     b, x, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled
 ):  # fmt: skip
+    if x.aval.dtype == np.bool_:
+        raise TypeError(
+            "add does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of "
+            "integer, floating, complexfloating. psum_scatter adds: convert its operand to integers."
+        )
     where, out = scatter_dimension, b.out
     shape = list(x.shape)
     shape[where] //= axis_size

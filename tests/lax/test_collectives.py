@@ -8,6 +8,7 @@ import minijax
 from tests.cases import groups
 from tests.harness import survivors
 from tests.harness.differential import assert_same, x64
+from tests.harness.rules import in_both
 
 pytestmark = pytest.mark.both_ends
 
@@ -273,3 +274,18 @@ def test_groups_of_positions():
         elif mine[0] != other[0] or not np.allclose(mine[1], other[1], rtol=1e-4, atol=1e-3):
             wrong[name] = mine, other
     assert not wrong, "\n".join(f"{name}: {str(pair)[:400]}" for name, pair in wrong.items())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64"])
+@pytest.mark.parametrize("name", ["psum", "psum_scatter", "all_gather"])
+def test_dtypes_over_a_mesh(name, dtype):
+    def run(m):
+        mesh = m.make_mesh((1,), ("i",), (m.sharding.AxisType.Auto,))
+        spec = m.sharding.PartitionSpec("i")
+        f = m.shard_map(
+            lambda x: getattr(m.lax, name)(x, "i"), mesh=mesh, in_specs=spec, out_specs=spec,
+            check_vma=False,
+        )  # fmt: skip
+        return f(m.numpy.ones((1, 2), dtype))
+
+    in_both(run)

@@ -302,6 +302,10 @@ class Primitive:
         finally:
             context.trace = saved
 
+    def hand_to(self, trace: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply the primitive by the method that a library's trace has for it."""
+        return trace.process_primitive(self, args, params)
+
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind` for an equation with these params: mostly the same."""
         return params

@@ -41,8 +41,17 @@ class Trace:
     main = property(lambda self: self)  # libraries tell levels apart by it
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Apply a primitive. Traces that libraries define have `process_primitive`."""
-        return self.process_primitive(primitive, args, params)
+        """Apply a primitive.
+
+        Traces that libraries define have `process_primitive`, which runs outside of all traces.
+        """
+        context = local.context
+        saved = context.trace
+        context.trace = context.outermost
+        try:
+            return primitive.hand_to(self, args, params)
+        finally:
+            context.trace = saved
 
     def process_primitive(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -63,6 +72,17 @@ class Trace:
 
     def end(self) -> None:
         self.alive = False
+
+    # What traces that libraries define have by inheritance.
+
+    def full_raise(self, x: Any) -> Any:
+        return x
+
+    def is_valid(self) -> bool:
+        return self.alive
+
+    def invalidate(self) -> None:
+        self.end()
 
 
 class EvalTrace(Trace):

@@ -12,19 +12,20 @@ import jax.test_util
 import numpy as np
 import pytest
 from jax.experimental import checkify as their_checkify
+from jax.extend import linear_util as their_lu
 from jax.interpreters import batching as their_batching
 from jax.interpreters import mlir as their_mlir
 
 import minijax
 import minijax.test_util
 from minijax.experimental import checkify
-from minijax.extend import core
+from minijax.extend import core, linear_util
 from minijax.interpreters import batching, mlir
 from tests.harness.differential import assert_same
 
 FACES = {
-    minijax: (core, checkify, batching, mlir, minijax.test_util),
-    jax: (jax.extend.core, their_checkify, their_batching, their_mlir, jax.test_util),
+    minijax: (core, checkify, batching, mlir, minijax.test_util, linear_util),
+    jax: (jax.extend.core, their_checkify, their_batching, their_mlir, jax.test_util, their_lu),
 }
 X = np.linspace(-1, 2, 6, dtype=np.float32).reshape(2, 3)
 MASK = np.array([True, False, True])
@@ -34,7 +35,7 @@ def in_both(row):
     """`row(library, faces)` gives the same in both."""
     outs = []
     for m in (minijax, jax):
-        names = ("core", "checkify", "batching", "mlir", "test_util")
+        names = ("core", "checkify", "batching", "mlir", "test_util", "lu")
         faces = type("Faces", (), dict(zip(names, FACES[m], strict=True)))
         outs.append(row(m, faces))
     ours, theirs = outs
@@ -202,6 +203,139 @@ def test_traces_of_libraries():
             with faces.core.set_current_trace(trace):
                 out = m.lax.cos(m.lax.sin(Counted(trace, x)))
         return f"{trace.names} {np.asarray(out.value).round(4).tolist()}"
+
+    in_both(run)
+
+
+def held(m, faces):
+    """`run(f)`: f under a trace that holds values, and gives calls with rules layers of its own."""
+
+    class Held(m.core.Tracer):
+        def __init__(self, trace, value):
+            super().__init__(trace, m.typeof(value))
+            self.value = value
+
+    class Holding(m.core.Trace):
+        def __init__(self, outer, names):
+            super().__init__()
+            self.outer, self.names = outer, names
+
+        def lowered(self, xs):
+            return tuple(x.value if isinstance(x, Held) else x for x in xs)
+
+        def bind(self, primitive, tracers, params):
+            self.names.append(primitive.name)
+            values = self.lowered(tracers)
+            avals = tuple(map(m.typeof, values))
+            return m.tree.map(
+                lambda x: Held(self, x),
+                primitive.bind_with_trace(self.outer, values, avals, params),
+            )
+
+        def process_primitive(self, primitive, tracers, params):
+            assert m.numpy.ones(2).sum() == 2  # no trace is at work
+            return self.bind(primitive, tracers, params)
+
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            subfuns = (layer(fun, self.names), layer(jvp, self.names))
+            params = {"subfuns": subfuns, "symbolic_zeros": symbolic_zeros}
+            return self.bind(primitive, tracers, params)
+
+        def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, *, out_trees, **_):
+            self.names.append(fun.debug_info.func_name)
+            with faces.core.set_current_trace(self):
+                return fun.call_wrapped(*tracers)
+
+    zero = m.custom_derivatives.SymbolicZero
+
+    @faces.lu.transformation2
+    def layer(f, names, *args):
+        with faces.core.take_current_trace() as outer:
+            trace = Holding(outer, names)
+            with faces.core.set_current_trace(trace):
+                outs = f(*[x if isinstance(x, zero) else Held(trace, x) for x in args])
+        return trace.lowered(outs)
+
+    def run(f):
+        def g(*args):
+            info = m.api_util.debug_info("held", f, args, {})
+            fun = faces.lu.wrap_init(lambda *args: [f(*args)], debug_info=info)
+            return layer(fun, names).call_wrapped(*args)[0]
+
+        return g
+
+    names = []
+    return run, names
+
+
+def own_jvp(m, symbolic_zeros):
+    @m.custom_jvp
+    def f(x, y):
+        return m.lax.sin(x) * y
+
+    def rule(primals, tangents):
+        zero = m.custom_derivatives.SymbolicZero
+        x, y = primals
+        dx, dy = (m.lax.full_like(x, 3) if isinstance(t, zero) else t for t in tangents)
+        return f(x, y), 5 * dx + m.lax.cos(x) * dy
+
+    f.defjvp(rule, symbolic_zeros=symbolic_zeros)
+    return f
+
+
+def own_vjp(m):
+    f = m.custom_vjp(lambda x, y: m.lax.sin(x) * y)
+    f.defvjp(lambda x, y: (f(x, y), y), lambda y, ct: (ct * y * 7, ct))
+    return f
+
+
+RULED = {
+    "jvp": lambda m: own_jvp(m, False),
+    "jvp with symbolic zeros": lambda m: own_jvp(m, True),
+    "vjp": own_vjp,
+}
+AROUND = {
+    "nothing": lambda m, f: f,
+    "jit": lambda m, f: m.jit(f),
+    "vmap": lambda m, f: lambda x, y: m.vmap(f, (0, None))(x * np.ones((2, 1), np.float32), y),
+    "jvp": lambda m, f: lambda x, y: m.jvp(f, (x, y), (y, x)),
+    "jvp in x": lambda m, f: lambda x, y: m.jvp(lambda x: f(x, y), (x,), (y,)),
+    "grad": lambda m, f: m.grad(lambda x, y: f(x, y).sum(), (0, 1)),
+    "grad of jit": lambda m, f: m.grad(m.jit(lambda x, y: f(x, y).sum())),
+    "vmap of grad": lambda m, f: (
+        lambda x, y: m.vmap(m.grad(lambda x, y: f(x, y).sum()))(x[None], y[None])
+    ),
+    "jvp of jvp": lambda m, f: (
+        lambda x, y: m.jvp(lambda x: m.jvp(lambda x: f(x, y), (x,), (y,))[1], (x,), (y,))
+    ),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("rule", RULED)
+def test_traces_of_libraries_take_calls_with_rules(rule, around):
+    def run(m, faces):
+        x, y = m.numpy.asarray(X[0]), m.numpy.asarray(X[1])
+        inside, names = held(m, faces)
+        out = AROUND[around](m, inside(RULED[rule](m)))(x, y)
+        assert "sin" in names
+        return out
+
+    in_both(run)
+
+
+def test_traces_of_libraries_inherit():
+    def run(m, faces):
+        trace = type("Empty", (m.core.Trace,), {})()
+        known = [trace.is_valid(), trace.full_raise(2.0), trace.full_raise(trace) is trace]
+        for f in (own_jvp(m, False), own_vjp(m), m.lax.add):
+            with faces.core.set_current_trace(trace):
+                try:
+                    f(1.0, 2.0)
+                except NotImplementedError as error:
+                    known.append(str(error).partition("process_custom")[1])
+        trace.invalidate()
+        return str([*known, trace.is_valid()])
 
     in_both(run)
 

@@ -21,6 +21,7 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
+from minijax.features.wrapped_functions import WrappedFun, wrap_init
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
@@ -36,8 +37,8 @@ from minijax.transforms.tangents import Zero
 from minijax.transforms.tracing import any_constant, close_over
 
 __all__ = [
-    "BatchedCall", "Batching", "Call", "Constants", "Positional", "Rule", "RuledCall", "SymbolicZero",
-    "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
+    "BatchedCall", "Batching", "Call", "Constants", "FlatFunction", "LayeredFunction", "Positional",
+    "Rule", "RuledCall", "SymbolicZero", "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
     "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
 ]  # fmt: skip
 
@@ -383,16 +384,34 @@ def call_function(function: Any, args: Sequence[Any]) -> list[Any]:
     return function(*args)
 
 
-class SubFunction:
-    """A param of a `RuledCall`, as interpreters call it: `call_wrapped` on flat values."""
+class FlatFunction:
+    """A function that a call holds in its params, on flat values, as libraries are given it."""
 
-    __slots__ = ("held",)
+    __slots__ = ("held", "params")
 
-    def __init__(self, held: Any):
-        self.held = held
+    def __init__(self, held: Any, params: dict[str, Any]):
+        self.held, self.params = held, params
 
-    def call_wrapped(self, *args):
+    def __call__(self, *args):
         return call_function(self.held, args)
+
+
+class LayeredFunction:
+    """A function with a library's layers around it, as a call holds it in its params."""
+
+    __slots__ = ("fun", "params")
+
+    def __init__(self, fun: WrappedFun, params: dict[str, Any]):
+        self.fun, self.params = fun, params
+
+    def __call__(self, *args):
+        return self.fun.call_wrapped(*args)
+
+    def debug_info(self, what: str) -> Any:
+        return self.fun.debug_info
+
+    def __repr__(self) -> str:
+        return fun_name(self.fun)
 
 
 def _effects(*, call_jaxpr: Any, **params: Any) -> frozenset:
@@ -400,17 +419,19 @@ def _effects(*, call_jaxpr: Any, **params: Any) -> frozenset:
 
 
 class RuledCall(Primitive):
-    """Calls a function with rules of its own; `functions` names the params that hold them.
+    """Calls a function with rules of its own.
 
-    Interpreters of equations are given these by `get_bind_params` as `subfuns`, the function first,
-    and give them back to `bind`.
+    `functions` has the params that hold them, the function first; for each, the class of functions
+    on flat values that libraries are given for it, and of what is held for one with layers around it.
+    Interpreters of equations are given these by `get_bind_params` as `subfuns`, traces by
+    `hand_to`; both give them back to `bind`.
     """
 
     __slots__ = ("functions",)
 
-    def __init__(self, name: str, functions: Sequence[str]) -> None:
+    def __init__(self, name: str, functions: dict[str, tuple[type, type]]) -> None:
         super().__init__(name, programs=Programs(call_jaxpr=(0,), ruled=True))
-        self.functions = tuple(functions)
+        self.functions = functions
         self.effects_rule(_effects)
         self.impl(lambda *args, call_jaxpr, **params: call_function(call_jaxpr, args))
         self.stage(self.staged)
@@ -425,16 +446,55 @@ class RuledCall(Primitive):
             args = [*constants, *args]
         return trace.record(self, args, params)
 
-    def bind(self, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> Any:
+    def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
-        for name, function in zip(self.functions, subfuns, strict=False):
-            params[name] = function.held
-        return local.context.trace.process(self, args, params)
+        return local.context.trace.process(self, args, self.with_functions(params))
+
+    def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict[str, Any]) -> Any:
+        """Apply the primitive in a given trace, which is current meanwhile."""
+        return super().bind_with_trace(trace, args, avals, self.with_functions(params))
+
+    def with_functions(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The params with what a call holds in the place of `subfuns`."""
+        if "subfuns" not in params:
+            return params
+        given = {"num_consts": 0, **params}
+        del given["subfuns"]
+        given.pop("out_trees", None)
+        for (name, (_, layered)), fun in zip(
+            self.functions.items(), params["subfuns"], strict=True
+        ):
+            own = fun.f
+            whole = not fun.transforms and isinstance(own, FlatFunction)
+            given[name] = (
+                own.held
+                if whole and own.params["num_consts"] == given["num_consts"]
+                else layered(fun, params)
+            )
+        return given
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind` for an equation with these params."""
         rest = {name: value for name, value in params.items() if name not in self.functions}
-        return {**rest, "subfuns": tuple([SubFunction(params[name]) for name in self.functions])}
+        info = info_of(params["call_jaxpr"], self.name.removesuffix("_call"))
+        subfuns = [
+            wrap_init(flat(params[name], params), debug_info=info)
+            for name, (flat, _) in self.functions.items()
+        ]
+        return {**rest, "subfuns": tuple(subfuns)}
+
+    def hand_to(self, trace: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply the primitive by the method that a library's trace has for it, on `subfuns`."""
+        process = getattr(trace, f"process_{self.name}", None)
+        if process is None:
+            raise NotImplementedError(
+                f"{type(trace)} must override process_{self.name} to handle "
+                f"{self.name.removesuffix('_call')} primitives"
+            )
+        params = self.get_bind_params(params)
+        subfuns = params.pop("subfuns")
+        del params["num_consts"]
+        return process(self, *subfuns, args, **params)
 
 
 def name_of(function: Any) -> str:
@@ -449,6 +509,8 @@ def name_of(function: Any) -> str:
 def info_of(function: Any, what: str) -> Any:
     while type(function) is BatchedCall:
         function = function.inner
+    if type(function) is ClosedJaxpr:
+        return function.jaxpr.debug_info
     return function.debug_info(what)
 
 

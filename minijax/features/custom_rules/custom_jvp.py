@@ -22,8 +22,11 @@ from minijax.features.custom_rules import common as custom_rules
 from minijax.features.custom_rules.common import (
     Batching,
     Call,
+    FlatFunction,
+    LayeredFunction,
     Positional,
     Rule,
+    SymbolicZero,
     as_symbolic_step,
     batch_call,
     bind_call,
@@ -44,7 +47,42 @@ __all__ = ["custom_jvp", "custom_jvp_call_p"]
 
 # -- the primitive --------------------------------------------------------------------------------
 
-custom_jvp_call_p = custom_rules.RuledCall("custom_jvp_call", ("call_jaxpr", "jvp"))
+
+class FlatSteps(FlatFunction):
+    """A rule on flat values: the primals and then the tangents, of arguments and of results."""
+
+    __slots__ = ()
+
+    def __call__(self, *args):
+        count, constants = len(args) // 2, self.params["num_consts"]
+        primals, steps = args[constants:count], args[count + constants :]
+        given = [Zero(t.aval) if type(t) is SymbolicZero else t for t in steps]
+        outs, tangents = self.held(list(primals), given)
+        return [*outs, *_as_asked(tangents, self.params)]
+
+
+class LayeredSteps(LayeredFunction):
+    """A rule on flat values with layers around it, as a call holds its rule."""
+
+    __slots__ = ()
+
+    def __call__(self, primals, tangents):
+        found = self.fun.call_wrapped(*primals, *_as_asked(tangents, self.params))
+        count = len(found) // 2
+        steps = [Zero(t.aval) if type(t) is SymbolicZero else t for t in found[count:]]
+        return found[:count], steps
+
+
+def _as_asked(tangents: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Tangents as the rule wants them: those known to be zero as `SymbolicZero`s or as arrays."""
+    make = as_symbolic_step if params["symbolic_zeros"] else stepped
+    return [make(t) for t in tangents]
+
+
+custom_jvp_call_p = custom_rules.RuledCall(
+    "custom_jvp_call",
+    {"call_jaxpr": (FlatFunction, LayeredFunction), "jvp": (FlatSteps, LayeredSteps)},
+)
 custom_jvp_call_p.brought = True
 custom_jvp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
@@ -152,7 +190,7 @@ class FlatJVP(Rule):
         """A tangent that the rule gave, checked against its primal."""
         aval = get_aval(primal)
         wanted = aval.to_tangent_aval()
-        if isinstance(tangent, (custom_rules.SymbolicZero, Zero)):
+        if isinstance(tangent, (SymbolicZero, Zero)):
             found = tangent.aval
         elif getattr(tangent, "dtype", None) == dtypes.float0:
             found = wanted.update(shape=np.shape(tangent), dtype=dtypes.float0)
@@ -167,7 +205,7 @@ class FlatJVP(Rule):
                 f"function {fun_name(self.call.fun)}: convert the tangent, for example with "
                 ".astype(primal.dtype)."
             )
-        return zero_tangent(aval) if type(tangent) is custom_rules.SymbolicZero else tangent
+        return zero_tangent(aval) if type(tangent) is SymbolicZero else tangent
 
 
 class BatchedJVP:

@@ -53,7 +53,21 @@ class CustomVJPException(Exception):
 
 # -- the call -------------------------------------------------------------------------------------
 
-custom_vjp_call_p = custom_rules.RuledCall("custom_vjp_call", ("call_jaxpr", "fwd", "bwd"))
+
+class _CustomVJPCall(custom_rules.RuledCall):
+    """Libraries' traces may run the function, with layers around it, and bind the call again."""
+
+    __slots__ = ()
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {**super().get_bind_params(params), "out_trees": _out_trees}
+
+
+_out_trees = no_rule("the structure of residuals is known to the rules of a custom_vjp call only")
+_PLAIN = (custom_rules.FlatFunction, custom_rules.LayeredFunction)
+custom_vjp_call_p = _CustomVJPCall(
+    "custom_vjp_call", {"call_jaxpr": _PLAIN, "fwd": _PLAIN, "bwd": _PLAIN}
+)
 custom_vjp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
     **{name: params[name] for name in ("bwd", "call_jaxpr", "fwd", "symbolic_zeros")},

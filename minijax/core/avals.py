@@ -294,6 +294,8 @@ def get_aval(x: Any) -> AbstractValue:
     >>> jax.typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])
     """
+    if type(x) in opaque_types and type(x) in aval_makers:
+        return aval_makers[type(x)](x)  # its attributes are its own
     try:
         return x.aval
     except AttributeError:
@@ -319,9 +321,7 @@ def get_aval(x: Any) -> AbstractValue:
 
 def is_array_type(x: Any) -> bool:
     """Whether `x` is a value that a primitive may take."""
-    if hasattr(x, "aval"):
-        return True
-    return any(kind in aval_makers for kind in type(x).__mro__)
+    return any(kind in aval_makers for kind in type(x).__mro__) or hasattr(x, "aval")
 
 
 def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:

@@ -455,6 +455,29 @@ def test_beyond_upstream(name):
     assert_same(one, jax.tree.map(np.asarray, other), weak=False)
 
 
+ATTRIBUTES = {
+    "aval": {"aval": "no type"},
+    "none": {"__getattr__": lambda self, name: None},
+    "not yet": {"aval": property(lambda self: self.j.typeof(self))},
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_attributes_of_values_are_their_own(name):
+    """The type of a value is what was registered, whatever its class answers for `aval`."""
+
+    def program(L, j, jnp):
+        q = L.quantize(j.numpy.asarray(X))
+        kind = type("Answering", (L.QArray,), {**ATTRIBUTES[name], "j": j})
+        L.h.register_hitype(kind, lambda q: j.typeof(L.QArray(q.qvalue, q.scale)))
+        value = kind(q.qvalue, q.scale)
+        f = lambda q, x: (L.dequantize(q) * x).sum()
+        out = f(value, X), j.jit(f)(value, X), j.grad(f, 1)(value, X), j.jit(lambda: f(value, X))()
+        return *out, j.lax.scan(lambda c, x: (c + f(value, x), None), 0.0, X)[0]
+
+    _compare(program)
+
+
 def test_refused():
     L = LIBRARIES[1]
     box = L.box(V)

@@ -111,7 +111,7 @@ _MODULES: dict[str, str] = {
     "config": "jax.settings",
     "core": "jax.private.programs jax.private.scopes jax.private.texts extend.core core core.avals "
             "core.jaxpr core.trace core.primitive core.effects features.sharding.types features.effects.inputs features.effects.kinds features.program_check features.references.cells features.references.discharge features.references.effects errors minijax "
-            "lax.parallel lax.collective_movement lax.named_axes",
+            "lax.parallel lax.collective_movement lax.named_axes jax.private.utilities",
     "custom_batching": "custom_batching",
     "custom_partitioning": "experimental.custom_partitioning",
     "custom_derivatives": "custom_derivatives",

@@ -284,6 +284,10 @@ ALIASES: dict[str, dict[str, str]] = {
         "pjit": "minijax:jit",
         "with_layout_constraint": "minijax.experimental.layout:with_layout_constraint",
     },
+    "jax._src.random.threefry2x32": {
+        f"threefry_{name}": f"minijax.lax.threefry:threefry_prng_impl.{name}"
+        for name in ("fold_in", "random_bits", "seed", "split")
+    },
     "jax._src.sharding": {
         "common_devices_indices_map": f"{_HERE}:common_devices_indices_map",
     },

@@ -458,3 +458,18 @@ for f in (
         "touched",
         lambda: sorted(map(str, core.positional_effects(jax.make_jaxpr(f)(1.0, 2.0, 3.0)))),
     )
+
+# -- keys, and names that come with others -------------------------------------------------------------
+
+from jax._src.random import threefry2x32 as threefry  # noqa: E402
+
+for seed in (0, 3, np.int8(-1), np.uint32(2**32 - 1)):
+    key = threefry.threefry_seed(jnp.asarray(seed))
+    case("seed", lambda: (key.dtype, key))
+    case("split", lambda: [threefry.threefry_split(key, shape) for shape in ((2,), (), (0, 2))])
+    case("fold in", lambda: threefry.threefry_fold_in(key, jnp.uint32(7)))
+    for width in (8, 16, 32, 64, 5):
+        case(f"{width} bits", lambda: threefry.threefry_random_bits(key, width, (3, 2)))
+case("mapped", lambda: jax.vmap(lambda s: threefry.threefry_seed(s))(jnp.arange(3)))
+case("zip", lambda: (core.safe_zip([1], [2]), core.safe_map(abs, [-1]), core.safe_zip([1], [])))
+case("parted", lambda: core.partition_list([True, False, True], [1, 2, 3]))

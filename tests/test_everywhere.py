@@ -9,7 +9,10 @@ Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
 """
 
 import contextlib
+import functools
+import itertools
 import os
+import re
 import warnings
 
 import jax
@@ -153,6 +156,7 @@ MODES = {
 }
 
 
+@functools.cache
 def varied_rows(mode):
     """The rows of a mode, each once."""
     return list({row.label: row for row in MODES[mode]()}.values())
@@ -186,29 +190,53 @@ def test_modes(mode):
     assert not found, "\n".join(found)
 
 
-def test_every_reason_is_needed():
-    """Rows that no exception speaks of are none: the list stays as short as it can be."""
-    texts = [f"{setting}: {row.text}" for setting in SETTINGS for row in ROWS]
-    varied = [(mode, row) for mode in MODES for row in varied_rows(mode)]
-    texts += [f"{mode}: {kind}{row.label}" for mode, row in varied for kind in ("", "gradient: ")]
-    for pattern in everywhere_reasons.REASONS:
-        assert any(everywhere_reasons.re.search(pattern, text) for text in texts), pattern
+def _compared_rows(pattern):
+    """What differs, or None, in each row that an exception speaks of."""
+    for setting, row in itertools.product(SETTINGS, ROWS):
+        if re.search(pattern, f"{setting}: {row.text}"):
+            yield compared(row, setting)
+    for mode in MODES:
+        for row in varied_rows(mode):
+            if re.search(pattern, f"{mode}: {row.label}"):
+                yield disagreement(row)
+            if mode == "empty" and re.search(pattern, f"{mode}: gradient: {row.label}"):
+                yield disagreement(row, gradient)
+
+
+@pytest.mark.parametrize("pattern", everywhere_reasons.REASONS)
+def test_every_exception_is_needed(pattern):
+    """An exception whose rows all agree is to be deleted."""
+    assert any(_compared_rows(pattern))
 
 
 def _special_cases():
-    """One in eight functions with one dtype each, in turn; all with all if all are asked for."""
-    paths = sorted(special_values.functions())
+    """All functions of float32 and one in eight cases of the other dtypes; all if all are asked for."""
+    cases = [
+        (path, dtype) for path in special_values.functions() for dtype in special_values.DTYPES
+    ]
     if os.environ.get("EVERYWHERE") == "all":
-        return [(path, dtype) for path in paths for dtype in special_values.DTYPES]
-    return [(path, "float32") for path in paths[::8]]
+        return cases
+    others = [case for case in cases if case[1] != "float32"]
+    return [case for case in cases if case[1] == "float32"] + others[::8]
 
 
-def test_special_values():
+def _special_differences(path, dtype):
+    bound = everywhere_reasons.reason(everywhere_reasons.ULP, path) or 8
+    return special_values.compare(path, dtype, bound)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_special_values(part):
     """Every elementwise function of signed zeros, infinities, NaN and extremes, in units of the last place."""
     found = []
-    for path, dtype in _special_cases():
-        bound = everywhere_reasons.reason(everywhere_reasons.ULP, path) or 8
-        lines = special_values.compare(path, dtype, bound)
-        if lines and not everywhere_reasons.reason(everywhere_reasons.SPECIAL, f"{dtype}: {path}"):
-            found += lines
+    for path, dtype in _special_cases()[part::PARTS]:
+        if not everywhere_reasons.reason(everywhere_reasons.SPECIAL, f"{dtype}: {path}"):
+            found += _special_differences(path, dtype)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("pattern", everywhere_reasons.SPECIAL)
+def test_every_exception_of_special_values_is_needed(pattern):
+    cases = itertools.product(special_values.functions(), special_values.DTYPES)
+    cases = [case for case in cases if re.search(pattern, f"{case[1]}: {case[0]}")]
+    assert any(_special_differences(*case) for case in cases)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.namespace import shown
 
-__all__ = ["cur_qdd", "io_callback", "primal_tangent_dtype"]
+__all__ = ["compilation_cache", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
-_MODULES = frozenset(("checkify", "hijax", "layout", "shard_map"))
+_MODULES = frozenset(("checkify", "compilation_cache", "hijax", "layout", "shard_map"))
 _NAMES = {
     "cur_qdd": "minijax.features.hijax.qdd",
     "io_callback": "minijax.lax.callbacks",

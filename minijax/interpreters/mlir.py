@@ -44,9 +44,10 @@ from minijax.runtime.mlir_modules import new_context as make_ir_context
 from minijax.tree_util import registry as ir_tree_registry
 
 __all__ = [
-    "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
-    "LoweringRuleContext", "Mesh", "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE",
-    "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
+    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
+    "LoweringResult", "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName",
+    "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "SPMDAxisContext",
+    "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",
     "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "dense_int_array",
     "dense_int_elements", "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types",
     "flatten_ir_values", "i32_attr", "i64_attr", "ir", "ir_attribute", "ir_constant",
@@ -58,6 +59,9 @@ __all__ = [
 
 Value = Token = ir.Value
 ConstantHandler = Callable[[Any, Any], Any]
+LoweringRule = Callable[..., Sequence[ir.Value | Sequence[ir.Value]]]
+AxisContext = SPMDAxisContext | ShardingContext
+MeshAxisName = Any
 # How a channel moves data, in a channel handle of StableHLO.
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 

@@ -20,11 +20,12 @@ from minijax.interpreters.tables import RuleTable
 from minijax.namespace import shown
 
 __all__ = [
-    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr",
+    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "Val", "custom_partial_eval_rules", "dce_jaxpr",
     "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules",
     "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip
 
+Val = Any
 custom_partial_eval_rules = RuleTable("rule_partial_eval")
 # Rules of splitting an equation under checkpoint. Here that asks the policy of every primitive alike,
 # so that what libraries register is kept for them to find, and not called.

@@ -537,6 +537,13 @@ def _log_beta(a: Any, b: Any) -> Any:
     return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
 
 
+def _log_factorial(a: Any) -> Any:
+    """lgamma(a + 1), which is 0 where a + 1 is rounded to 1: lgamma(1) is not."""
+    one = scalar_like(1, a)
+    after = add(a, one)
+    return _where(eq(after, one), 0.0, lgamma(after), a)
+
+
 def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
     """1 / (1 + d1 / (1 + ...)) of DLMF 8.17.22, two terms at a step; good for x < a / (a + b)."""
     eps, one, two = _eps(x), scalar_like(1, x), scalar_like(2, x)
@@ -589,12 +596,11 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     log_x = select(mirrored, log1p(neg(x)), log(x))
     log_rest = select(mirrored, log(x), log1p(neg(x)))
     x = select(mirrored, rest, x)
-    # a * beta(a, b) as one term: the weight alone would underflow for the smallest a.
-    next_a = add(a, one)
-    log_factorial = _where(eq(next_a, one), 0.0, lgamma(next_a), x)  # lgamma(1) is rounded
-    log_beta = sub(add(log_factorial, lgamma(b)), lgamma(add(a, b)))
-    weight = exp(sub(add(mul(a, log_x), mul(b, log_rest)), log_beta))
-    out = mul(weight, _beta_fraction(a, b, x, inside))
+    # a * beta(a, b) by factorials, which are near 1 for the smallest a and b: a! b! / (a + b)! times
+    # 1 + a / b. The weight over a alone would underflow.
+    log_factorials = sub(add(_log_factorial(a), _log_factorial(b)), _log_factorial(add(a, b)))
+    weight = exp(sub(add(mul(a, log_x), mul(b, log_rest)), log_factorials))
+    out = div(mul(weight, _beta_fraction(a, b, x, inside)), add(one, div(a, b)))
     out = select(mirrored, sub(one, out), out)
     out = _where(at_one, 1.0, _where(at_zero, 0.0, out, x), x)
     return _where(invalid, math.nan, out, x)

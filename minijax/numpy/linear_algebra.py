@@ -633,9 +633,9 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if not length:
         return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
     zero = converted(0, v.aval.dtype, v.aval.weak_type)
-    row = slicing.pad(v, zero, [(max(k, 0), max(-k, 0), 0)]) if k else v
+    column = slicing.pad(v, zero, [(max(-k, 0), max(k, 0), 0)]) if k else v
     spread = broadcast_in_dim_p.bind(
-        row, shape=(size, size), broadcast_dimensions=(1,), sharding=None
+        column, shape=(size, size), broadcast_dimensions=(0,), sharding=None
     )
     return choose_where(band(size, size, k, eq_p), spread, broadcast_to_shape(zero, (size, size)))
 

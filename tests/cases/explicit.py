@@ -202,6 +202,9 @@ programs({
     "median": lambda t: t.jnp.median(t.rows, axis=1),
     "split": lambda t: t.jnp.split(t.rows, 2, axis=1),
     "tril": lambda t: t.jnp.tril(t.w),
+    "diag": lambda t: t.jnp.diag(t.on("x", value=np.arange(8.0))),
+    "diag below": lambda t: t.jnp.diag(t.on("x", value=np.arange(8.0)), -8),
+    "diag above": lambda t: t.jnp.diag(t.on("x", value=np.arange(8.0)), 8),
     "keys": lambda t: t.m.vmap(lambda k: t.m.random.normal(k, (4,)))(
         t.m.sharding.reshard(t.m.random.split(t.m.random.key(0), 8), t.P("x"))
     ),

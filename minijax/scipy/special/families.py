@@ -306,7 +306,7 @@ def _spence(x: Any) -> Any:
     is_small = y < 0.5
     log = jnp.log(jnp.where(is_large | (x > 0), x, 1))
     log = jnp.where(is_large, -log, log)  # that of y, which may be too small for a float
-    inner = jnp.where(is_small, -jnp.log1p(-jnp.where(is_small, y, 0)), -log)
+    inner = jnp.where(is_small, -jnp.log1p(-jnp.where(is_small, y, 0)), 0 - log)
     square = inner * inner
     tail = jnp.polyval(np.asarray(_DEBYE[::-1], x.dtype), square, unroll=16)
     series = inner - 0.25 * square + inner * square * tail

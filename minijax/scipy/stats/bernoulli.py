@@ -20,7 +20,8 @@ __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 def logpmf(k, p):
     """The logarithm of the probability mass function."""
     out = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
-    return jnp.where((k == 0) | (k == 1), out, -np.inf)
+    out = jnp.where((k == 0) | (k == 1), out, -np.inf)
+    return jnp.where((p >= 0) & (p <= 1) & ~jnp.isnan(k), out, np.nan)
 
 
 @library

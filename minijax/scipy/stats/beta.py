@@ -14,7 +14,8 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 def logpdf(z, a, b):
     """The logarithm of the density."""
     out = special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
-    return jnp.where((z < 0) | (z > 1), -np.inf, out)
+    out = jnp.where((z < 0) | (z > 1), -np.inf, out)
+    return jnp.where((a > 0) & (b > 0), out, np.nan)
 
 
 @located("probability", "a b")
@@ -32,13 +33,23 @@ def logcdf(z, a, b):
 @located("probability", "a b")
 def sf(z, a, b):
     """The survival function."""
-    return special.betainc(b, a, 1 - jnp.clip(z, 0, 1))
+    return _upper(z, a, b)
 
 
 @located("probability", "a b")
 def logsf(z, a, b):
     """The logarithm of the survival function."""
-    return jnp.log(special.betainc(b, a, 1 - jnp.clip(z, 0, 1)))
+    return jnp.log(_upper(z, a, b))
+
+
+def _upper(z, a, b):
+    """One less the distribution function: from below where 1 - z is rounded to 1."""
+    z = jnp.clip(z, 0, 1)
+    rest = 1 - z
+    below = rest == 1
+    first, second = jnp.where(below, a, b), jnp.where(below, b, a)
+    out = special.betainc(first, second, jnp.where(below, z, rest))
+    return jnp.where(below, 1 - out, out)
 
 
 pdf = exponential(logpdf, "The density.")

@@ -14,8 +14,11 @@ __all__ = ["logpmf", "pmf"]
 def logpmf(k, n, p):
     """The logarithm of the probability mass function."""
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    out = ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
-    return jnp.where((k >= 0) & (k <= n), out, -np.inf)
+    chance = special.xlogy(k, p) + special.xlog1py(n - k, -p)
+    certain = ((k == 0) & (n == 0)) | (chance == 0)  # and no lgamma(1), which is rounded
+    out = jnp.where(certain, 0, ways + chance)
+    out = jnp.where((k >= 0) & (k <= n), out, -np.inf)
+    return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & ~jnp.isnan(k), out, np.nan)
 
 
 pmf = exponential(logpmf, "The probability mass function.")

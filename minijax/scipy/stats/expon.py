@@ -36,13 +36,13 @@ def sf(z):
 @located("probability")
 def logsf(z):
     """The logarithm of the survival function."""
-    return jnp.where(z < 0, 0, -z)
+    return jnp.where(z < 0, 0, 0 - z)
 
 
 @located("quantile", argument="q")
 def ppf(q):
     """The inverse of the distribution function."""
-    return jnp.where(jnp.isnan(q) | (q < 0) | (q > 1), np.nan, -jnp.log1p(-q))
+    return jnp.where(jnp.isnan(q) | (q < 0) | (q > 1), np.nan, 0 - jnp.log1p(-q))
 
 
 pdf = exponential(logpdf, "The density.")

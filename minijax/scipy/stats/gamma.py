@@ -13,37 +13,40 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 @located("log density", "a")
 def logpdf(z, a):
     """The logarithm of the density."""
-    safe = jnp.where(z >= 0, z, 1)
+    safe = jnp.where(z < 0, 1, z)
     out = special.xlogy(a - 1, safe) - safe - special.gammaln(a)
     return jnp.where(z < 0, -np.inf, out)
 
 
-def _shape(a):
-    return jnp.where(a > 0, a, np.nan)
+def probability(z, a, valid, *, above):
+    """The distribution function, or the survival function; NaN where the shape is not valid."""
+    out = (special.gammaincc if above else special.gammainc)(a, jnp.clip(z, 0))
+    out = jnp.where(z == np.inf, 0 if above else 1, out)
+    return jnp.where(valid, out, np.nan)
 
 
 @located("probability", "a")
 def cdf(z, a):
     """The distribution function."""
-    return special.gammainc(_shape(a), jnp.clip(z, 0))
+    return probability(z, a, a > 0, above=False)
 
 
 @located("probability", "a")
 def logcdf(z, a):
     """The logarithm of the distribution function."""
-    return jnp.log(special.gammainc(_shape(a), jnp.clip(z, 0)))
+    return jnp.log(probability(z, a, a > 0, above=False))
 
 
 @located("probability", "a")
 def sf(z, a):
     """The survival function."""
-    return special.gammaincc(_shape(a), jnp.clip(z, 0))
+    return probability(z, a, a > 0, above=True)
 
 
 @located("probability", "a")
 def logsf(z, a):
     """The logarithm of the survival function."""
-    return jnp.log(special.gammaincc(_shape(a), jnp.clip(z, 0)))
+    return jnp.log(probability(z, a, a > 0, above=True))
 
 
 pdf = exponential(logpdf, "The density.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minijax import numpy as jnp
 from minijax.features.library import library
 from minijax.namespace import shown
@@ -46,7 +48,8 @@ def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     Array([0., 1.], dtype=float32)
     """
     x, beta = promote_inexact("gennorm.cdf", x, beta)
-    return 0.5 * (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta))
+    out = 0.5 * (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta))
+    return jnp.where(beta > 0, out, np.nan)
 
 
 pdf = exponential(logpdf, "The density.")

@@ -2,6 +2,7 @@
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
+from minijax.nn import log1mexp
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -28,7 +29,7 @@ def sf(z):
 @located("probability")
 def logcdf(z):
     """The logarithm of the distribution function."""
-    return jnp.log(-jnp.expm1(-jnp.exp(z)))
+    return log1mexp(jnp.exp(z))
 
 
 @located("probability")

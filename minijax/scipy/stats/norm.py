@@ -60,7 +60,7 @@ def ppf(q):
 @located("quantile", argument="q", check=_need_float)
 def isf(q):
     """The inverse of the survival function."""
-    return _wide(-special.ndtri(q))
+    return _wide(0 - special.ndtri(q))
 
 
 def _wide(z):

@@ -12,7 +12,8 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 @located("log density", "b")
 def logpdf(z, b):
     """The logarithm of the density."""
-    return jnp.where(z < 1, -np.inf, jnp.log(b) - (b + 1) * jnp.log(z))
+    out = jnp.where(z < 1, -np.inf, jnp.log(b) - (b + 1) * jnp.log(z))
+    return jnp.where(b > 0, out, np.nan)
 
 
 @located("probability", "b")
@@ -24,7 +25,7 @@ def logsf(z, b):
 @located("probability", "b")
 def sf(z, b):
     """The survival function."""
-    return jnp.where(z < 1, 1, jnp.where(jnp.isnan(b), b, z ** (-b)))
+    return jnp.where(b > 0, jnp.where(z < 1, 1, z ** (-b)), np.nan)
 
 
 @located("probability", "b")

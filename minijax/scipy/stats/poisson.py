@@ -28,7 +28,7 @@ def logpmf(k, mu):
 def cdf(k, mu):
     """The distribution function."""
     out = special.gammaincc(jnp.floor(k) + 1, mu)
-    return jnp.where(k < 0, 0, out)
+    return jnp.where(k < 0, 0, jnp.where((k == np.inf) & (mu >= 0), 1, out))
 
 
 pmf = exponential(logpmf, "The probability mass function.")

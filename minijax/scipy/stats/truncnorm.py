@@ -13,7 +13,8 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 def _log_difference(x, y):
     """log(exp(x) - exp(y)), for x >= y."""
-    return x + jnp.log1p(-jnp.exp(y - x))
+    gap = jnp.where(y == -np.inf, -np.inf, y - x)  # both may be
+    return x + jnp.log1p(-jnp.exp(gap))
 
 
 def _log_mass(a, b):

@@ -126,6 +126,20 @@ lax.rng_uniform(0.0, 1.0, (-2,))
 """.strip().splitlines()
 
 
+NUMBERS = (True, np.True_, 1.0, np.float32(1), np.int8(1), np.array(1))
+
+
+@pytest.mark.parametrize("name", ["feature_group_count", "batch_group_count"])
+def test_numbers_of_groups_of_other_types_count_as_integers(name):
+    for number in NUMBERS:
+        jax.clear_caches()  # where equal numbers have one program
+        found = lax.conv_general_dilated(
+            np.ones((1, 2, 5), np.float32), np.ones((3, 2, 1), np.float32), (1,), "SAME",
+            **{name: number},
+        )  # fmt: skip
+        assert np.array_equal(found, np.full((1, 3, 5), 2))
+
+
 def test_wrong_calls_that_longer_sweeps_found_end_in_errors():
     found = outcomes("minijax", FOUND)
     wrong = [pair for pair in zip(FOUND, found, strict=True) if "ok" in pair[1] or judge(*pair)]

@@ -416,8 +416,8 @@ def _(
         f"window_strides = {i64_array(window_strides)}, padding = {_pairs_text(padding)}, "
         f"lhs_dilation = {i64_array(lhs_dilation)}, rhs_dilation = {i64_array(rhs_dilation)}, "
         f"dimension_numbers = #stablehlo.conv<{layouts}>, "
-        f"feature_group_count = {feature_group_count} : i64, "
-        f"batch_group_count = {batch_group_count} : i64, {precision_config(precision)}"
+        f"feature_group_count = {int(feature_group_count)} : i64, "
+        f"batch_group_count = {int(batch_group_count)} : i64, {precision_config(precision)}"
     )
     if b.platform != "tpu" and dtypes.issubdtype(x.dtype, np.complexfloating):
         return _lower_complex(b, x, y, b.out, attributes)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pathlib
 import sys
 
@@ -60,6 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--count", type=int, default=count)
     options = parser.parse_args(arguments)
+    if options.command in ("coverage", "mutate"):
+        os.environ.update(fuzzing.variables())  # no client of XLA has started yet
     return _COMMANDS[options.command](options)
 
 
@@ -129,7 +132,7 @@ def _mutate(options) -> int:
             if score.finding
             else "missed"
         )
-        print(f"{score.fault}: {found}, of {score.reached} that run it", flush=True)
+        print(f"{score.fault}: {found}; {score.reached} that run the rule were tried", flush=True)
 
     scores = faults.hunt(rows, options.seed, options.count, say=say)
     found = sum(score.finding is not None for score in scores)

@@ -51,12 +51,14 @@ class Tolerance:
     - `ulps`: in units of the last place (of `eps`, if given, else of the leaf's dtype)
     - `elementwise`: of each element; otherwise of the largest
     - `absolute`: per leaf, a spread of values that is no difference
+    - `share`: but never further than this share of the magnitude, whatever the dtype
     """
 
     ulps: float = 256.0
     elementwise: bool = False
     eps: float = 0.0
     absolute: tuple[float, ...] = ()
+    share: float = 0.3
 
 
 def compare(
@@ -132,7 +134,8 @@ def _values(a: Leaf, b: Leaf, tolerance: Tolerance, index: int) -> Difference | 
     spread = tolerance.absolute[index] if index < len(tolerance.absolute) else 0.0
     with np.errstate(invalid="ignore"):
         gap = np.abs(x - y)
-    wrong = (excess > tolerance.ulps) & ~(gap <= spread)
+    limit = min(tolerance.ulps, tolerance.share / max(eps_of(a.dtype), tolerance.eps))
+    wrong = (excess > limit) & ~(gap <= spread)
     if wrong.any():
         worst = float(np.max(excess[wrong]))
         return Difference("value", a.path, f"{_first(a.array, b.array, wrong)} ({worst:.3g} units)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import fnmatch
 import functools
 import importlib.resources
@@ -21,12 +22,13 @@ from minijax.difftest import programs
 from minijax.difftest.generating import generate
 from minijax.difftest.programs import Program, kind_of
 from minijax.difftest.running import library
+from minijax.features.sharding.layouts import in_shape_rule
 
 __all__ = ["PLATFORMS", "RULES", "Table", "cells_of", "recording", "replaced_rules", "values"]
 
 PLATFORMS = ("cuda", "rocm", "tpu")
 RULES = (
-    "shape", "jvp", "linearize", "partial_eval", "transpose", "batch", "sharding", "lower",
+    "shape", "jvp", "linearize", "partial_eval", "transpose", "batch", "layout", "lower",
     *(f"lower {name}" for name in PLATFORMS),
 )  # fmt: skip
 ENOUGH = 20  # programs that run a cell
@@ -43,6 +45,8 @@ def rule_of(primitive: Primitive, rule: str):
     """Return the function of a cell, or None for one that holds a reason or nothing."""
     rule, _, platform = rule.partition(" ")
     found = getattr(primitive, slot_of(primitive, rule), None)
+    if rule == "layout":  # none is that of operations on elements
+        found = None if found is None or found.parts is in_shape_rule else found.parts
     if isinstance(found, ByPlatform):
         found = found.rules.get(platform or "cpu", None if platform else found.default)
     elif platform:  # it has the rule of all platforms
@@ -73,7 +77,10 @@ def replaced_rules(changes: dict[Cell, object]) -> Iterator[None]:
     kept = {}
     for (name, rule), function in changes.items():
         slot = slot_of(all_primitives[name], rule)
-        kept[name, slot] = getattr(all_primitives[name], slot)
+        kept[name, slot] = old = getattr(all_primitives[name], slot)
+        if rule == "layout":
+            changed = copy.copy(old)
+            changed.parts, function = function, changed
         setattr(all_primitives[name], slot, function)
     module.clear_caches()
     try:

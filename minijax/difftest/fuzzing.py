@@ -23,7 +23,7 @@ from importlib import metadata
 from minijax.difftest.generating import generate
 from minijax.difftest.programs import arguments_text, text
 
-__all__ = ["Plan", "Progress", "fuzz"]
+__all__ = ["Plan", "Progress", "fuzz", "variables"]
 
 FLAGS = (
     "--xla_force_host_platform_device_count=2", "--xla_backend_optimization_level=0",
@@ -32,6 +32,17 @@ FLAGS = (
 if metadata.version("jaxlib").startswith("0.10."):  # XLA refuses flags that it does not know
     # Kernels that are made by way of MLIR take three times as long to compile.
     FLAGS = (*FLAGS, "--xla_cpu_use_fusion_emitters=false")
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables under which programs are cheap to run and have two devices."""
+    return {
+        "XLA_FLAGS": " ".join((*FLAGS, os.environ.get("XLA_FLAGS", ""))),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "JAX_TRACEBACK_FILTERING": "off",  # filtering is a tenth of the time of refused calls
+    }
+
+
 _BATCH = {"composed": 400, "single": 2000, "abstract": 10000}  # programs of one child, at most
 
 _START = 60.0  # seconds of CPU time until a child says something
@@ -180,14 +191,9 @@ class _Run:
         - `alone`: those that are in no group; the group that ends a child is added
         """
         command = [sys.executable, *self.plan.worker]
-        flags = " ".join((*FLAGS, os.environ.get("XLA_FLAGS", "")))
-        environment = os.environ | {
-            "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "3",
-            "JAX_TRACEBACK_FILTERING": "off",  # filtering is a tenth of the time of refused calls
-        }  # fmt: skip
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env=environment,
+            text=True, env=os.environ | variables(),
         )  # fmt: skip
         self.children.add(child)
         known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})

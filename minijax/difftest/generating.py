@@ -42,6 +42,7 @@ class Profile:
     - `transforms`: the probability of a call to take functions
     - `focus`, `focused`: the share of programs about single functions under transforms, and bounds of
       how many functions these are about
+    - `direct`: the share of these functions that are all that is transformed
     - `only`: operations to draw from, or () for all
     """
 
@@ -50,6 +51,7 @@ class Profile:
     transforms: float = 0.4
     focus: float = 0.7
     focused: tuple[int, int] = (1, 4)
+    direct: float = 0.6
     only: tuple[str, ...] = ()
 
 
@@ -127,17 +129,19 @@ class Generator:
     def __init__(self, rng: random.Random, profile: Profile):
         self.rng, self.profile = rng, profile
         self.x64 = rng.random() < 0.3
+        self.narrow = rng.random() < 0.3  # most programs are judged in 32 bits or more
         self.variables = self.functions = self.axes = 0
         self.inputs: list[tuple[str, Type]] = []
         self.values: list[Value] = []
         self.focus: Row | None = None
         chosen = lambda rows: [r for r in rows if not profile.only or r.operation in profile.only]
-        rows = signatures.transforms()
-        self.transforms = chosen(r for r in rows if "collective" not in r.flags)
-        self.derivatives = [
-            r for r in self.transforms if "derivative" in r.flags
-        ] or self.transforms
-        self.collectives = chosen(r for r in rows if "collective" in r.flags)
+        rows = chosen(signatures.transforms())
+        flagged = lambda flag: [r for r in rows if flag in r.flags]
+        self.collectives, self.direct = flagged("collective"), flagged("direct")
+        self.transforms = [r for r in rows if not r.flags & {"collective", "direct"}]
+        self.named = flagged("named")
+        self.derivatives = flagged("derivative") or self.transforms
+        self.batching = [r for r in flagged("batch") if r not in self.direct] or self.transforms
         self.calls = chosen(signatures.functions())
         self.near = [r for r in self.calls if r.operation.startswith("lax")] or self.calls
 
@@ -146,6 +150,7 @@ class Generator:
     def single(self, mode: str) -> tuple[Function, tuple[Value, ...]]:
         """Return a program of one call on inputs of its own; types are bent now and then."""
         rng = self.rng
+        self.narrow = True
         while True:
             row = rng.choice(self.calls)
             types, bent = self.operand_types(row, special=True), False
@@ -170,12 +175,21 @@ class Generator:
         scope = Scope({}, [])
         if rows and self.transforms and rng.random() < self.profile.focus:
             near = [row for row in rows if row.operation.startswith("lax")] or rows
-            calls = (0, 1)
+            calls, refused = (0, 1), False
             for _ in range(rng.randint(*self.profile.focused)):
-                self.focus = rng.choice(near if rng.random() < 0.5 else rows)
+                if self.collectives and self.named and rng.random() < 0.06:
+                    self.focus = rng.choice(self.collectives)
+                else:
+                    self.focus = rng.choice(near if rng.random() < 0.6 else rows)
+                    if self.direct and rng.random() < self.profile.direct:
+                        target = self.directly(scope)
+                        if target:
+                            continue
                 types = self.operand_types(self.focus)
                 for kind, operand in zip(types, self.focus.operands, strict=True):
                     self.parameter(kind, operand.domain, 0.0)
+                if not self.inputs:
+                    self.parameter(self.free_type("f"), "", 0.0)
                 self.extend(scope)
                 target, refused = self.grow(scope)
                 if refused:
@@ -192,7 +206,7 @@ class Generator:
                 break
         used = {name for call in scope.calls for name in call.uses()}
         ends = [call.target for call in scope.calls if call.target not in used]
-        results = (target,) if refused or rng.random() < 0.2 else tuple(ends[-6:])
+        results = (target,) if refused or rng.random() < 0.1 else tuple(ends[-6:])
         return Function("program", tuple(self.inputs), tuple(scope.calls), results), tuple(
             self.values
         )
@@ -225,6 +239,8 @@ class Generator:
         narrow, wide = domains.DTYPES[letter]
         if wide and self.x64 and rng.random() < 0.6:
             return rng.choice(wide)
+        if not self.narrow and letter == "f":
+            return narrow[0]
         return narrow[0] if rng.random() < (0.4 if special else 0.75) else rng.choice(narrow)
 
     def free_type(
@@ -303,15 +319,14 @@ class Generator:
             kept = len(scope.calls), dict(scope.roots), list(scope.entries)
             rows = self.near if rng.random() < 0.3 else self.calls
             if self.focus is not None and not (scope.depth and scope.calls) and rng.random() < 0.9:
-                nest = not scope.depth or (scope.depth == 1 and rng.random() < 0.4)
-                rows = [self.focus]
-                if nest:
-                    rows = self.derivatives if rng.random() < 0.6 else self.transforms
+                rows = self.around(scope) or [self.focus]
             elif scope.axes and self.collectives and rng.random() < 0.5:
                 rows = self.collectives
             elif self.transforms and scope.depth < self.profile.depth:
                 if rng.random() < self.profile.transforms or not rows:
                     rows = self.transforms
+            if scope.axes:  # within one shard_map there is no other: see the tests of its refusals
+                rows = [row for row in rows if "shard_map" not in row.operation] or self.calls
             try:
                 row = rng.choice(rows)
                 call = self.call(row, scope)
@@ -326,6 +341,62 @@ class Generator:
             self.variable(), "jnp.sin(A)", (self.coerced(scope, scope.entries[0], "float32"),)
         )
         return self.emit(scope, dataclasses.replace(call, operation="jnp.sin")), False
+
+    def around(self, scope: Scope) -> list[Row]:
+        """Return the transforms of which one is put around the focus, or none."""
+        rng, depth = self.rng, scope.depth
+        if self.focus in self.collectives and not scope.axes:
+            return self.derivatives if depth == 0 and rng.random() < 0.5 else self.named
+        if depth > 1 or (depth == 1 and rng.random() < 0.6):
+            return []
+        derivatives = self.derivatives
+        if not any("c" in operand.kinds for operand in self.focus.operands):
+            derivatives = [r for r in derivatives if "complex" not in r.flags] or derivatives
+        return rng.choices((derivatives, self.batching, self.transforms), (5, 2, 3))[0]
+
+    def directly(self, scope: Scope) -> str:
+        """Add a transform of one call of the focus, on inputs of its own; return the name of its result.
+
+        All arrays of floats among the operands are differentiated and, where the transform maps, some are
+        mapped. Returns nothing if the focus has no such transform.
+        """
+        rng = self.rng
+        for _ in range(4):
+            kept = len(self.inputs), dict(scope.roots), list(scope.entries)
+            try:
+                return self.emit(scope, self.transformed(rng.choice(self.direct), scope))
+            except Refused:
+                del self.inputs[kept[0] :], self.values[kept[0] :]
+                scope.roots, scope.entries = kept[1:]
+        return ""
+
+    def transformed(self, row: Row, scope: Scope) -> Call:
+        """Return a call of a row with the flag `direct`, whose function calls the focus."""
+        rng, focus = self.rng, self.focus
+        types = self.operand_types(focus)
+        moved = [i for i, kind in enumerate(types) if kind.kind in "fc"]
+        if not moved:
+            raise Refused
+        mapped = rng.sample(moved, rng.randint(1, len(moved))) if "batch" in row.flags else ()
+        names, inner = [], []
+        for i, (kind, operand) in enumerate(zip(types, focus.operands, strict=True)):
+            kind = dataclasses.replace(kind, weak=kind.weak and i not in moved)
+            shape = (2, *kind.shape) if i in mapped else kind.shape
+            self.parameter(dataclasses.replace(kind, shape=shape), operand.domain, 0.0)
+            names.append(self.inputs[-1][0])
+            inner.append((self.variable() if i in moved else names[i], kind))
+        self.extend(scope)
+        own = Scope({name: struct(kind) for name, kind in inner}, list(inner), depth=1)
+        target = self.emit(own, self.complete(focus, [name for name, _ in inner], types, ()))
+        if "inexact" in row.flags and any(kind.kind not in "fc" for _, kind in own.calls[0].types):
+            raise Refused
+        parameters = tuple(inner[i] for i in moved)
+        function = Function(f"f{self.functions}", parameters, tuple(own.calls), (target,))
+        self.functions += 1
+        template = row.template.replace("%args", f"({', '.join('ABCDE'[: len(moved)])},)")
+        template = template.replace("%axes", str(tuple(0 if i in mapped else None for i in moved)))
+        operands = tuple(names[i] for i in moved)
+        return Call(self.variable(), template, operands, (function,), row.operation)
 
     def emit(self, scope: Scope, call: Call) -> str:
         """Append a call whose types can be found."""
@@ -476,8 +547,9 @@ class Generator:
         """Return the type that a function must give, or None if any will do."""
         if wanted == "any":
             return None
-        if wanted == "float":
-            return Type(got.shape, "float32") if got.kind not in "f" else None
+        if wanted in ("float", "inexact"):
+            kinds = "f" if wanted == "float" else "fc"
+            return Type(got.shape, "float32") if got.kind not in kinds else None
         if wanted == "scalar":
             return Type((), got.dtype if got.kind == "f" else "float32")
         if wanted in "FGH":

@@ -53,7 +53,7 @@ def judge(
     """Run a program under both libraries and compare.
 
     - `program`: of `generate`
-    - `quick`: leave out triage and the witness, as shrinking does
+    - `quick`: leave out the witness and most of triage, as shrinking does
     - `subjects`: names of the two that are compared (see `subjects`); the second may be "algebra", which
       compares what must be equal within minijax
 
@@ -108,7 +108,7 @@ def _judged(finding: Finding, tolerance: Tolerance, quick: bool) -> Finding:
         )
     if difference.kind in ("value", "special", "integer"):
         if program.mode == "composed":
-            finding = triage.triaged(finding, tolerance)
+            finding = triage.triaged(finding, tolerance, quick)
         if finding.verdict == "open" and (program.mode == "single" or not quick):
             finding = witness.witnessed(finding)
     return finding

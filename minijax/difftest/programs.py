@@ -41,8 +41,11 @@ class Type:
 
 
 def kind_of(dtype: str) -> str:
-    """Return the letter f, c, i, u or b of a dtype's name."""
-    return next(k for k in ("bool", "uint", "int", "complex", "") if dtype.startswith(k))[:1] or "f"
+    """Return the letter f, c, i, u or b of a dtype's name, O of others: of text, of dtypes as values."""
+    return next((kind for name, kind in _KINDS.items() if dtype.startswith(name)), "O")
+
+
+_KINDS = {"float": "f", "bfloat": "f", "complex": "c", "int": "i", "uint": "u", "bool": "b"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +173,8 @@ HEAD = ("jnp, lax, P = jax.numpy, jax.lax, jax.P",)
 MODULES = (
     "scipy.special", "scipy.linalg", "scipy.stats", "scipy.signal", "scipy.ndimage", "scipy.fft",
     "scipy.integrate", "scipy.interpolate", "image", "ops", "nn.initializers", "flatten_util",
-    "scipy.cluster.vq", "custom_batching",
+    "scipy.cluster.vq", "custom_batching", "ad_checkpoint", "custom_derivatives", "ref",
+    "experimental", "lax.linalg",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ A row is `names | arguments | operands | functions`, under a section `[prefix fl
   dtype's name; dimensions are numbers, symbols (equal where they repeat) and `...`; without brackets
   the first operand has any shape and the others one that broadcasts with it
 - a function is `F(parameters)->result`: parameters are operands, `A-0` without its axis 0, `A/2` with
-  half of its axis 0; results are `any`, `float`, `scalar` (a float), the type of an operand, or `F`
+  half of its axis 0; results are `any`, `float`, `inexact`, `scalar` (a float), the type of an operand, or `F`
 
 Flags of a section: `same` (other operands have the shape of the first), `elementwise` (judged element by
 element), `random`, `closed` (functions use nothing of outer ones), and any that `known.txt` mentions.

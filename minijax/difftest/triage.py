@@ -14,30 +14,36 @@ import numpy as np
 
 from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, compare, eps_of
-from minijax.difftest.running import Outcome, library, run
+from minijax.difftest.running import Outcome, attempted, library, run
 
 __all__ = ["perturbed", "spread", "triaged"]
 
 _FACTOR = 16.0  # how much larger than the spread a difference must be
+_ROUGH = 1e-4  # spacing of dtypes whose rounding may hide what moves by units of others
 _NARROW = {
     "f32": "float32", "c64": "float32", "bf16": "bfloat16", "f16": "float16", "f8": "float8_e5m2",
 }  # fmt: skip
 
 
-def triaged(finding, tolerance: Tolerance):
-    """Return a finding with the verdict "ill-conditioned" where it is, or unchanged."""
+def triaged(finding, tolerance: Tolerance, quick: bool = False):
+    """Return a finding with the verdict "ill-conditioned" where it is, or unchanged.
+
+    - `quick`: leave out the run operation by operation, which compiles each of them
+    """
     program = finding.program
     eps = _least_precise(program)
     tolerance = dataclasses.replace(tolerance, eps=eps)
     if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, tolerance):
         return _ill(finding, f"within {tolerance.ulps:g} units of a dtype with spacing {eps:.2g}")
-    how = "compiled"
+    inputs = [perturbed(program, seed) for seed in range(4)]
+    if eps > _ROUGH:
+        inputs += [perturbed(program, seed, eps) for seed in (0, 4)]
     base = dict(zip(finding.subjects, (finding.ours, finding.theirs), strict=True))
     spread = [0.0] * len(finding.ours.leaves)
     for name, whole in base.items():
-        others = [run(program, name, "eager")] if name in ("minijax", "jax") else []
-        others += [run(program, name, how, perturbed(program, seed)) for seed in range(4)]
-        for other in others:
+        stepwise = name in ("minijax", "jax") and not quick
+        others = [run(program, name, "eager")] if stepwise else []
+        for other in others + _compiled_once(program, name, inputs):
             if other.error:
                 continue
             found = compare(other, whole, tolerance)
@@ -48,6 +54,16 @@ def triaged(finding, tolerance: Tolerance):
     if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, wider):
         return _ill(finding, f"results move by {max(spread):.3g} when inputs move by some units")
     return finding
+
+
+def _compiled_once(program, name: str, inputs: list[tuple]) -> list[Outcome]:
+    """Return the outcomes of `run` for several inputs of the same types."""
+    if name not in ("minijax", "jax"):
+        return [run(program, name, arguments=arguments) for arguments in inputs]
+    module = library(name)
+    function = module.jit(programs.compiled(program, module))
+    call = lambda module, _, args: function(*args)
+    return [attempted(program, name, call, arguments) for arguments in inputs]
 
 
 def _ill(finding, reason: str):
@@ -87,8 +103,11 @@ def _gaps(a: Outcome, b: Outcome) -> list[float]:
     return gaps
 
 
-def perturbed(program, seed: int) -> tuple:
-    """Return the inputs of a program, with each float moved by a few units in the last place, 1 to 8 of them."""
+def perturbed(program, seed: int, spacing: float = 0.0) -> tuple:
+    """Return the inputs of a program, with each float moved by a few units in the last place, 1 to 8 of them.
+
+    - `spacing`: of the dtype whose units they are, if it is less precise than that of the input
+    """
     rng = np.random.RandomState(seed)
     units = 2 ** (seed % 4)  # where one unit is lost in the next rounding, more may show
     moved = []
@@ -98,10 +117,11 @@ def perturbed(program, seed: int) -> tuple:
         if eps == 0.0 or array.size == 0:
             moved.append(value)
         elif not isinstance(value, np.ndarray):
-            moved.append(value * (1 + 1e-7 * units * rng.choice((-1, 1))))
+            moved.append(value * (1 + max(1e-7, spacing) * units * rng.choice((-1, 1))))
         else:
             signs = rng.choice((-1.0, 1.0), array.shape)
             wide = np.complex128 if array.dtype.kind == "c" else np.float64
             with np.errstate(all="ignore"):
-                moved.append((array.astype(wide) * (1 + eps * units * signs)).astype(array.dtype))
+                moves = max(eps, spacing) * units * signs
+                moved.append((array.astype(wide) * (1 + moves)).astype(array.dtype))
     return tuple(moved)

@@ -20,6 +20,7 @@ from minijax import numpy as jnp
 from minijax.core.primitive import all_primitives
 from minijax.difftest import coverage, faults, report, signatures, witness
 from minijax.difftest.comparing import Tolerance, compare
+from minijax.difftest.fuzzing import variables
 from minijax.difftest.programs import Call, Function, Type, Value
 from minijax.difftest.running import Leaf, Outcome, library
 from minijax.difftest.scripts import read
@@ -126,6 +127,13 @@ def test_comparing(ours, theirs, kind):
     assert (found and found.kind) == kind
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "complex64"])
+def test_a_sign_differs_in_every_dtype(dtype):
+    x = np.array([0.5, 1.0], dtype)
+    assert compare(leaf(x), leaf(-x)).kind == "value"
+    assert compare(leaf(x), leaf(x * x.dtype.type(1.02))) is None or dtype[-2:] != "16"
+
+
 # -- planted faults --------------------------------------------------------------------------------
 
 
@@ -197,7 +205,10 @@ def test_an_ill_conditioned_program_is_no_difference():
 def test_the_hunt_finds_listed_faults():
     first = {f.primitive: f for f in reversed(faults.faults())}
     rows = [first[name] for name in ("mul", "dot_general", "and")]
-    only = ("jnp.multiply", "jnp.dot", "jnp.logical_and", "grad", "vmap", "jit")
+    rows.append(faults.Fault("mul", "jvp", "conjugate"))
+    only = (
+        "jnp.multiply", "jnp.dot", "jnp.logical_and", "grad", "vmap", "jit", "jvp_complex",
+    )  # fmt: skip
     for score in faults.hunt(rows, count=150, profile=difftest.Profile(only=only)):
         assert score.finding is not None and 1 <= score.reached <= score.tried <= 150, score
 
@@ -207,6 +218,44 @@ def test_faults_are_of_rules_that_exist():
     assert len(rows) == len(set(rows)) >= 120
     for row in rows:
         assert callable(faults.wrong(row)), row
+
+
+def test_coverage_of_the_layouts_of_explicit_meshes():
+    program = calls(
+        (
+            'jnp.cumsum(jax.device_put(A, jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))))',
+            "jnp.cumsum",
+        )
+    )
+    cells = coverage.cells_of(program)
+    assert ("cumsum", "layout") in cells and ("sin", "layout") not in cells
+
+
+def test_programs_run_collectives_over_a_mesh():
+    """In a process with the devices that a worker has."""
+    program = (
+        "from minijax import difftest; from minijax.difftest import coverage\n"
+        "p = difftest.Profile(only=('shard_map', 'psum', 'jnp.sin', 'grad'), focused=(1, 2))\n"
+        "ran = [coverage.cells_of(difftest.generate(0, n, profile=p)) for n in range(6)]\n"
+        "assert {('shard_map', 'transpose'), ('psum_invariant', 'lower')} <= set().union(*ran)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | variables())
+
+
+def test_text_is_compared_as_it_is():
+    a, b = leaf("[1 2]"), leaf("[1 3]")
+    assert compare(a, a) is None and compare(a, b).kind == "integer"
+
+
+def test_one_call_under_transforms():
+    """Programs about single calls, whose results all come of derivatives or maps of these."""
+    only = ("jnp.tanh", "jvp_of", "vjp_of", "vmap_jvp_of", "vjp_of_jvp_of", "grad")
+    profile = difftest.Profile(only=only, focus=1.0, direct=1.0, focused=(1, 1))
+    made = [difftest.generate(0, number, profile=profile) for number in range(8)]
+    assert {program.main.body[0].operation for program in made} <= set(only[1:])
+    with faults.planted(faults.Fault("tanh", "jvp", "negate")):
+        found = [difftest.judge(program, True) for program in made]
+    assert sum(finding is not None for finding in found) >= 6
 
 
 def test_coverage_tells_the_rules_that_ran():

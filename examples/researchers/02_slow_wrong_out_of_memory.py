@@ -96,8 +96,9 @@ assert text_of(dearest) == "both = a @ b" and work.flops > 400 * better.flops
 # ## Out of memory
 #
 # A gradient needs values of the forward pass, the *residuals*, and they live until the backward
-# pass has read them. `memory` lists the peak and the residuals by line, and what a `checkpoint`
-# around that line would not keep. It also works from shapes; nothing is allocated.
+# pass has read them. `memory` compiles the program and reads XLA's own buffers: which lines take the
+# memory at the peak, which residuals they keep, and by how much a `checkpoint` around a line lowers
+# the peak. It also works from shapes; nothing is allocated.
 
 
 # %%
@@ -119,17 +120,14 @@ for table in plain.tables()[:2]:
 
 # %% [markdown]
 # The wide values of all layers are what is kept. Under `checkpoint` a layer keeps its operands
-# only, and the backward pass computes the rest again: less memory for more work. `.xla` compiles
-# the program and asks XLA, so that you can see how good the estimate is.
+# only, and the backward pass computes the rest again: less memory for more work.
 
 # %%
 saving = explain.memory(jax.grad(lambda ws, h: deep(ws, h, jax.checkpoint(layer))), ws, h)
 kept = lambda report: sum(residual.bytes for residual in report.residuals)
 print(f"peak {plain.peak / 1e6:.1f} MB, then {saving.peak / 1e6:.1f} MB")
 print(f"kept {kept(plain) / 1e6:.1f} MB, then {kept(saving) / 1e6:.1f} MB")
-print(f"XLA's figure after it: {saving.xla / 1e6:.1f} MB")
 assert saving.peak < plain.peak / 4 and kept(saving) < kept(plain) / 20
-assert saving.xla < plain.peak / 4
 
 # %% [markdown]
 # ## Wrong: NaN

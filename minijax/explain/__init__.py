@@ -5,7 +5,7 @@
     explain.diff(f, g, *args)     what two programs differ in
     explain.to_python(f, *args)   runnable source of the jaxpr of `f`
     explain.recompiles()          why functions were traced again
-    explain.memory(f, *args)      bytes alive at each equation, the peak, residuals
+    explain.memory(f, *args)      bytes in use by XLA's program, the peak, residuals, by line
     explain.cost(f, *args)        operations and bytes by line; times to trace, lower and compile
     explain.nan(f)(*args)         the line of the first NaN
     explain.step(f, *args)        the program run equation by equation, forward and back

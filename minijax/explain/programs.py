@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr
+from minijax.core.primitive import Primitive
 from minijax.core.source import Source, joined
 from minijax.stages import Traced
 from minijax.transforms.jit import jit
@@ -56,8 +57,11 @@ def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     return program if isinstance(program, ClosedJaxpr) else None
 
 
-def inlined(closed: ClosedJaxpr) -> Flat:
-    """Replace calls by the equations of what they call; leave out what no result needs."""
+def inlined(closed: ClosedJaxpr, keeping: Primitive | None = None) -> Flat:
+    """Replace calls by the equations of what they call; leave out what no result needs.
+
+    Calls that the primitive `keeping` makes stay.
+    """
     names: dict[Any, Any] = {}
     constants = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     read = lambda v: v if type(v) is Literal else names.get(v, v)
@@ -65,7 +69,7 @@ def inlined(closed: ClosedJaxpr) -> Flat:
     def walk(jaxpr: Jaxpr, scope: str, made: list[JaxprEqn]) -> None:
         for eqn in jaxpr.eqns:
             ins, within = [read(v) for v in eqn.invars], joined(scope, eqn.scope)
-            program = called(eqn)
+            program = None if eqn.primitive is keeping else called(eqn)
             if program is None:
                 outs = [Var(v.aval) for v in eqn.outvars]
                 names.update(zip(eqn.outvars, outs, strict=True))

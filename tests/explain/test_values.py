@@ -8,123 +8,26 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import explain, lax, nn
+from minijax import explain, lax
 from minijax.core.primitive import RuleColumn
 from minijax.explain import showing
-from minijax.explain.memory_use import memory
 from minijax.explain.rule_tables import COLUMNS, primitive, rules, where
 from minijax.explain.stepping import step
 from minijax.explain.work import cost
+from tests import training_steps
 
 
 def _of(*shape):
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def _sgd(loss):
-    def train(p, *data):
-        value, grads = jax.value_and_grad(loss)(p, *data)
-        return value, jax.tree.map(lambda x, g: x - 0.1 * g, p, grads)
-
-    return train
-
-
-def _mlp(p, x, y, act=jnp.tanh):
-    for w, b in p[:-1]:
-        x = act(x @ w + b)
-    return jnp.mean((x @ p[-1][0] + p[-1][1] - y) ** 2)
-
-
-def _rnn(p, xs, y):
-    def body(h, x):
-        return jnp.tanh(x @ p[0] + h @ p[1]), None
-
-    h, _ = lax.scan(body, jnp.zeros((64, 128)), xs)
-    return jnp.mean((h @ p[2] - y) ** 2)
-
-
-def _norm(p, x, y):
-    for w, s in p:
-        centred = x - x.mean(-1, keepdims=True)
-        x = x + nn.relu((centred * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * s) @ w)
-    return jnp.mean((x - y) ** 2)
-
-
-def _ode(p, x, y):
-    def body(x, _):
-        return x + 0.1 * jnp.tanh(x @ p[0]) @ p[1], None
-
-    return jnp.mean((lax.scan(body, x, None, length=10)[0] - y) ** 2)
-
-
-def _adam(state, x, y):
-    p, m, v = state
-    g = jax.grad(_mlp)(p, x, y)
-    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
-    v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, v, g)
-    return jax.tree.map(lambda p, m, v: p - 0.1 * m / (jnp.sqrt(v) + 1e-8), p, m, v), m, v
-
-
-def _autoencoder(p, x):
-    z = jnp.tanh(x @ p[0])
-    return jnp.mean((nn.sigmoid(z @ p[1]) - x) ** 2) + 1e-3 * jnp.sum(jnp.abs(z))
-
-
-LAYERS = [(_of(64, 128), _of(128)), (_of(128, 128), _of(128)), (_of(128, 10), _of(10))]
-BATCH = (_of(512, 64), _of(512, 10))
-STEPS = {
-    "tanh": (_sgd(_mlp), LAYERS, *BATCH),
-    "relu": (_sgd(lambda *args: _mlp(*args, act=nn.relu)), LAYERS, *BATCH),
-    "rnn": (_sgd(_rnn), [_of(32, 128), _of(128, 128), _of(128, 4)], _of(20, 64, 32), _of(64, 4)),
-    "norm": (_sgd(_norm), [(_of(128, 128), _of(128))] * 2, _of(256, 128), _of(256, 128)),
-    "ode": (_sgd(_ode), [_of(64, 128), _of(128, 64)], _of(128, 64), _of(128, 64)),
-    "adam": (_adam, (LAYERS, LAYERS, LAYERS), *BATCH),
-    "autoencoder": (_sgd(_autoencoder), [_of(128, 32), _of(32, 128)], _of(512, 128)),
-}
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_peak_and_operations_are_near_those_of_xla(name):
-    f, *args = STEPS[name]
-    used = memory(f, *args)
-    assert used.peak == pytest.approx(used.xla, rel=0.06)
-    assert max(row.alive for row in used.rows) == used.peak
+@pytest.mark.parametrize("name", ["tanh", "relu", "rnn", "norm", "ode", "adam", "autoencoder"])
+def test_operations_are_near_those_of_xla(name):
+    f, args = training_steps.step(name)
     work = cost(f, *args)
     once = sum(row.flops / row.turns for row in work.rows)  # XLA counts a loop as one turn
     assert once == pytest.approx(work.xla["flops"] + work.xla.get("transcendentals", 0), rel=0.01)
     assert {"trace", "lower", "compile"} == set(work.seconds)
-
-
-def test_residuals_name_the_line_and_a_checkpoint_saves_what_is_said():
-    xs, w = _of(32, 64, 64), _of(64, 64)
-
-    def loss(body, w, xs):
-        return jnp.sum(lax.scan(body, jnp.zeros((64, 64)), xs)[0])
-
-    def body(w, h, x):
-        wide = jnp.tanh(jnp.sin(h @ w) * x)
-        return wide, None
-
-    def plain(w, xs):
-        return jax.grad(lambda w: loss(lambda h, x: body(w, h, x), w, xs))(w)
-
-    def saving(w, xs):
-        return jax.grad(lambda w: loss(jax.checkpoint(lambda h, x: body(w, h, x)), w, xs))(w)
-
-    before, after = memory(plain, w, xs), memory(saving, w, xs)
-    line = body.__code__.co_firstlineno + 1
-    kept = [r for r in before.residuals if r.line[1] == line]
-    assert {r.line[0] for r in kept} == {__file__}
-    said = before.savings[__file__, line]
-    assert said == pytest.approx(before.xla - after.xla, rel=0.15)
-    assert before.peak - after.peak == pytest.approx(before.xla - after.xla, rel=0.15)
-
-
-def test_nothing_is_kept_without_a_gradient_and_all_without_fusion():
-    f = lambda x: jnp.sum(jnp.sin(x) * 2 + 1)
-    assert memory(f, _of(100)).residuals == []
-    assert memory(f, _of(100)).peak == 404
-    assert memory(f, _of(100), fused=False).peak >= 800
 
 
 def test_costs_by_line_turns_and_branches():

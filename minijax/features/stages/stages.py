@@ -129,10 +129,8 @@ class _Spec:
                 f"{self.name} takes or closes over values that change in place, of types that a "
                 "library defined: it cannot be compiled ahead of time. Call the jitted function."
             )
-        made = _Spec()
-        for name in _Spec.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.closed, made.out_types = closed, out_types
+        made = self.with_program(closed)
+        made.out_types = out_types
         sizes = [len(aval.lo_ty()) for aval in self.in_avals]
         made.donated, made.arg_names = (
             [x for x, size in zip(each, sizes, strict=True) for _ in range(size)]
@@ -140,9 +138,23 @@ class _Spec:
         )
         return made
 
+    def with_program(self, closed: ClosedJaxpr) -> _Spec:
+        """Return the specification of another program on the same arguments."""
+        made = _Spec()
+        for name in _Spec.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.closed = closed
+        return made
+
 
 class Traced(_Stage):
     """A function staged to a jaxpr for arguments of given types."""
+
+    __dir__ = hiding("with_jaxpr")
+
+    def with_jaxpr(self, closed: ClosedJaxpr) -> Traced:
+        """Return the same stage with another program on the same arguments."""
+        return Traced(self._spec.with_program(closed))
 
     @property
     def jaxpr(self) -> ClosedJaxpr:

@@ -11,12 +11,21 @@ from minijax.transforms.make_jaxpr import make_jaxpr
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, spread_tangents, zero_tangent
 
-__all__ = ["jvp_program", "vjp_program"]
+__all__ = ["jvp_program", "rule_key", "vjp_program"]
 
 
 def _is_still(aval: Any) -> bool:
     """Whether values of this type have no derivative."""
     return aval.to_tangent_aval().dtype == dtypes.float0
+
+
+def rule_key(rule: Any, program: ClosedJaxpr) -> tuple:
+    """What tells a rule from others: a rule may call the function that it belongs to."""
+    mapped = []
+    while hasattr(rule, "inner"):
+        mapped.append(tuple(rule.dims))
+        rule = rule.inner
+    return rule.fun, tuple(mapped), str(program)
 
 
 def jvp_program(rule: Any, program: ClosedJaxpr) -> tuple[ClosedJaxpr, list[bool], list[bool]]:

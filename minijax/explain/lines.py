@@ -260,6 +260,8 @@ def sources(book: Book, fun: Any) -> list[Line]:
         book.codes.setdefault(fun.__code__)
     files: dict[str, set[int]] = {}
     for code in book.codes:
+        if code.co_name == "<module>":  # of a script, only what made equations
+            continue
         lines = [line for *_, line in code.co_lines() if line]
         first, last = min([code.co_firstlineno, *lines]), max([code.co_firstlineno, *lines])
         files.setdefault(code.co_filename, set()).update(range(max(1, first), last + 1))

@@ -2,15 +2,19 @@
 
 %%strict                      runs a cell in strict mode
 %explain f(x, y)              shows the stages of a call
+
+Objects show themselves from then on, and Treescope, where it is installed, knows arrays.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
 from minijax.explain.showing import Explanation, explain
 from minijax.explain.showing_objects import SHOWN
+from minijax.explain.showing_trees import register_treescope
 from minijax.explain.strictness import strict
 
 __all__ = ["load"]
@@ -38,5 +42,7 @@ def load(shell: Any) -> None:
     formatter = shell.display_formatter.formatters["text/html"]
     for kind, show in SHOWN.items():
         formatter.for_type(kind, show)
+    with contextlib.suppress(ImportError):
+        register_treescope()
     shell.register_magic_function(strictly, "cell", "strict")
     shell.register_magic_function(explained, "line", "explain")

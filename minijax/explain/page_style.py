@@ -21,7 +21,7 @@ h2{font-size:1em;margin:0;padding:.5em .8em;border-bottom:1px solid var(--line)}
 .jvp{--t:var(--jvp)}.transpose{--t:var(--transpose)}.vmap{--t:var(--vmap)}
 .legend .jvp,.legend .transpose,.legend .vmap{border-color:var(--t)}
 main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(36em,100%),1fr));gap:.7em;padding:.7em}
-section{min-width:0;background:var(--pane);border:1px solid var(--line);border-radius:6px;overflow:hidden}
+section{min-width:0;container-type:inline-size;background:var(--pane);border:1px solid var(--line);border-radius:6px;overflow:hidden}
 .code{overflow:auto;padding:.4em 0 .6em;font:12.5px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .l{display:flex;gap:1.2em;padding:0 0 0 calc(.8em + var(--d,0)*1.3em);
 border-left:3px solid var(--t,transparent);width:max-content;min-width:100%}
@@ -32,6 +32,8 @@ border-left:3px solid var(--t,transparent);width:max-content;min-width:100%}
 .l.on .n,.l.pin .n{background:inherit}
 .l em{white-space:nowrap;font-size:.92em}
 .l em.m{color:var(--t,var(--dim))}
+@container(max-width:44em){.l em.w,.l .n:not(:has(.m,.v)){display:none}}
+@container(max-width:30em){.l .n{display:none}}
 summary.l{cursor:pointer;list-style:none}
 summary.l::before{content:"▸";width:.7em;margin:0 -1em 0 -.2em;color:var(--dim)}
 details[open]>summary.l::before{content:"▾"}
@@ -77,7 +79,7 @@ const slider=nav.querySelector('input'),menu=nav.querySelector('select');
 panes.forEach((p,n)=>{if(n&&n<=last)menu.add(new Option(p.querySelector('h2').textContent,n))});
 const go=n=>{at=Math.max(1,Math.min(last,n));slider.value=at;menu.value=at;
 panes.forEach((p,m)=>p.classList.toggle('shown',m===0||m===at||m===at+1));
-try{history.replaceState(null,'','#s'+at)}catch(e){}if(pinned)show('pin')};
+try{history.replaceState(null,'','#stage='+at)}catch(e){}if(pinned)show('pin')};
 slider.addEventListener('input',()=>go(+slider.value));
 menu.addEventListener('change',()=>go(+menu.value));
 const lines=()=>Object.keys(byLine);
@@ -93,6 +95,6 @@ const f={ArrowRight:()=>go(at+1),ArrowLeft:()=>go(at-1),Home:()=>go(1),End:()=>g
 a:acts.all,f:acts.fold,t:acts.theme,j:()=>move(1),k:()=>move(-1)}[e.key];
 if(f){f();e.preventDefault()}});
 d.body.classList.add('js');
-const h=/^#s(\\d+)$/.exec(location.hash);go(h?+h[1]:1);
+const h=/^#stage=(\\d+)$/.exec(location.hash);go(h?+h[1]:1);
 })();
 """

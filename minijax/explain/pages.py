@@ -98,11 +98,18 @@ def _line(kind: str, line: Line) -> str:
     if line.depth:
         attributes += f' style="--d:{line.depth}"'
     notes = f'<em class="v">{html.escape(line.value)}</em>' if line.value else ""
-    notes += f"<em>{html.escape(line.where)}</em>" if line.where else ""
+    notes += f'<em class="w">{html.escape(line.where)}</em>' if line.where else ""
     if line.made and line.made != "written":
-        notes += f'<em class="m">{html.escape(line.made.partition(" ← ")[0])}</em>'
+        notes += f'<em class="m">{html.escape(_noted(line))}</em>'
     notes = f'<span class="n">{notes}</span>' if notes else ""
     return f"{attributes}><code>{_marked_up(kind, line)}</code>{notes}"
+
+
+def _noted(line: Line) -> str:
+    """The rule that made an equation, without the primitive if the equation says it."""
+    made = line.made.partition(" ← ")[0]
+    transform, _, primitive = made.partition(" of ")
+    return transform if f" {primitive}[" in line.text or f" {primitive} " in line.text else made
 
 
 def _marked_up(kind: str, line: Line) -> str:

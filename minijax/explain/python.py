@@ -19,7 +19,7 @@ from minijax import dtypes, lax, random, tree_util
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
 from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
-from minijax.explain.custom_rules import jvp_program, vjp_program
+from minijax.explain.custom_rules import jvp_program, rule_key, vjp_program
 from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
 from minijax.features.call_primitives import call_p, closed_call_p
 from minijax.features.checkpoint.checkpoint import remat_p
@@ -374,7 +374,21 @@ def _while(body, eqn, operands, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nc
         step = body.module.function(program, name, [*groups, ("carry", len(carry))], results)
         bound = f"lambda carry: {step}({tuple_text(consts)}, carry)"
         steps.append(bound if consts else step)
+    if cond_jaxpr.out_avals[0].shape:
+        steps = _each_while(body.module, *steps)
     return f"lax.while_loop({', '.join(steps)}, {tuple_text(carry)})"
+
+
+def _each_while(module: Any, proceeds: str, step: str) -> list[str]:
+    """A loop with a predicate for each element, which changes no longer once its own is false."""
+    each = module.ruled.get(_each_while)
+    if each is None:
+        module.ruled[_each_while] = each = module.new_name("each")
+        wide = "lambda x: flags.reshape(flags.shape + (1,) * (x.ndim - flags.ndim))"
+        chosen = "tuple(jnp.where(wide(x), x, y) for x, y in zip(new, old, strict=True))"
+        module.define(each, "flags, new, old", [f"wide = {wide}", f"return {chosen}"])
+    going, new = (f"{f}(carry)" if f.isidentifier() else f"({f})(carry)" for f in (proceeds, step))
+    return [f"lambda carry: {going}.any()", f"lambda carry: {each}({going}, {new}, carry)"]
 
 
 def _cond(body, eqn, operands, *, branches, **_):
@@ -431,7 +445,7 @@ def _shard_map(
 
 def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
     module = body.module
-    key = (jvp.fun, str(call_jaxpr))  # a rule may call the function that it belongs to
+    key = rule_key(jvp, call_jaxpr)
     name = module.ruled.get(key)
     if name is None:
         name = module.function(call_jaxpr, "custom", decorator="jax.custom_jvp")
@@ -459,7 +473,7 @@ def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
 
 def _custom_vjp(body, eqn, operands, *, call_jaxpr, fwd, bwd, **_):
     module = body.module
-    key = (fwd.fun, str(call_jaxpr))  # a rule may call the function that it belongs to
+    key = rule_key(fwd, call_jaxpr)
     name = module.ruled.get(key)
     if name is None:
         name = module.function(call_jaxpr, "custom", decorator="jax.custom_vjp")

@@ -14,14 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.explain.lines import Book, described
 from minijax.explain.origins import Origins
 from minijax.explain.page_style import STYLE
 from minijax.explain.pages import rows_of
+from minijax.explain.showing_shardings import drawn_mesh, drawn_sharding
+from minijax.explain.showing_trees import shown_tree
 from minijax.explain.tables import Table, quantity
 from minijax.features.stages.stages import Compiled, Lowered, Traced
+from minijax.random import key_data
+from minijax.runtime.mesh import AbstractMesh, Mesh
+from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.sharding import Sharding
 from minijax.transforms.jit import PjitFunction
 
 __all__ = ["SHOWN", "html_of"]
@@ -33,15 +40,16 @@ _PIXELS = 48  # along an edge of a picture
 def html_of(x: Any) -> str | None:
     """Return the HTML that shows an object in a notebook; None for those that show themselves.
 
-    - `x`: an array, jaxpr, jitted function or a stage of its compilation
+    - `x`: an array, tree, sharding, mesh, jaxpr, jitted function or a stage of its compilation
 
     An array is shown by its type, sharding, range and number of NaN, with a small picture; one of
-    more than a million elements, or that lies on several devices, is not brought to the host.
+    more than a million elements, that lies on several devices, or that is still being computed, is
+    not brought to the host.
     """
     for kind, show in SHOWN.items():
         if isinstance(x, kind):
             return show(x)
-    return None
+    return shown_tree(x) if x is not None and tree_util.is_tree_node(type(x)) else None
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -50,17 +58,30 @@ def html_of(x: Any) -> str | None:
 def _array(x: ArrayImpl) -> str:
     weak = ", weak type" if x.aval.weak_type else ""
     head = f"<b>{html.escape(x.aval.str_short())}</b>{weak}, {quantity(x.nbytes, 'B')}"
-    where = html.escape(_placed(x))
     if x.is_deleted():
         return f"<div>{head}, deleted</div>"
-    if x.size > _LARGEST or len(x.devices()) > 1 or not isinstance(x.dtype, np.dtype):
+    where = html.escape(_placed(x))
+    if len(x.devices()) > 1:
+        return f"<div>{head}<br>{where}<br>{drawn_sharding(x.sharding, x.shape)}</div>"
+    if not x.is_ready():
+        return f"<div>{head}, being computed<br>{where}</div>"
+    if x.size > _LARGEST:
         return f"<div>{head}<br>{where}</div>"
+    if not isinstance(x.dtype, np.dtype):
+        return f"<div>{head}<br>{where}<pre>{html.escape(_words(x))}</pre></div>"
     values = np.asarray(x)
     if x.size <= 16:
         shown = html.escape(np.array2string(values, precision=4, separator=", "))
         return f"<div>{head}<br>{where}<pre>{shown}</pre></div>"
     told = html.escape(described([values]))
     return f"<div>{head}<br>{where}<br>{told}<br>{_picture(values)}</div>"
+
+
+def _words(keys: ArrayImpl) -> str:
+    """The first keys of an array of them, as hexadecimal words."""
+    data = np.asarray(key_data(keys)).reshape(keys.size, -1)
+    rows = [" ".join(f"{word:08x}" for word in row) for row in data[:4]]
+    return "\n".join([*rows, *["…"] * (len(data) > 4)])
 
 
 def _placed(x: ArrayImpl) -> str:
@@ -134,6 +155,11 @@ def _stage(x: Any) -> str:
     return Table(type(x).__name__, ["", "types"], rows)._repr_html_()
 
 
+def _sharding(x: Sharding) -> str:
+    text = f"<div>{html.escape(repr(x))}</div>"
+    return text + drawn_mesh(x.mesh) if isinstance(x, NamedSharding) else text
+
+
 SHOWN: dict[type, Callable[[Any], str]] = {
     ArrayImpl: _array,
     ClosedJaxpr: _program,
@@ -142,4 +168,7 @@ SHOWN: dict[type, Callable[[Any], str]] = {
     Traced: _stage,
     Lowered: _stage,
     Compiled: _stage,
+    Sharding: _sharding,
+    Mesh: drawn_mesh,
+    AbstractMesh: drawn_mesh,
 }

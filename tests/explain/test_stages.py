@@ -1,12 +1,9 @@
-"""`explain(f, *args)`: stages, the line, transform and rule of each equation, text and page."""
+"""`explain(f, *args)`: stages, text and page."""
 
-import base64
 import io
-import re
 import subprocess
 import sys
 import types
-import zlib
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,117 +11,10 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import explain, lax, nn
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax import explain, lax
 
-W = [np.full((3, 3), 0.1, np.float32)] * 3
+W = np.full((3, 3), 0.1, np.float32)
 X = np.ones((4, 3), np.float32)
-
-
-@jax.jit
-def mlp(w, x):
-    for a in w:
-        x = jnp.tanh(x @ a)
-    return jnp.mean(x**2)
-
-
-def attention(w, x):
-    q, k, v = (x @ a for a in w)
-    return (nn.softmax(q @ k.T) @ v).sum()
-
-
-def recurrent(w, x):
-    def body(h, x):
-        return jnp.tanh(h @ w[0] + x @ w[1]), h
-
-    return lax.scan(body, x[0], x)[0].sum()
-
-
-def loops(w, x):
-    y = lax.fori_loop(0, 3, lambda i, x: jnp.sin(x @ w[0]), x)
-    return lax.cond(y.sum() > 0, lambda y: y * 2, lambda y: jnp.exp(y), y).sum()
-
-
-@jax.custom_jvp
-def _exp(x):
-    return jnp.exp(x)
-
-
-@_exp.defjvp
-def _(primals, tangents):
-    return _exp(*primals), tangents[0] * _exp(*primals)
-
-
-@jax.custom_vjp
-def _sin(x):
-    return jnp.sin(x)
-
-
-_sin.defvjp(lambda x: (_sin(x), x), lambda r, g: (jnp.cos(r) * g,))
-
-
-def custom(w, x):
-    return _exp(x @ w[0]).sum() + _sin(x).sum()
-
-
-def checkpointed(w, x):
-    return jax.checkpoint(lambda x: jnp.sin(x @ w[0]) * 2)(x).sum()
-
-
-def solver(w, x):
-    x = x @ w[0]
-    s = x @ x.T + 5 * jnp.eye(x.shape[0])
-    return jnp.linalg.solve(s, x).sum() + jnp.sort(x).sum() + x.at[0].set(2.0).sum()
-
-
-def convolution(w, x):
-    return nn.relu(lax.conv(x[None, None], w[0][None, None], (1, 1), "SAME")).sum()
-
-
-def _over_two(f):
-    return lambda w, x: jax.vmap(f, (None, 0))(w, jnp.stack([x, x]))
-
-
-NESTS = {
-    "jit": jax.jit,
-    "grad": jax.grad,
-    "vmap": _over_two,
-    "jit of grad of vmap": lambda f: jax.jit(jax.grad(lambda *a: _over_two(f)(*a).sum())),
-    "jvp of grad": lambda f: (
-        lambda w, x: jax.jvp(jax.grad(lambda x: f(w, x)), (x,), (jnp.ones_like(x),))[1]
-    ),
-    "vjp": lambda f: lambda w, x: jax.vjp(lambda x: f(w, x), x)[1](1.0),
-}
-PROGRAMS = [mlp, attention, recurrent, loops, custom, checkpointed, solver, convolution]
-
-
-def _equations(jaxpr):
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for value in eqn.params.values():
-            for item in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(item, (ClosedJaxpr, Jaxpr)):
-                    yield from _equations(item)
-
-
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_every_equation_has_a_line_a_transform_and_a_rule(f):
-    for name, nest in NESTS.items():
-        found = explain(nest(f), W, X, compile=False)
-        for stage in found.stages:
-            if stage.jaxpr is None:
-                continue
-            lines = [line for line in stage.lines if line.made]
-            assert len(lines) == len(list(_equations(stage.jaxpr)))
-            for line in lines:
-                assert line.where.startswith("test_stages.py:"), (name, line)
-                assert line.made == "written" or ".py:" in line.place, (name, line)
-        made = {line.transform for line in found["jaxpr"].lines if line.made}
-        if "grad" in name:
-            assert {"jvp", "transpose"} <= made
-            assert any("of sum" not in line.made for line in found["jaxpr"].lines)
-        if name == "vmap":
-            assert "vmap" in made
 
 
 def _step(w, x):
@@ -136,7 +26,7 @@ def _step(w, x):
 
 @pytest.fixture(scope="module")
 def step():
-    return explain(_step, W[0], X, values=True)
+    return explain(_step, W, X, values=True)
 
 
 def test_stages_are_the_programs_before_and_after_each_transform(step):
@@ -289,31 +179,6 @@ def test_magics_of_notebooks():
     run("indices=False", "y = x[3]")
     assert shell.user_ns["y"] == 2
     assert "<b>int32[3]</b>" in shell.shown[type(jnp.arange(3))](jnp.arange(3))
-
-
-def test_objects_show_themselves():
-    array = jnp.linspace(0.0, 1.0, 400).reshape(20, 20).at[3, 3].set(jnp.nan)
-    shown = explain.html_of(array)
-    assert "float32[20,20]" in shown
-    assert "0 … 1 1 NaN" in shown
-    data = base64.b64decode(re.search(r"base64,([^\"]*)", shown)[1])
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    rows = zlib.decompress(data[data.index(b"IDAT") + 4 : -16])
-    pixels = np.frombuffer(rows, np.uint8).reshape(20, 61)[:, 1:].reshape(20, 20, 3)
-    assert pixels[3, 3].tolist() == [255, 0, 0]
-    assert pixels[0, 0].tolist() == [0, 0, 0]
-    assert pixels[19, 19].tolist() == [255, 255, 255]
-    assert "img" not in explain.html_of(jnp.zeros(1 << 21))
-    assert "[1, 2]" in explain.html_of(jnp.array([1, 2]))
-    assert "key" in explain.html_of(jax.random.key(0))
-    for dtype in (bool, jnp.int8, jnp.bfloat16, jnp.complex64):
-        assert "img" in explain.html_of(jnp.ones((5, 5), dtype))
-    f = jax.jit(lambda x: jnp.sin(x) * 2)
-    f(1.0)
-    assert "1 traced" in explain.html_of(f)
-    assert "sin" in explain.html_of(jax.make_jaxpr(f)(1.0))
-    assert "ShapedArray" in explain.html_of(f.lower(1.0))
-    assert explain.html_of("text") is None
 
 
 def test_progress_of_loops():

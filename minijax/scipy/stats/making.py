@@ -6,9 +6,11 @@ arguments of one dtype, moves and scales.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -113,12 +115,17 @@ def _with_names(formula: Callable, run: Callable, names: list[str], defaults: li
         f"    return run({label!r}, {names[0]}, ({shape}), {', '.join(rest)})\n"
     )
     space: dict[str, Any] = {"run": typed}
-    exec(source, space)
+    exec(_compiled(source), space)
     made = space[formula.__name__]
     made.__module__ = formula.__module__
     made.__annotations__ = {**dict.fromkeys([*names, *rest], ArrayLike), "return": Array}
     made.__doc__ = _documented(made, formula.__doc__, [*names, *rest])
     return library(made)
+
+
+def _compiled(source: str) -> CodeType:
+    """Code of this package, so that errors and equations name the line of its caller."""
+    return compile(source, os.path.join(os.path.dirname(__file__), "<distribution>"), "exec")
 
 
 def _documented(made: Callable, about: str, names: list[str]) -> str:
@@ -155,7 +162,8 @@ def exponential(log: Callable, doc: str) -> Callable:
         for index, name in enumerate(names)
     ]
     space: dict[str, Any] = {"log": log.__wrapped__, "exp": jnp.exp}
-    exec(f"def {kind}({', '.join(given)}):\n    return exp(log({', '.join(names)}))\n", space)
+    source = f"def {kind}({', '.join(given)}):\n    return exp(log({', '.join(names)}))\n"
+    exec(_compiled(source), space)
     made = space[kind]
     made.__module__ = log.__module__
     made.__annotations__ = log.__wrapped__.__annotations__

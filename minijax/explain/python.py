@@ -33,6 +33,8 @@ from minijax.transforms.make_jaxpr import make_jaxpr
 
 __all__ = ["Source", "to_python"]
 
+# Levels of rules of functions that rules call: each rule of `odeint` calls `odeint` on a larger system.
+_RULES_IN_RULES = 1
 _TAKEN = {*keyword.kwlist, "constants", "jax", "jnp", "lax", "np"}
 
 
@@ -98,7 +100,8 @@ class Module:
         self.named: dict[int, tuple[str, Any]] = {}  # by id, with the value to keep it alive
         self.taken: set[str] = set()
         self.functions: dict[tuple, tuple[str, Any]] = {}
-        self.ruled: dict[tuple, str] = {}
+        self.ruled: dict[Any, str] = {}
+        self.in_rules = 0  # how many rules are being written, each within the one before
 
     def new_name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -448,8 +451,11 @@ def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
     key = rule_key(jvp, call_jaxpr)
     name = module.ruled.get(key)
     if name is None:
+        if module.in_rules > _RULES_IN_RULES:
+            return f"{module.function(call_jaxpr, 'custom')}({', '.join(operands)})"
         name = module.function(call_jaxpr, "custom", decorator="jax.custom_jvp")
         module.ruled[key] = name
+        module.in_rules += 1
         program, moving, out_moving = jvp_program(jvp, call_jaxpr)
         count = len(moving)
         rule = Body(module, program.jaxpr, program.consts)
@@ -468,6 +474,7 @@ def _custom_jvp(body, eqn, operands, *, call_jaxpr, jvp, **_):
         )
         lines.append(f"return {tuple_text(outs[:results])}, {tuple_text(still)}")
         module.define(module.new_name(f"{name}_jvp"), "primals, tangents", lines, f"{name}.defjvp")
+        module.in_rules -= 1
     return f"{name}({', '.join(operands)})"
 
 
@@ -476,8 +483,11 @@ def _custom_vjp(body, eqn, operands, *, call_jaxpr, fwd, bwd, **_):
     key = rule_key(fwd, call_jaxpr)
     name = module.ruled.get(key)
     if name is None:
+        if module.in_rules > _RULES_IN_RULES:
+            return f"{module.function(call_jaxpr, 'custom')}({', '.join(operands)})"
         name = module.function(call_jaxpr, "custom", decorator="jax.custom_vjp")
         module.ruled[key] = name
+        module.in_rules += 1
         forward, backward, given = vjp_program(fwd, bwd, call_jaxpr)
         results = len(call_jaxpr.jaxpr.outvars)
         held = len(forward.jaxpr.outvars) - results
@@ -491,6 +501,7 @@ def _custom_vjp(body, eqn, operands, *, call_jaxpr, fwd, bwd, **_):
         second = module.new_name(f"{name}_bwd")
         module.define(second, head, lines)
         module.definitions.append(f"{name}.defvjp({first}, {second})\n")
+        module.in_rules -= 1
     return f"{name}({', '.join(operands)})"
 
 

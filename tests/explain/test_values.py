@@ -14,7 +14,7 @@ from minijax.explain import showing
 from minijax.explain.rule_tables import COLUMNS, primitive, rules, where
 from minijax.explain.stepping import step
 from minijax.explain.work import cost
-from tests import training_steps
+from tests.cases import training_steps
 
 
 def _of(*shape):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import minijax as jax
+import minijax.numpy as jnp
 from minijax import explain
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from tests.reference_programs import NESTS, PAIRS, PROGRAMS, ROTATION, W, X
+from minijax.experimental.ode import odeint
+from tests.cases.reference_programs import NESTS, PAIRS, PROGRAMS, ROTATION, W, X
 
 CHOSEN = PAIRS if os.environ.get("MINIJAX_EXPLAIN") == "all" else ROTATION
 
@@ -39,7 +41,7 @@ def test_lines_rules_source_and_page(program, nest):
         lines = [line for line in stage.lines if line.made]
         assert len(lines) == len(list(_equations(stage.jaxpr)))
         for line in lines:
-            assert line.where.startswith(("reference_programs.py:", "test_explain_programs.py:"))
+            assert line.where.startswith(("reference_programs.py:", "test_programs.py:"))
             assert line.made == "written" or ".py:" in line.place, line
     made = {line.transform for line in found["jaxpr"].lines if line.made}
     if nest == "vmap":
@@ -48,6 +50,14 @@ def test_lines_rules_source_and_page(program, nest):
         assert made & {"jvp", "transpose"}
     assert len(found.html().encode()) < 2_000_000
     assert _bits(explain.to_python(f, W, X).function()) == _bits(f)
+
+
+def test_rules_that_call_functions_with_rules_without_end():
+    """The rule of `odeint` integrates a larger system, whose rule does the same."""
+    f = lambda w, x: odeint(lambda y, t: jnp.tanh(y @ w[0]), x, jnp.array([0.0, 0.2]))[-1].sum()
+    source = explain.to_python(f, W, X)
+    assert 1 <= source.count("@jax.custom_vjp") <= 3
+    assert _bits(source.function()) == _bits(f)
 
 
 def test_there_are_forty_programs_and_each_nest_meets_a_third_of_them():

@@ -13,7 +13,7 @@ from minijax import lax
 from minijax.explain.buffers import Buffer, Instruction, in_use
 from minijax.explain.memory_use import memory
 from minijax.explain.tables import quantity
-from tests import training_steps
+from tests.cases import training_steps
 
 
 def _of(*shape):
@@ -49,7 +49,7 @@ _ADVISED = {
 def optimized():
     """Figures of programs that XLA optimizes as it does for users, unlike those of the tests."""
     env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    command = [sys.executable, "-m", "tests.training_steps", *_ADVISED]
+    command = [sys.executable, "-m", "tests.cases.training_steps", *_ADVISED]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)

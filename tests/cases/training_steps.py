@@ -1,7 +1,7 @@
-"""Training steps: functions of types of arguments, each with one line that a checkpoint can go around.
+"""Training steps, each with one line that a checkpoint can go around.
 
 Each loss takes `around`, which is applied to the function of that line, as `minijax.checkpoint` is.
-`python -m tests.cases.training_steps NAME ...` prints what `explain.memory` says of steps and what XLA says.
+`python -m tests.cases.training_steps NAME ...` prints what `explain.memory` and XLA say of steps.
 """
 
 import json

@@ -211,3 +211,11 @@ def test_within_a_function_that_is_traced():
             return jnp.sin(x[1]) * 2
 
     np.testing.assert_allclose(jax.jit(jax.grad(f))(jnp.asarray(X))[1], 2 * np.cos(1.0), rtol=1e-6)
+
+
+def test_shard_map_over_one_device_is_no_fault():
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.P("i")
+    f = jax.shard_map(lambda x: x / lax.psum(x, "i"), mesh=mesh, in_specs=spec, out_specs=spec)
+    with jax.strict():
+        np.testing.assert_array_equal(f(jnp.ones(3)), np.ones(3))

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from minijax import explain
-from tests.browser import CHROMIUM, Browser
-from tests.reference_programs import NESTS, PROGRAMS, W, X
+from tests.cases.reference_programs import NESTS, PROGRAMS, W, X
+from tests.harness.browser import CHROMIUM, Browser
 
 pytest.importorskip("tornado")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SHOWN = {
     "mlp": "grad",
     "transformer": "jit of grad of vmap",

@@ -1,7 +1,5 @@
 """Student's t distribution. Source: scipy.stats.t."""
 
-import numpy as np
-
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy import special
@@ -14,7 +12,7 @@ __all__ = ["logpdf", "pdf"]
 def logpdf(z, df):
     """The logarithm of the density."""
     half = (df + 1) / 2
-    norm = special.gammaln(half) - special.gammaln(df / 2) - 0.5 * jnp.log(df * np.pi)
+    norm = -special.betaln(0.5, df / 2) - 0.5 * jnp.log(df)
     return norm - half * jnp.log1p(z * z / df)
 
 

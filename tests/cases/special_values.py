@@ -40,11 +40,11 @@ _STATS = """
     laplace logistic nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy
 """
 MODULES = ("numpy", "lax", "nn", "scipy.special", *(f"scipy.stats.{x}" for x in _STATS.split()))
-# Functions of whole arrays, of what is not a number, and without values; exp1, expn and hyp2f1, where
-# upstream's loops run for minutes on special values.
+# Functions of whole arrays, of what is not a number, and without values; exp1, expn, hyp1f1 and hyp2f1,
+# where upstream's loops or SciPy's run for minutes on special values.
 _EXCLUDED = """
     after_all create_token cumlogsumexp cummax cummin cumprod cumsum cumulative_prod cumulative_sum
-    digitize dot_product_attention empty empty_like exp1 expn gradient hyp2f1 interp log_softmax nancumprod nancumsum
+    digitize dot_product_attention empty empty_like exp1 expn gradient hyp1f1 hyp2f1 interp log_softmax nancumprod nancumsum
     nanpercentile nanquantile percentile piecewise polyadd polysub polyval precv psend quantile roll searchsorted
     shape_as_value softmax stage standardize unravel_index unwrap
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -360,16 +361,12 @@ def run_primitive(
     else:
         tables, described = _tables_of(params)
     key = (primitive, *[a.signature for a in arrays], *described)
-    program, hashable = None, True
-    try:
+    program = None
+    with suppress(KeyError, TypeError):
         program = tables[local.context.key][key]
-    except KeyError:
-        pass
-    except TypeError:
-        hashable = False
     if program is None:
         program = _compile_primitive(primitive, tuple([a.signature for a in arrays]), params)
-        if hashable:
+        with suppress(TypeError):  # params that are not hashable
             tables.setdefault(local.context.key, {})[key] = program
     if primitive.multiple_results or not program.simple:
         outs = program(arrays)

@@ -36,6 +36,8 @@ from minijax.lax.rules import (
     same_dtypes,
     scalar_like,
 )
+from minijax.lowering.module import Value
+from minijax.runtime.escape import symbol
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import Array, ArrayLike, DTypeLike
@@ -202,9 +204,35 @@ def _(ct, x, y, *, out_dtype=None):
     return [None, collapse_like(mul_p.bind(known, ct, **params), y.aval)]
 
 
+def _divided(op: str) -> Callable[..., Value]:
+    """Return the rule that lowers a division, whose divisor may be a constant with zeros.
+
+    MLIR divides constants of integers by the processor's instruction, which a zero traps: the process
+    ends. Within a function it does not see that they are constants, and XLA, which inlines it, knows
+    what is divided by zero.
+    """
+
+    def lower(b, x, y):
+        known = b.elements_of(b.ins[-1]) if dtypes.issubdtype(x.dtype, np.integer) else ()
+        if (known is not None and np.all(known)) or not all(type(n) is int for n in x.shape):
+            return b.op(op, (x, y), b.out)
+
+        def write(name: str) -> str:
+            return (
+                f"func.func private {symbol(name)}(%0: {x.type}, %1: {x.type}) -> {x.type} {{\n"
+                f'%2 = "{op}"(%0, %1) : ({x.type}, {x.type}) -> {x.type}{b.location}\n'
+                f'"func.return"(%2) : ({x.type}) -> ()\n}}'
+            )
+
+        key = ("divided", op, x.type, b.location)
+        return b.call(b.module.function(key, op.rpartition(".")[2], write), (x, y), [b.out])[0]
+
+    return lower
+
+
 div_p = elementwise(
     "div",
-    "stablehlo.divide",
+    _divided("stablehlo.divide"),
     [NUMBER, NUMBER],
     jvp=[
         lambda t, out, x, y: div_p.bind(t, y),
@@ -300,7 +328,7 @@ def _rem_dy(t, out, x, y):
 
 
 rem_p = elementwise(
-    "rem", "stablehlo.remainder", [REAL, REAL], jvp=[lambda t, out, x, y: t, _rem_dy]
+    "rem", _divided("stablehlo.remainder"), [REAL, REAL], jvp=[lambda t, out, x, y: t, _rem_dy]
 )
 mulhi_p = elementwise("mulhi", "chlo.mulhi", [INTEGER, INTEGER])
 

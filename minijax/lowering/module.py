@@ -249,6 +249,13 @@ class Builder:
             )
         return known
 
+    def elements_of(self, x: Value) -> np.ndarray | None:
+        """Return the elements of a small constant; None for any other value."""
+        for (aval, stored), known in self._memo.items():
+            if known is x and type(stored) is bytes:
+                return np.frombuffer(stored, aval.dtype)
+        return None
+
     def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
         """`broadcast_in_dim`; `dims` defaults to the trailing dimensions."""
         shape = tuple(shape)

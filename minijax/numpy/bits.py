@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.searching import known, where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
-from minijax.numpy.ufuncs import add, clip, multiply, negative, subtract
+from minijax.numpy.ufuncs import add, clip, multiply
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = ["packbits", "ravel_multi_index", "unpackbits", "unravel_index"]
@@ -205,19 +204,17 @@ def _ravel_multi_index(parts, dims, mode, order, dtype):
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """Convert indices into a flattened array to indices for each axis.
 
-    - `indices`: integer array; negative ones count from the end, and those beyond it mean the last
-      element.
+    - `indices`: array of numbers; negative ones count from the end, and those beyond it mean the
+      last element, or the first.
     - `shape`: sequence of n ints, the shape of the array.
 
-    Returns a tuple of n arrays of the shape of `indices`, integer if they are. ValueError if `shape`
-    has two dimensions. Source: NumPy's `unravel_index`.
+    Returns a tuple of n arrays of the shape and dtype of `indices`. TypeError for complex numbers;
+    ValueError if `shape` has two dimensions. Source: NumPy's `unravel_index`.
 
     >>> jnp.unravel_index(jnp.array([2, 4]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
     check_arraylike("unravel_index", indices)
-    if not dtypes.issubdtype(dtypes.dtype(indices), np.integer):
-        raise TypeError("Only int indices permitted in unravel_index.")
     if np.ndim(shape) > 1:
         raise ValueError(f"unravel_index: shape should be a scalar or 1D sequence; got {shape}.")
     whole = isinstance(shape, (Tracer, np.ndarray)) or not isinstance(shape, Sequence)
@@ -230,28 +227,20 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
 @library
 def _of_traced(indices, sizes):
     """`unravel_index` into an array whose sizes are known at run time alone."""
-    total = functools.reduce(multiply, sizes)
-    rest = clip(to_array("unravel_index", indices), negative(total), subtract(total, 1))
-    rest = where(rest < 0, add(rest, total), rest)
-    out = []
-    for size in reversed(sizes):
-        rest, index = divmod_(rest, size)
-        out.append(index)
-    return tuple(reversed(out))
+    return _divided(indices, sizes)
 
 
 @library(static=("sizes",))
 def _unravel_index(indices, sizes):
-    rest = to_array("unravel_index", indices)
-    total = int(np.prod(sizes, dtype=object)) if sizes else 1
-    rest = clip(rest, -total, total - 1)
-    rest = compare.select(
-        compare.lt_p.bind(rest, converted(0, rest.aval.dtype, rest.aval.weak_type)),
-        add(rest, total),
-        rest,
-    )
-    out = []
+    return _divided(indices, sizes)
+
+
+def _divided(indices, sizes):
+    """Divide by one size after the other: 0 is left of indices within, -1 of those from the end."""
+    rest, out = to_array("unravel_index", indices), []
     for size in reversed(sizes):
         rest, index = divmod_(rest, size)
         out.append(index)
-    return tuple(reversed(out))
+    beyond, before = rest > 0, rest < -1
+    pairs = zip(reversed(out), sizes, strict=True)
+    return tuple([where(beyond, size - 1, where(before, 0, index)) for index, size in pairs])

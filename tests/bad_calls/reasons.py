@@ -508,12 +508,6 @@ REASONS = (
         told=r"Out of bound|Indexer must have|boolean indices",
     ),
     Reason(
-        "a mask is not to be read as integers, as NumPy says",
-        ("refused",),
-        call=r"unravel_index",
-        told=r"Only int indices",
-    ),
-    Reason(
         "whether indices are unique or sorted, and how a function is compiled, is no array",
         ("refused",),
         call=r"unique_indices|indices_are_sorted|check_finite|keepdims",

@@ -625,3 +625,24 @@ def test_zero_size():
         lambda lib: lib.vjp(lib.lax.mul, x, np.float32(2))[1](x),
     ):
         compare(call)
+
+
+DIVISIONS = (
+    "lax.div(x, y)", "lax.rem(x, y)", "jnp.floor_divide(x, y)", "jnp.remainder(x, y)",
+    "jnp.divmod(x, y)", "jnp.fmod(x, y)", "lax.div(x, y * 0)", "lax.rem(x, y - y)",
+    "lax.div(x[0], y[0])", "lax.rem(x, lax.broadcast(y[0], (4,)))", "lax.div(x, lax.full_like(y, 0))",
+    "lax.fori_loop(0, 2, lambda i, c: lax.div(c, y), x)", "jnp.array(7) // 0", "lax.rem(7, 0)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32])
+def test_constants_divided_by_zero(dtype):
+    """They are, as arguments are; a process that divided them while it compiled would end."""
+    lax, jnp = minijax.lax, minijax.numpy
+    x, y = np.array([5, np.iinfo(dtype).min, 0, 7], dtype), np.array([0, 2, 0, 0], dtype)
+    y[1] = -1 if np.iinfo(dtype).min else 2
+    for text in DIVISIONS:
+        f = eval(f"lambda lax, jnp, x, y: {text}")
+        constant = minijax.jit(lambda f=f: f(lax, jnp, jnp.asarray(x), jnp.asarray(y)))
+        given = minijax.jit(lambda x, y, f=f: f(lax, jnp, x, y))
+        assert_same(constant(), minijax.tree.map(np.asarray, given(x, y)), where=text)

@@ -210,14 +210,14 @@ def test_every_exception_is_needed(pattern):
 
 
 def _special_cases():
-    """All functions of float32 and one in 24 cases of the other dtypes; all if all are asked for."""
+    """All functions of float32 and one in twelve cases of the other dtypes; all if all are asked for."""
     cases = [
         (path, dtype) for path in special_values.functions() for dtype in special_values.DTYPES
     ]
     if os.environ.get("EVERYWHERE") == "all":
         return cases
     others = [case for case in cases if case[1] != "float32"]
-    return [case for case in cases if case[1] == "float32"] + others[::24]
+    return [case for case in cases if case[1] == "float32"] + others[::12]
 
 
 def _special_differences(path, dtype):

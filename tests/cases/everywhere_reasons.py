@@ -43,7 +43,7 @@ REASONS = {
 
 # The units of the last place by which a function may differ from upstream where no witness decides.
 ULP = {
-    r"igamma|gammainc|(gamma|chi2|poisson)\.": 1024,  # where x is near a
+    r"igamma|gammainc|(gamma|chi2|poisson)\.": 2048,  # where x is near a
     r"special\.(beta|expi)$": 32,
     r"betainc|beta\.(log)?[cs]": 64,  # exponentials of logarithms as large as 88
     r"vonmises": 32,
@@ -54,9 +54,12 @@ ULP = {
 # Where special values differ, by "dtype: path".
 SPECIAL = {
     r"(igamma|gammainc|random_gamma_grad)": "infinite a, and a = 0: the limits, where upstream has NaN",
-    r"complex\d+: nn\.(softplus|log_sigmoid|mish)": "infinities: the limits, where upstream has NaN",
+    r"complex\d+: .*(softplus|log_sigmoid|mish|logaddexp)": (
+        "infinities: the limits, where upstream has NaN"
+    ),
     r"spence": "infinity: the limit, where upstream has NaN",
     r"float16: .*stats\.beta\.": "huge parameters, whose lgamma is rounded: by some hundredths in both",
+    r"complex\d+: .*expon\.ppf": "complex probabilities have no quantiles: refused",
     r"betabinom": "infinite and huge parameters, of which neither has the probability",
     r"cauchy\.(ppf|isf)": "the tails, where q - 0.5 is rounded in both libraries",
     r"\bbinom\.": "endless trials, and numbers of them whose neighbours no float32 holds",

@@ -48,7 +48,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_against_upstream(name):
     ours, theirs = PROGRAMS[name](minijax), PROGRAMS[name](jax)
-    assert_same(ours, theirs, size=1.0, weak=False)
+    # The sizes of steps depend on errors of rounding.
+    assert_same(ours, theirs, ulps=1024, size=1.0, weak=False)
 
 
 def test_against_the_exact_solution():

@@ -27,7 +27,7 @@ def is_key(x):
 def ulps_of(dtype) -> int:
     """The units in the last place by which values of a dtype may differ, unless a test says more."""
     bits = 8 * dtype.itemsize if dtype.kind in "fc" else ml_dtypes.finfo(dtype).bits
-    return 64 if bits > 16 else 4 if bits == 16 else 2
+    return 128 if bits > 16 else 4 if bits == 16 else 2
 
 
 def is_inexact(dtype) -> bool:

@@ -37,7 +37,7 @@ from minijax.lax.rules import (
     scalar_like,
 )
 from minijax.lowering.module import Value
-from minijax.runtime.escape import symbol
+from minijax.runtime.escape import quoted, symbol
 from minijax.transforms.primitives import full_like_aval, instantiate
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import Array, ArrayLike, DTypeLike
@@ -220,7 +220,7 @@ def _divided(op: str) -> Callable[..., Value]:
         def write(name: str) -> str:
             return (
                 f"func.func private {symbol(name)}(%0: {x.type}, %1: {x.type}) -> {x.type} {{\n"
-                f'%2 = "{op}"(%0, %1) : ({x.type}, {x.type}) -> {x.type}{b.location}\n'
+                f"%2 = {quoted(op)}(%0, %1) : ({x.type}, {x.type}) -> {x.type}{b.location}\n"
                 f'"func.return"(%2) : ({x.type}) -> ()\n}}'
             )
 

@@ -60,7 +60,7 @@ def _made(eqns: Iterable[JaxprEqn]) -> set[Var]:
 
 
 def _inner(run: Sequence[JaxprEqn], eqns: Iterable[JaxprEqn], results: Iterable[Any]) -> set[Var]:
-    """What a run makes for itself and the backward part alone: its results are kept anyway."""
+    """Return what a run makes for itself and the backward part alone: its results are kept anyway."""
     own = set(run)
     others = [e for e in eqns if not is_backward(e) and e not in own]
     read = [*results, *(v for e in others for v in e.invars)]
@@ -187,7 +187,7 @@ def _back_over(
     scan: _Scan, backward: _Scan, kept: dict[Var, Var], runs: list[list[JaxprEqn]]
 ) -> JaxprEqn:
     def operand(var: Var) -> Var:
-        """What holds a variable of the forward body in the backward one."""
+        """Return the variable of the backward body that holds one of the forward body."""
         mine = Var(var.aval)
         constant = dict(scan.body.constants).get(var)
         if constant is not None:

@@ -20,7 +20,7 @@ def _is_still(aval: Any) -> bool:
 
 
 def rule_key(rule: Any, program: ClosedJaxpr) -> tuple:
-    """What tells a rule from others: a rule may call the function that it belongs to."""
+    """Return a key of a rule: a rule may call the function that it belongs to."""
     mapped = []
     while hasattr(rule, "inner"):
         mapped.append(tuple(rule.dims))

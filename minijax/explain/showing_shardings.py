@@ -40,7 +40,7 @@ def drawn_sharding(sharding: Any, shape: Sequence[int]) -> str:
 
 
 def partition(sharding: Any, shape: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
-    """Where the part of each device begins along the first two axes, and the number of the device."""
+    """Return the start of each device's part along the first two axes, and the device's number."""
     found = []
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
         starts = [part.start or 0 for part in index[:2]]

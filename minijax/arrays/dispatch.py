@@ -361,9 +361,10 @@ def run_primitive(
     else:
         tables, described = _tables_of(params)
     key = (primitive, *[a.signature for a in arrays], *described)
-    program = None
-    with suppress(KeyError, TypeError):
+    try:
         program = tables[local.context.key][key]
+    except (KeyError, TypeError):
+        program = None
     if program is None:
         program = _compile_primitive(primitive, tuple([a.signature for a in arrays]), params)
         with suppress(TypeError):  # params that are not hashable

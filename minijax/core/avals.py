@@ -321,7 +321,9 @@ def get_aval(x: Any) -> AbstractValue:
 
 def is_array_type(x: Any) -> bool:
     """Whether `x` is a value that a primitive may take."""
-    return any(kind in aval_makers for kind in type(x).__mro__) or hasattr(x, "aval")
+    if type(x) in aval_makers or hasattr(x, "aval"):
+        return True
+    return any(kind in aval_makers for kind in type(x).__mro__)
 
 
 def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:

@@ -21,7 +21,7 @@ class Row:
     - `ulps`: how many units in the last place, of numbers of size 1, results may differ by
     """
 
-    def __init__(self, name, f, *args, kinds="fcdz", grad="fc", batch="f", ulps=128):
+    def __init__(self, name, f, *args, kinds="fcdz", grad="fc", batch="f", ulps=50):
         self.name, self.f, self.args = name, f, args
         self.kinds, self.grad, self.batch, self.ulps = kinds, grad, batch, ulps
 

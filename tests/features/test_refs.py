@@ -123,11 +123,11 @@ def test_transforms_of_programs_with_a_reference(name, order):
     for transform in ("grad", "vmap"):
         args = np.float32([0.5, 1.5]) if transform == "vmap" else x
         ours = outcome(minijax, getattr(minijax, transform))(args)
-        assert_same(ours, outcome(jax, getattr(jax, transform))(args))
+        assert_same(ours, outcome(jax, getattr(jax, transform))(args), ulps=64)
     tangents = [
         outcome(j, lambda f, j=j: lambda x: j.jvp(f, (x,), (x,)))(x) for j in (minijax, jax)
     ]
-    assert_same(*tangents)
+    assert_same(*tangents, ulps=64)
 
 
 @pytest.mark.parametrize("name", ["row", "swapped", "loop", "cond"])
@@ -137,7 +137,7 @@ def test_derivatives_agree_with_differences(name):
         minijax.test_util.check_grads(f, (1.25,), order=2, atol=0.05, rtol=0.05, eps=1e-2)
     many = np.float32([0.5, 1.5, 2.0])
     expected = np.stack([minijax.grad(run)(x) for x in many])
-    np.testing.assert_allclose(minijax.vmap(minijax.grad(run))(many), expected)
+    np.testing.assert_allclose(minijax.vmap(minijax.grad(run))(many), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -26,8 +26,10 @@ def is_key(x):
 
 def ulps_of(dtype) -> int:
     """The units in the last place by which values of a dtype may differ, unless a test says more."""
-    bits = 8 * dtype.itemsize if dtype.kind in "fc" else ml_dtypes.finfo(dtype).bits
-    return 128 if bits > 16 else 4 if bits == 16 else 2
+    info = ml_dtypes.finfo(dtype)
+    if info.bits <= 8:
+        return int(info.eps < 0.3)  # of those with one bit or none, a unit is half of the value
+    return 4 if info.bits == 16 else 128
 
 
 def is_inexact(dtype) -> bool:

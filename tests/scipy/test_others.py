@@ -15,7 +15,7 @@ PLACES = [sample((30,), np.float32, 1) * 4, sample((30,), np.float32, 2) * 4]
 MATRIX = (IMAGE[:, :4] @ IMAGE[:, :4].T + 4 * np.eye(4)).astype(np.float32)
 GENERAL = (IMAGE[:, :4] + 4 * np.eye(4)).astype(np.float32)
 RIGHT = sample((4,), np.float32, 3)
-BOUNDS = {"ulps": 1024, "size": 1.0}  # of iterations that end by tolerances
+BOUNDS = {"ulps": 1024, "size": 0.2}  # of iterations that end by tolerances
 
 
 def module(m, name):

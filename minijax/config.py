@@ -309,8 +309,8 @@ def _checked(name: str, value: Any) -> Any:
         if not hasattr(value, "platform"):
             raise ValueError(
                 "jax.default_device must be passed either a Device object (e.g. "
-                "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu'; got "
-                f"{value!r} of type {type(value)}."
+                "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
+                f"{value!r}"
             )
     if choices is not None and value not in choices:
         named = [choice for choice in choices if choice is not None]

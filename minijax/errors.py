@@ -135,6 +135,20 @@ def say_where(error: TypeError, name: str, args: tuple) -> None:
         )
 
 
+def shape_error(sizes: tuple, name: str = "") -> TypeError:
+    """Return the error for an argument that is no shape."""
+    lines = [f"Shapes must be 1D sequences of concrete values of integer type, got {sizes}."]
+    if name:
+        lines.append(f"It is the argument {name}.")
+    traced = [x for x in sizes if hasattr(x, "origin")]
+    if traced:
+        lines += [
+            "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
+            *(x.origin() for x in traced),
+        ]
+    return TypeError("\n".join(lines))
+
+
 def shortened(x: Any) -> str:
     """The text of a value for a message."""
     text = repr(x)

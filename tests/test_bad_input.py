@@ -134,7 +134,7 @@ table({
     "lax sin of integers": (["int32"], lambda m: m.lax.sin(np.arange(3, dtype=np.int32))),
     "lax not of floats": (["float32"], lambda m: m.lax.bitwise_not(X)),
     "lax while predicate": (["float32[3]", "cond_fun", ".any()"], lambda m: m.lax.while_loop(lambda x: x, lambda x: x, X)),
-    "bitwise and of floats": (["float32", "integer, boolean", "astype"], lambda m: m.numpy.bitwise_and(X, X)),
+    "bitwise and of floats": (["float32", "integer, bool", "astype"], lambda m: m.numpy.bitwise_and(X, X)),
     "left shift of floats": (["float32", "integer", "astype"], lambda m: m.numpy.left_shift(X, X)),
     "arange of nothing": (["start"], lambda m: m.numpy.arange()),
     "int of a vector": (["(3,)"], lambda m: int(m.numpy.arange(3))),

@@ -24,10 +24,10 @@ class Static:
             self.hash = hash((type(value), value))
         except TypeError as error:
             raise ValueError(
-                "Non-hashable static arguments are not supported, and are used in a jitted "
-                f"function: argument {name} of {function} is static and has the value {value!r} of "
-                f"type {type(value)}: {type(error).__name__}: {str(error).rstrip('.')}. Pass a tuple "
-                "for a list, or do not mark the argument static."
+                "Non-hashable static arguments are not supported. An error occurred while trying to "
+                f"hash an object of type {type(value)}, {value}. The error was:\n"
+                f"{type(error).__name__}: {error}\nIt is the argument {name} of {function}: pass a "
+                "tuple for a list, or do not mark the argument static."
             ) from None
 
     def __hash__(self):

@@ -188,9 +188,13 @@ def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
     except Exception:
         return None
     signature = signature_of(fun)
-    positional = []
+    positional, named, others = [], set(), ""
     if signature is not None:
         for p in signature.parameters.values():
+            if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD):
+                named.add(p.name)
+            elif p.kind is p.VAR_KEYWORD:
+                others = p.name
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
                 positional.append(p.name)
             elif p.kind is p.VAR_POSITIONAL:
@@ -201,8 +205,9 @@ def argument_names(fun: Callable, in_tree: Any) -> list[str] | None:
         for path, _ in tree_util.generate_key_paths(arg):
             names.append(base + tree_util.keystr(path))
     for key in sorted(kwargs):
+        base = f"{others}[{key!r}]" if others and key not in named else key
         for path, _ in tree_util.generate_key_paths(kwargs[key]):
-            names.append(key + tree_util.keystr(path))
+            names.append(base + tree_util.keystr(path))
     return names
 
 
@@ -214,9 +219,15 @@ def path_of(fun: Callable, in_tree: Any, index: int) -> str:
 
 def place_of(fun: Callable) -> str:
     """The name of a function, and where its source stands if that is known."""
+    where = _line_of(fun)
+    return f"{fun_name(fun)} at {where}" if where else fun_name(fun)
+
+
+def _line_of(fun: Any) -> str:
+    while isinstance(fun, functools.partial):
+        fun = fun.func
     code = getattr(inspect.unwrap(fun) if callable(fun) else fun, "__code__", None)
-    where = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
-    return fun_name(fun) + where
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 def aval_of_argument(
@@ -271,9 +282,7 @@ class _LazyDebugInfo(DebugInfo):
 
     @property
     def place(self):
-        fun = self._fun()
-        code = getattr(inspect.unwrap(fun), "__code__", None) if fun is not None else None
-        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+        return _line_of(self._fun())
 
 
 def _aval_of_result(out: Any) -> AbstractValue:

@@ -419,7 +419,7 @@ def concrete(x: Any) -> ArrayImpl:
     if isinstance(x, Tracer):
         check_alive(x)
         raise errors.ConcretizationTypeError(
-            f"A traced array reached an operation that runs at once: {x!r}. {x.origin()} Within "
+            f"A traced array reached an operation that runs at once: {x!r}.\n{x.origin()}\nWithin "
             "ensure_compile_time_eval() all operands must be known."
         )
     return as_array(x)

@@ -111,8 +111,8 @@ class Hooks(Slots):
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
 
-    def origin(self, trace: Any, var: Any) -> str:
-        """Return one sentence on where a variable of a program that is being recorded comes from."""
+    def origin(self, tracer: Any) -> str:
+        """Return what is being traced, and which arguments and operations a tracer comes from."""
         return ""
 
     def source_info(self, eqn: Any) -> Any:

@@ -52,9 +52,6 @@ class StagedTracer(Tracer):
         values = self._trace.values
         return None if values is None else values.value(self)
 
-    def origin(self) -> str:
-        return hooks.origin(self._trace, self._var)
-
 
 hooks.fill(staged_tracer=StagedTracer)
 hooks.method("member_of_tracer", StagedTracer, "__getattr__")

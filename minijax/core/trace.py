@@ -130,8 +130,8 @@ class Tracer(Array):
         return repr(self)
 
     def origin(self) -> str:
-        """One sentence on where this tracer comes from, for error messages."""
-        return ""
+        """Sentences on where this tracer comes from, for error messages."""
+        return hooks.origin(self)
 
     def concrete(self) -> Any:
         """The value, where the trace knows it (as under an un-jitted `grad`); else None."""

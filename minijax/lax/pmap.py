@@ -32,6 +32,14 @@ __all__ = ["pmap"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 class _Call:
     """A mapped call for arguments of one structure: the compiled function and how arguments lie."""
 
@@ -66,11 +74,12 @@ class _Pmapped:
         try:
             call = self.calls.get(key)
         except TypeError:
+            index, value = next(pair for pair in fixed if not _is_hashable(pair[1]))
             raise ValueError(
                 "Non-hashable static arguments are not supported, as this can lead to unexpected "
-                f"cache-misses: a pmapped function got {[value for _, value in fixed]}. Pass "
-                "tuples for lists, or do not name them in "
-                "static_broadcasted_argnums."
+                f"cache-misses. Static argument (index {index}) of type {type(value)} for function "
+                f"{fun_name(self.fun)} is non-hashable. Pass tuples for lists, or do not name them "
+                "in static_broadcasted_argnums."
             ) from None
         if call is None:
             dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))

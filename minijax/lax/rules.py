@@ -31,11 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Groups of dtypes that operations accept, by the scalar categories of `dtypes.issubdtype`.
-_NAMES = {
-    np.floating: "floating", np.complexfloating: "complex", np.integer: "integer",
-    np.bool_: "boolean", np.inexact: "floating or complex", np.number: "numeric",
-    np.signedinteger: "signed integer", np.unsignedinteger: "unsigned integer",
-}  # fmt: skip
+_NAMES = {np.bool_: "bool", np.number: "integer, floating, complexfloating"}
 
 NUMBER = (np.number,)
 FLOAT = (np.floating,)
@@ -57,8 +53,8 @@ def check_dtype(
         kinds = ", ".join(_NAMES.get(kind, kind.__name__) for kind in accepted)
         where = "" if position is None else f" at position {position}"
         raise TypeError(
-            f"{name} does not accept dtype {aval.dtype.name}{where} (operand "
-            f"{aval.str_short()}). Accepted dtypes are {kinds}: convert it with .astype(...)."
+            f"{name} does not accept dtype {aval.dtype.name}{where}. Accepted dtypes{where} are "
+            f"subtypes of {kinds}. Convert the operand, {aval.str_short()}, with .astype(...)."
         )
 
 

@@ -21,7 +21,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.errors import ShardingTypeError
+from minijax.errors import ShardingTypeError, shape_error
 from minijax.features.queries import is_dim, is_negative
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import batched_sharding, kept_axes, parts_of
@@ -78,10 +78,7 @@ def _sizes_of(shape: Any) -> tuple[int, ...]:
             return (size_of(shape),)
         return tuple(map(size_of, items_of(shape)))
     except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. "
-            "A size that depends on a traced value cannot be a shape: mark it static."
-        ) from None
+        raise shape_error(shape if isinstance(shape, (tuple, list)) else (shape,)) from None
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:

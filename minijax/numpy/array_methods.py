@@ -172,9 +172,9 @@ def _setitem(self, index, value):
         return slots.ref_set(self, index, value)
     shown = _shown_index(index)
     raise TypeError(
-        "JAX arrays are immutable and do not support in-place item assignment: x"
-        f"[{shown}] = y. Instead of x[{shown}] = y, use x = x.at[{shown}].set(y) or another .at[] "
-        "method."
+        "JAX arrays are immutable and do not support in-place item assignment. Instead of "
+        f"x[{shown}] = y, use x = x.at[{shown}].set(y) or another .at[] method: "
+        "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
     )
 
 

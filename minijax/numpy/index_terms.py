@@ -349,8 +349,8 @@ def _where(mask: Any, sizes: Sequence[int], axis: int, position: int) -> tuple[n
         if known is None:
             raise errors.NonConcreteBooleanIndexError(
                 f"Array boolean indices must be concrete; got {mask.aval.str_short(True)}\n"
-                f"It is at position {position}: the shape of the result would depend on its values. "
-                f"{mask.origin()} Use minijax.numpy.where(mask, x, y), with three arguments, or "
+                f"It is at position {position}: the shape of the result would depend on its values.\n"
+                f"{mask.origin()}\nUse minijax.numpy.where(mask, x, y), with three arguments, or "
                 "compute the mask outside of the traced function."
             )
         mask = known

@@ -21,8 +21,8 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
-from minijax.features.array_members.tracers import unknown_value_said
+from minijax.errors import shape_error
+from minijax.features.array_members.tracers import needs_value
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
@@ -204,10 +204,6 @@ def _unify(args: Sequence[Any], dtype: Any, weak: bool) -> list[Any]:
     return [converted(x, dtype, weak) for x in args]
 
 
-def _origins(sizes: Sequence[Any]) -> str:
-    return "".join(f"{x.origin()} " for x in sizes if isinstance(x, Tracer))
-
-
 def promote_dtypes(*args: Any) -> list[Any]:
     """The arguments in the dtype that they promote to."""
     return _unify(args, *_promoted(args))
@@ -274,9 +270,7 @@ def _shape_given(shape: Any) -> tuple[int, ...]:
         if is_dim(size):
             continue
         if not isinstance(size, (int, np.integer)):
-            raise TypeError(
-                f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
-            )
+            raise shape_error(found)
         if size < 0:
             raise TypeError(
                 "Only non-negative indices are allowed when broadcasting static shapes, but got "
@@ -473,10 +467,7 @@ def known_count(x: Any, name: str) -> int:
 
 def _check_known(x: Any, name: str) -> None:
     if isinstance(x, Tracer) and x.concrete() is None:
-        raise ConcretizationTypeError(
-            f"{unknown_value_said(x)} The {name} argument must be known statically; got {x!r}. "
-            f"{x.origin()} Mark it static (static_argnums, static_argnames)."
-        )
+        raise needs_value(x, f"The {name} argument must be known statically.")
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -500,11 +491,7 @@ def axes_of(
         return (axis_of(axis, ndim, name),)
     except TypeError:
         if isinstance(axis, Tracer):
-            raise ConcretizationTypeError(
-                f"{unknown_value_said(axis)} The {name} argument must be known statically; got {axis!r}. "
-                f"{axis.origin()} Mark "
-                "it static (static_argnums, static_argnames)."
-            ) from None
+            raise needs_value(axis, f"The {name} argument must be known statically.") from None
     axes = tuple([axis_of(a, ndim, name) for a in axis])
     if len(set(axes)) != len(axes):
         raise repeated(f"duplicate value in {name!r}: {tuple(axis)}, for {ndim} dimensions.")
@@ -530,8 +517,4 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         shown = shape if isinstance(shape, (tuple, list)) else (shape,)
         if any(map(is_dim, shown)):
             return tuple([size if is_dim(size) else operator.index(size) for size in shown])
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shown)}.\n"
-            f"It is the argument {name}. {_origins(shown)}If a size depends on a traced value, mark "
-            "that argument static (jit's `static_argnums`), or apply `jit` to smaller functions."
-        ) from None
+        raise shape_error(tuple(shown), name) from None

@@ -12,8 +12,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.trace import eval_trace
-from minijax.errors import ConcretizationTypeError
-from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.features.queries import is_dim, max_dim
 from minijax.lax import arithmetic, compare, creation
@@ -106,9 +105,11 @@ def _known(x: Any, name: str) -> Any:
     if isinstance(x, Array):
         concrete = x.concrete() if hasattr(x, "concrete") else x
         if concrete is None:
-            raise ConcretizationTypeError(
-                f"{unknown_value_said(x)} It arose in the jnp.arange argument '{name}': {x!r}. The length of a "
-                "range must be known: mark the argument static, or use lax.fori_loop."
+            raise needs_value(
+                x,
+                f"It arose in the jnp.arange argument '{name}'",
+                "The length of a range must be known: mark the argument static, or use "
+                "lax.fori_loop.",
             )
         x = np.asarray(concrete)
     if np.ndim(x):

@@ -9,8 +9,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
-from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
@@ -84,10 +83,11 @@ def repeat(
 
 
 def _needs_length(repeats: Any) -> Exception:
-    return ConcretizationTypeError(
-        f"{unknown_value_said(repeats)} When jit-compiling jnp.repeat, the total number of repeats must "
-        f"be static: repeats is "
-        f"{repeats!r}. Give total_repeat_length, or a known number of repeats."
+    return needs_value(
+        repeats,
+        "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, "
+        "either specify a static value for `repeats`, or pass a static value to "
+        "`total_repeat_length`.",
     )
 
 

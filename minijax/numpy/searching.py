@@ -16,8 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arrays.array import as_array
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
-from minijax.features.array_members.tracers import unknown_value_said
+from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
@@ -102,10 +101,8 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
     if isinstance(x, Tracer):
         concrete = x.concrete()
         if concrete is None:
-            raise ConcretizationTypeError(
-                f"{unknown_value_said(x)} The values of {x!r} are traced, and the size of the result of "
-                f"jnp.{name} depends "
-                f"on them. {remedy} {x.origin()}"
+            raise needs_value(
+                x, remedy, f"The size of the result of jnp.{name} depends on its values."
             )
         x = concrete
     return np.asarray(x)

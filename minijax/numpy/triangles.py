@@ -11,6 +11,7 @@ from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
+from minijax.errors import shape_error
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.lax import arithmetic, compare, creation
@@ -45,10 +46,7 @@ def _size(x: Any, name: str) -> int:
     try:
         size = operator.index(x)
     except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {(x,)}: the "
-            f"argument {name} must be a known integer."
-        ) from None
+        raise shape_error((x,), name) from None
     if size < 0:
         raise ValueError(f"negative dimensions are not allowed, got {name}={size}")
     return size

@@ -66,10 +66,6 @@ class BatchTracer(Tracer):
     def __repr__(self) -> str:
         return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 
-    def origin(self) -> str:
-        text = f"It is batched over axis {self.dim} of {self.value.aval.str_short()} by vmap."
-        return f"{text} {self.value.origin()}" if isinstance(self.value, Tracer) else text
-
 
 hooks.fill(batch_tracer=BatchTracer)
 

@@ -49,13 +49,6 @@ class JVPTracer(Tracer):
         tangent = get_aval(self.tangent).str_short(True)
         return f"GradTracer(primal={primal}, typeof(tangent)={tangent})"
 
-    def origin(self) -> str:
-        if isinstance(self.primal, Tracer):
-            return self.primal.origin()
-        if isinstance(self.tangent, Tracer):
-            return self.tangent.origin()
-        return "It belongs to a function under grad, jvp, vjp or linearize."
-
 
 hooks.fill(jvp_tracer=JVPTracer)
 

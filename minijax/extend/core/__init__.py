@@ -79,10 +79,7 @@ def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> An
     if isinstance(val, Tracer):
         known = val.concrete()
         if known is None:
-            raise ConcretizationTypeError(
-                f"Abstract tracer value encountered where concrete value is expected: {val!r}. "
-                f"{context} {val.origin()}".rstrip()
-            )
+            raise ConcretizationTypeError(val, context)
         val = known
     return val if force is None else force(val)
 

@@ -10,45 +10,54 @@ from minijax.core.array import attach
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 
-__all__ = ["unknown_value", "unknown_value_said"]
+__all__ = ["needs_value", "unknown_value"]
 
-_UNKNOWN = "Abstract tracer value encountered where concrete value is expected:"
-# By who asks for the value: the class of the error, and its sentences around the origin of the
-# tracer. The first words are upstream's: libraries' tests look for them.
+# By who asks for the value: the class of the error, what is said before and after what is known of
+# the tracer, and the remedy. The first sentences are upstream's: libraries' tests look for them.
 _ASKED: dict[str, tuple[type[Exception], str, str, str]] = {
     "bool": (
         errors.TracerBoolConversionError,
         "Attempted boolean conversion of",
-        "Its truth value was asked for (an `if`, `while`, `and`, `or`, `not` or `assert`).",
-        "Use minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where, and logical_and, "
+        ".",
+        "An `if`, `while`, `and`, `or`, `not` or `assert` asks for the truth value. Use "
+        "minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where, and logical_and, "
         "logical_or and logical_not of minijax.numpy for `and`, `or` and `not`; or, if the "
         "argument need not be traced, mark it static (static_argnums, static_argnames).",
     ),
     "index": (
         errors.TracerIntegerConversionError,
         "The __index__() method was called on",
-        "It was used as a Python integer (an index, a shape, `range`).",
-        "Mark the argument static (static_argnums, static_argnames), or index with an array: "
-        "minijax.numpy.asarray(x)[i].",
+        "",
+        "An index of a list, a shape and `range` need Python integers. Mark the argument static "
+        "(static_argnums, static_argnames), or index with an array: minijax.numpy.asarray(x)[i].",
     ),
     "__array__": (
         errors.TracerArrayConversionError,
         "The numpy.ndarray conversion method __array__() was called on",
-        "A NumPy function or `numpy.asarray` does that.",
-        "Call the function of the same name in minijax.numpy, or compute this outside of "
-        "the transformed function.",
+        "",
+        "A NumPy function or `numpy.asarray` does that: call the function of the same name in "
+        "minijax.numpy, or compute this outside of the transformed function.",
     ),
 }
-_SCALARS = ("int", "float", "complex")
-for _kind in (*_SCALARS, "item", "tolist"):
-    _remedy = "Return it and convert it outside of the traced program"
-    if _kind in _SCALARS:
-        _remedy = f"Use x.astype({_kind}) to convert within a traced program"
+_UNKNOWN = errors.ConcretizationTypeError._words
+for _kind in ("int", "float", "complex"):
     _ASKED[_kind] = (
         errors.ConcretizationTypeError,
         _UNKNOWN,
-        f"It was given to `{_kind}()`, which needs its value.",
-        f"{_remedy}, or mark the argument static (static_argnums, static_argnames).",
+        f"\nThe problem arose with the `{_kind}` function. If trying to convert the data type of a "
+        f"value, try using `x.astype({_kind})` or `jnp.array(x, {_kind})` instead.",
+        "Or mark the argument static (static_argnums, static_argnames).",
+    )
+for _kind, _said in {
+    "item": "This occurred in the item() method of jax.Array",
+    "tolist": "The tolist() method was called on it.",
+}.items():
+    _ASKED[_kind] = (
+        errors.ConcretizationTypeError,
+        _UNKNOWN,
+        f"\n{_said}",
+        "Return it and convert it outside of the traced program, or mark the argument static "
+        "(static_argnums, static_argnames).",
     )
 
 
@@ -64,7 +73,7 @@ def unknown_value(tracer: Tracer, asked: str) -> Exception:
         return TypeError(
             f"Only integer scalar arrays can be converted to a scalar index; got {tracer.described()}."
         )
-    if asked in _SCALARS and aval.ndim:
+    if asked in ("int", "float", "complex") and aval.ndim:
         return TypeError(
             "Only scalar arrays can be converted to Python scalars; got "
             f"arr.ndim={aval.ndim}: {tracer.described()}. Index it first."
@@ -73,25 +82,25 @@ def unknown_value(tracer: Tracer, asked: str) -> Exception:
     return kind(_message(tracer, *sentences))
 
 
-def _message(tracer: Tracer, refused: str, seen: str, remedy: str) -> str:
-    shown = f"traced array with shape {tracer.aval.str_short()}: {tracer.described()}."
-    return " ".join(filter(None, (f"{refused} {shown}", seen, tracer.origin(), remedy)))
+def _message(tracer: Tracer, refused: str, more: str, remedy: str) -> str:
+    shown = f"{refused} traced array with shape {tracer.aval.str_short()}{more}"
+    return "\n".join(filter(None, (shown, tracer.origin(), remedy)))
 
 
-def unknown_value_said(x: Any) -> str:
-    """The first words on a tracer whose value is asked for, as libraries' tests look for them."""
-    return f"{_UNKNOWN} traced array with shape {str(x.aval).replace('~', '')}."
+def needs_value(
+    tracer: Tracer, context: str, remedy: str = "Mark it static (static_argnums, static_argnames)."
+) -> errors.ConcretizationTypeError:
+    """Return the error for a tracer where a function needs a value; `context` says what it is for."""
+    return errors.ConcretizationTypeError(_message(tracer, _UNKNOWN, f"\n{context}", remedy))
 
 
 hooks.fill(unknown_value=unknown_value)
 
 
-def _only_concrete(name: str) -> Callable:
+def _only_concrete(name: str, asked: str) -> Callable:
     def refuse(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        asked = f"`{name}` was asked of it."
-        raise errors.ConcretizationTypeError(
-            _message(self, _UNKNOWN, asked, "Only concrete arrays hold a buffer.")
-        )
+        shape = f"traced array with shape {self.aval.str_short()}."
+        raise needs_value(self, f"{asked} {shape}", "Only concrete arrays hold a buffer.")
 
     refuse.__name__ = name
     return refuse
@@ -100,7 +109,7 @@ def _only_concrete(name: str) -> Callable:
 def _not_available(name: str) -> property:
     def refuse(self: Tracer) -> Any:
         refused = f"The {name!r} method is not available on"
-        raise AttributeError(_message(self, refused, "", "Ask it of the results."))
+        raise AttributeError(_message(self, refused, ".", "Ask it of the results."))
 
     return property(refuse)
 
@@ -108,8 +117,8 @@ def _not_available(name: str) -> property:
 def _sharding(self: Tracer) -> Any:
     raise AttributeError(
         f"The 'sharding' attribute is not available on traced array with shape "
-        f"{self.aval.str_short()}: it is known once the program runs. What types say of it is in "
-        "minijax.typeof(x)."
+        f"{self.aval.str_short()}. To query sharding information on tracers, use minijax.typeof(x): "
+        "the rest is known once the program runs."
     )
 
 
@@ -123,8 +132,11 @@ _ATTRIBUTES = (
 )  # fmt: skip
 attach(
     {
-        **{name: _only_concrete(name) for name in _METHODS},
-        **{name: property(_only_concrete(name)) for name in _ATTRIBUTES},
+        **{name: _only_concrete(name, f"The {name}() method was called on") for name in _METHODS},
+        **{
+            name: property(_only_concrete(name, f"The {name!r} attribute is not available on"))
+            for name in _ATTRIBUTES
+        },
         **{name: _not_available(name) for name in ("block_until_ready", "copy_to_host_async")},
         "sharding": property(_sharding),
     },

@@ -1,4 +1,4 @@
-"""Tracers that outlive their trace: what holds them, where they are from, the error for a use."""
+"""Tracers that outlive their trace: what holds them, and the error for a use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from functools import partial
 
 from minijax import errors
 from minijax.config import local
-from minijax.core import source
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import Var
-from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Trace, Tracer
+from minijax.features.diagnostics.origins import creation
 
-__all__ = ["escaped_tracer", "leaked", "origin", "watch_leaks"]
+__all__ = ["escaped_tracer", "leaked", "watch_leaks"]
 
 
 def watch_leaks(trace: Trace) -> Callable[[], None]:
@@ -39,7 +37,7 @@ def _report_leaks(ended: weakref.ref[Trace]) -> None:
         return
     tracers = leaked(trace)
     if tracers:
-        shown = " ".join(f"{x.described()}: {x.origin()}" for x in tracers[:5])
+        shown = " ".join(f"{x.described()}: {creation(x)}" for x in tracers[:5])
         raise Exception(
             f"Leaked trace {type(trace).__name__}. Leaked tracer(s): {shown} Something outside of "
             "the traced function (a global, an attribute, a closure, a list) keeps them: return "
@@ -69,29 +67,8 @@ def escaped_tracer(tracer: Tracer) -> errors.UnexpectedTracerError:
             "values in globals, attributes or closures: return them instead. To find the place, "
             "set minijax.config.update('jax_check_tracer_leaks', True)."
         )
-    parts = f"{begin}{how} It is {tracer.described()}.", tracer.origin(), advice
+    parts = f"{begin}{how} It is {tracer.described()}.", creation(tracer), advice
     return errors.UnexpectedTracerError(" ".join(filter(None, parts)))
 
 
-def origin(trace: JaxprTrace, var: Var) -> str:
-    """Return where `var` comes from: an argument by name, or the line of the equation that made it."""
-    name = trace.debug_info.func_name or "the traced function"
-    doing = f" for {trace.debug_info.traced_for}" if trace.debug_info.traced_for else ""
-    for index, candidate in enumerate(trace.in_vars):
-        if candidate is var:
-            names = trace.debug_info.arg_names
-            which = names[index] if names and index < len(names) else f"number {index}"
-            return f"It is the argument {which} of {name}, traced{doing}{_defined(trace)}."
-    for eqn in trace.eqns:
-        if any(var in (found, getattr(found, "var", None)) for found in eqn.outvars):
-            place = source.summarize(eqn.source)
-            return f"It was made by {eqn.primitive} at {place}, in {name}, traced{doing}."
-    return f"It belongs to {name}, traced{doing}."
-
-
-def _defined(trace: JaxprTrace) -> str:
-    place = trace.debug_info.place
-    return f", defined at {place}" if place else ""
-
-
-hooks.fill(escaped_tracer=escaped_tracer, origin=origin, watch_leaks=watch_leaks)
+hooks.fill(escaped_tracer=escaped_tracer, watch_leaks=watch_leaks)

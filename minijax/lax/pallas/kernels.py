@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var
 from minijax.core.staging import trace_to_jaxpr
+from minijax.errors import shape_error
 from minijax.features.queries import is_ref
 from minijax.features.references.cells import AbstractRef, Ref
 from minijax.lax import refs
@@ -142,10 +143,7 @@ def _out_aval(x: Any) -> ShapedArray:
     sizes = []
     for size in x.shape:
         if not isinstance(size, (int, np.integer)):
-            raise TypeError(
-                "Shapes must be 1D sequences of concrete values of integer type, got "
-                f"{tuple(x.shape)}."
-            )
+            raise shape_error(tuple(x.shape))
         sizes.append(int(size))
     return ShapedArray(tuple(sizes), dtype or dtypes.canonicalize_dtype(x.dtype))
 

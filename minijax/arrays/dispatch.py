@@ -109,7 +109,7 @@ def lower_program(
         hidden = ["a constant"] * len(lowered.hidden)
         arg_attributes = hooks.tell_places(module, arg_attributes, [*hidden, *shown])
     text = write_function(
-        module, "main", small, public=True, threaded=bool(exported),
+        module, "main", small, public=True, scope=f"jit({name})/", threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
     )  # fmt: skip
     module.functions.append(text)

@@ -101,6 +101,8 @@ def check(
     """
     if not (isinstance(pred, (bool, np.bool_)) or (np.shape(pred) == () and _is_bool(pred))):
         raise TypeError(f"check takes a scalar pred as argument, got {pred}")
+    if not isinstance(msg, str):
+        raise TypeError(f"check takes a format string as its message, got {msg!r}.")
     values, tree = tree_util.flatten((fmt_args, fmt_kwargs))
     for value in values:
         if not isinstance(value, (Array, np.ndarray)):

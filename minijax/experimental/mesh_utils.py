@@ -4,6 +4,8 @@ TPUs is not looked at.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +29,7 @@ def create_device_mesh(
 ) -> np.ndarray:
     """All devices as an array of this shape. ValueError if their number is another."""
     devices = list(platforms.devices() if devices is None else devices)
-    if int(np.prod(mesh_shape)) != len(devices):
+    if math.prod(map(operator.index, mesh_shape)) != len(devices):
         raise ValueError(
             f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}"
         )

@@ -176,6 +176,15 @@ def window_count(size: int, window: int, stride: int) -> int:
     return max((size - window) // stride + 1, 0)
 
 
+def _positive(strides: Sequence[int], ndim: int) -> Ints:
+    strides = tuple(map(index, strides))
+    if len(strides) != ndim or any(stride < 1 for stride in strides):
+        raise ValueError(
+            f"window strides must be positive, one for each of {ndim} dimensions; got {strides}."
+        )
+    return strides
+
+
 def padtype_to_pads(
     in_shape: Sequence[int],
     window_shape: Sequence[int],
@@ -208,11 +217,10 @@ def padtype_to_pads(
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     pads = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        if index(stride) < 1:
-            raise ValueError(f"window strides must be positive; got {tuple(window_strides)}.")
-        count = -(-index(size) // index(stride))
-        total = max((count - 1) * index(stride) + index(window) - index(size), 0)
+    strides = _positive(window_strides, len(in_shape))
+    for size, window, stride in zip(in_shape, window_shape, strides, strict=True):
+        count = -(-index(size) // stride)
+        total = max((count - 1) * stride + index(window) - index(size), 0)
         low = total // 2
         pads.append((low, total - low) if name == "SAME" else (total - low, low))
     return pads
@@ -271,8 +279,9 @@ def conv_shape_tuple(
             f"padding of a convolution takes away more than there is; got {pads} for spatial "
             f"dimensions of sizes {tuple(sizes)}."
         )
+    strides = _positive(strides, len(sizes))
     counts = [
-        window_count(size, index(window), index(stride))
+        window_count(size, index(window), stride)
         for size, window, stride in zip(padded, windows, strides, strict=True)
     ]
     batch = lhs_shape[0] if is_dim(lhs_shape[0]) else index(lhs_shape[0])

@@ -158,7 +158,7 @@ def _(
             f"ragged_dot_general: group_sizes must be of an integer dtype; got {sizes.str_short()}."
         )
     full = (*[x.shape[d] for d in plan.prefix], *sizes.shape[-1:])
-    if sizes.ndim != 1 and sizes.shape != full:
+    if sizes.ndim != 1 and (not sizes.ndim or sizes.shape != full):
         raise TypeError(
             f"ragged_dot_general: group_sizes must be a vector, or of shape {full}; got "
             f"{sizes.str_short()}."

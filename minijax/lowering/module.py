@@ -10,6 +10,7 @@ values, and gives values:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,20 +115,25 @@ class Module:
         return f"module {symbol(self.name)} attributes {{{attributes}}} {{\n{body}\n}}\n"
 
 
+@functools.lru_cache(4096)
+def _location(name: str) -> str:
+    return f" loc({label(name)})"
+
+
 class Builder:
     """Writes the operations of one function, or of one region of it."""
 
     __slots__ = (
         "_counter", "_memo", "ins", "lines", "location", "module", "out", "outs", "prologue",
-        "tokens",
+        "scope", "source", "tokens",
     )  # fmt: skip
-
-    tells_places = False  # of equations that no scope is open for, too
 
     def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
         self.module = module
         self.lines: list[str] = []
-        self.location = ""
+        self.location = ""  # written behind each operation
+        self.scope = ""  # before the name of an equation, in profiles and in the compiler's errors
+        self.source: Any = None  # of the equation at hand
         self.ins: Sequence[Value] = ()  # of the equation at hand, and the types of its results
         self.out: Any = None
         self.outs: list[Any] = []
@@ -136,6 +142,7 @@ class Builder:
             self._counter = [0]
         else:
             self._counter = outer._counter
+            self.scope, self.source = outer.scope, outer.source
             self.tokens = dict(outer.tokens)
         if outer is None or isolated:
             self.prologue: list[str] = []
@@ -211,12 +218,15 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         *,
         isolated: bool = True,
+        scope: str = "",
     ) -> str:
         """A region of an operation; `body(builder, *args)` gives the values it returns.
 
-        An isolated region refers to nothing outside of it, as reducers must not.
+        An isolated region refers to nothing outside of it, as reducers must not. `scope` is open
+        for the equations in it.
         """
         inner = type(self)(self.module, self, isolated=isolated)
+        inner.scope += scope
         args = [Value(f"%r{inner._name()[1:]}", aval) for aval in in_avals]
         results = body(inner, *args)
         header = ", ".join([f"{a.name}: {a.type}" for a in args])
@@ -284,9 +294,12 @@ class Builder:
         self.ins, self.outs = operands, [var.aval for var in eqn.outvars]
         self.out = self.outs[0] if self.outs else None
         primitive = eqn.primitive
-        start, outer = len(self.lines), self.location
-        if eqn.scope or self.tells_places:
-            self.location = self.place(eqn) or outer
+        start, location, scope = len(self.lines), self.location, self.scope
+        if eqn.scope:
+            self.scope = f"{scope}{eqn.scope}/"
+        if eqn.scope or eqn.source is not None:  # others stand for the equation around them
+            self.source = eqn.source
+            self.location = self.place(self.scope + primitive.name)
         try:
             if primitive.rule_lower is None:
                 raise NotImplementedError(
@@ -297,14 +310,14 @@ class Builder:
         except NotImplementedError as error:
             hooks.say_place(error, eqn)
             raise
-        self.location = outer
+        self.location, self.scope = location, scope
         if type(eqn.scope) is not str:
             hooks.mark_lines(self.lines, start, eqn.scope.marks, primitive)
         return [result] if type(result) is Value else list(result)
 
-    def place(self, eqn: JaxprEqn) -> str:
-        """The location that is written behind the operations of an equation."""
-        return f" loc({label(f'{eqn.scope}/{eqn.primitive.name}')})" if len(eqn.scope) else ""
+    def place(self, name: str) -> str:
+        """The location that is written behind the operations of an equation of this name."""
+        return _location(name)
 
     def enter(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
         """Told a jaxpr, and the values of its inputs, before its equations are lowered."""
@@ -354,17 +367,20 @@ def write_function(
     closed: ClosedJaxpr,
     *,
     public: bool = False,
+    scope: str = "",
     threaded: bool | None = None,
     arg_attributes: Sequence[str] | None = None,
     out_attributes: Sequence[str] | None = None,
 ) -> str:
     """The text of a function that computes a closed jaxpr.
 
-    A private one takes and gives a token for each ordered effect before all else; a public one only
-    if `threaded`.
+    `scope` is open for its equations; XLA puts that of a call before those of a private function. A
+    private one takes and gives a token for each ordered effect before all else; a public one only if
+    `threaded`.
     """
     threaded = not public if threaded is None else threaded
     builder = module.builder(module)
+    builder.scope = scope
     args = [Value(f"%arg{i}", aval) for i, aval in enumerate(closed.in_avals)]
     builder.begin(args)
     effects = ordered(closed.jaxpr.effects)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import string
 
-__all__ = ["axis", "key", "label", "mangled", "quoted", "raw", "symbol", "utf8"]
+__all__ = ["axis", "key", "label", "mangled", "quoted", "raw", "symbol", "unescaped", "utf8"]
 
 _PLAIN = frozenset((string.ascii_letters + string.digits + " _.-/+*$").encode())
 _BYTES = [chr(byte) if byte in _PLAIN else f"\\{byte:02X}" for byte in range(256)]
@@ -58,6 +58,12 @@ def utf8(text: str) -> str:
 def label(text: str) -> str:
     """A string that means nothing to the program: the name of a place, a scope or a file."""
     return _written(utf8(text))
+
+
+def unescaped(text: str) -> str:
+    """What is between the quotation marks of a written string, as it was given."""
+    data = re.sub(r"\\([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
+    return data.encode("latin-1").decode(errors="replace")
 
 
 def symbol(name: str) -> str:

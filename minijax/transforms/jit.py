@@ -35,7 +35,7 @@ from minijax.core.caches import ProgramCache, kept_with
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import CallPrimitive
-from minijax.core.source import capture
+from minijax.core.source import capture, joined
 from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, check_alive
 from minijax.runtime.platforms import Device
@@ -92,6 +92,7 @@ def _(trace, args, params):
 
 @jit_p.lower
 def _(b, *operands, jaxpr, name, **params):
+    b.location = b.place(joined(b.scope.rstrip("/"), f"jit({name})"))
     return b.call_jaxpr(jaxpr, name, *operands)
 
 

@@ -396,7 +396,7 @@ PROGRAMS = {
     "function": (lambda x: jnp.fft.fft(jnp.sin(x) + 1), "stablehlo.fft", "'fft'"),
     "loop": (lambda x: minijax.lax.fori_loop(0, 3, lambda i, y: jnp.fft.fft(y).real, x), "stablehlo.fft", "'fft'"),
     "jit": (lambda x: minijax.jit(lambda y: jnp.fft.fft(y).real)(x) + 1, "stablehlo.fft", "'fft'"),
-    "scope": (minijax.named_scope("layer")(lambda x: jnp.sort(x) + 1), "stablehlo.sort", "'layer/sort'"),
+    "scope": (minijax.named_scope("layer")(lambda x: jnp.sort(x) + 1), "stablehlo.sort", "'jit(<lambda>)/layer/sort'"),
 }  # fmt: skip
 
 
@@ -469,7 +469,7 @@ def test_functions_of_the_package_that_are_not_compiled(monkeypatch):
 
 def test_a_kernel_that_is_not_there():
     call = minijax.ffi.ffi_call("no_such_kernel", minijax.ShapeDtypeStruct((4,), np.float32))
-    said = f"no kernel 'no_such_kernel'.*cannot compile the operation 'ffi_call' at {__file__}"
+    said = rf"no kernel 'no_such_kernel'.*cannot compile the operation 'jit\(<lambda>\)/ffi_call' at {__file__}"
     with pytest.raises(minijax.errors.JaxRuntimeError, match=said):
         minijax.jit(lambda x: call(x + 1))(np.ones(4, np.float32))
 

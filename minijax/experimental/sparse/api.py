@@ -24,7 +24,7 @@ __dir__ = shown(__name__)
 
 def todense(arr: JAXSparse | Array) -> Array:
     """The dense array; what is dense already is given back."""
-    if isinstance(arr, (list, tuple, dict)):
+    if arr is None or isinstance(arr, (list, tuple, dict)):
         raise TypeError(f"todense takes an array, sparse or dense; got {arr!r}.")
     bufs, tree = tree_util.tree_flatten(arr)
     bufs = [x if isinstance(x, Array) else as_array(x) for x in bufs]

@@ -20,6 +20,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
+from minijax.dtypes import canonicalize_dtype
 from minijax.errors import ConcretizationTypeError, check_arguments_of
 from minijax.experimental.sparse.base import (
     JAXSparse,
@@ -316,8 +317,9 @@ def bcoo_fromdense(
             )
     nse = operator.index(nse)
     buffers = bcoo_fromdense_p.bind(
-        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-    )
+        mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
+        index_dtype=canonicalize_dtype(index_dtype),
+    )  # fmt: skip
     return BCOO(buffers, shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 

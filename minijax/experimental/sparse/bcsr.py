@@ -11,6 +11,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.dtypes import canonicalize_dtype
 from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.bcoo import (
@@ -30,6 +31,7 @@ from minijax.lax.sparse.bcsr import (
     bcsr_to_bcoo,
     bcsr_todense_p,
     check_bcsr,
+    check_bcsr_indices,
 )
 from minijax.lax.sparse.bcsr_dot import bcsr_dot_general_p
 from minijax.namespace import shown
@@ -231,8 +233,9 @@ def bcsr_fromdense(
         )
     nse = stored_elements(mat, nse, "bcsr_fromdense", n_batch, n_dense)
     bufs = bcsr_fromdense_p.bind(
-        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-    )
+        mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
+        index_dtype=canonicalize_dtype(index_dtype),
+    )  # fmt: skip
     return BCSR(tuple(bufs), shape=mat.shape)
 
 
@@ -245,7 +248,9 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     """Return the elements of a dense array at the indices of a BCSR array; zero where out of
     bounds.
     """
-    return bcsr_extract_p.bind(*map(jnp.asarray, (indices, indptr, mat)))
+    indices, indptr, mat = map(jnp.asarray, (indices, indptr, mat))
+    check_bcsr_indices(indices, indptr, mat.shape)
+    return bcsr_extract_p.bind(indices, indptr, mat)
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:

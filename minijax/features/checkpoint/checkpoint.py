@@ -187,6 +187,7 @@ def _(b, *operands, jaxpr, prevent_cse, differentiated, **params):
             op = "stablehlo.optimization_barrier"
             for index, x in zip(places, b.op_n(op, held, [x.aval for x in held]), strict=True):
                 operands[index] = x
+    b.scope += "checkpoint/"
     return b.closed_jaxpr(jaxpr, *operands)
 
 

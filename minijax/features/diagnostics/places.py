@@ -17,7 +17,7 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.core.source import Source, summarize
 from minijax.lowering.module import Builder, Module, write_function
-from minijax.runtime.escape import label, mangled, quoted
+from minijax.runtime.escape import label, mangled, quoted, unescaped
 
 __all__ = ["compile_error", "located", "located_text", "named_arguments", "place_of_failure"]
 
@@ -26,13 +26,11 @@ class LocatedBuilder:
     """Writes the place of an equation behind each of its operations; a base beside a builder's."""
 
     __slots__ = ()
-    tells_places = True
 
-    def place(self, eqn: JaxprEqn) -> str:
-        if eqn.source is None:
-            return super().place(eqn)
-        code, (line, column) = eqn.source[0], Source(*eqn.source).position
-        name = f"{eqn.scope}/{eqn.primitive.name}" if len(eqn.scope) else eqn.primitive.name
+    def place(self, name: str) -> str:
+        if self.source is None:
+            return super().place(name)
+        code, (line, column) = self.source[0], Source(*self.source).position
         return f" loc({label(name)}({label(code.co_filename)}:{line or 1}:{column or 0}))"
 
 
@@ -52,7 +50,9 @@ def located_text(closed: ClosedJaxpr, name: str, device: Any) -> str:
     """The text of the module of a program for one device."""
     module = Module.make(mangled(f"jit_{name}"), device.platform, devices=(device,))
     module.builder = located(module.builder)
-    module.functions.append(write_function(module, "main", closed, public=True))
+    module.functions.append(
+        write_function(module, "main", closed, public=True, scope=f"jit({name})/")
+    )
     return module.text()
 
 
@@ -89,9 +89,9 @@ def place_of_failure(message: str, text: str, located: str) -> tuple[str, str | 
         if operation != lines[index].partition(" loc(")[0]:
             return None
         found = _LOCATION.search(placed[_last(placed, index)])
-        name = name or (found[1] if found else _OPERATION.search(operation)[1])
+        name = name or (unescaped(found[1]) if found else _OPERATION.search(operation)[1])
         if found is not None:
-            return name, f"{found[2]}:{found[3]}:{found[4]}"
+            return name, f"{unescaped(found[2])}:{found[3]}:{found[4]}"
         heads = (_FUNCTION.match(placed[i]) for i in range(index, -1, -1))
         head = next(filter(None, heads), None)
         index = -1 if head is None else _first(lines, f"callee = {head[1]}}}")

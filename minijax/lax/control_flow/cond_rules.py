@@ -298,15 +298,15 @@ def _(b, index, *ops, branches, branches_platforms=None):
     effects = ordered_effects(*(branch.jaxpr for branch in branches))
     tokens = [b.tokens[e] for e in effects]
 
-    def region(branch):
+    def region(number, branch):
         def body(r):
             r.tokens.update(zip(effects, tokens, strict=True))
             return [*r.closed_jaxpr(branch, *ops), *(r.tokens[e] for e in effects)]
 
-        return b.region([], body, isolated=False)
+        return b.region([], body, isolated=False, scope=f"cond/branch_{number}_fun/")
 
     avals = [*outs, *(token.aval for token in tokens)]
-    regions = [region(branch) for branch in branches]
+    regions = [region(number, branch) for number, branch in enumerate(branches)]
     results = b.op_n("stablehlo.case", (index,), avals, "", regions)
     b.tokens.update(zip(effects, results[len(outs) :], strict=True))
     return results[: len(outs)]

@@ -51,7 +51,11 @@ def while_op(
         avals = [_BOOL]
         inner = body
         condition, body = (lambda r, x: [proceed(r)]), (lambda r, x: [*inner(r), x])
-    regions = [b.region(avals, f, isolated=False) for f in (condition, body)]
+    b.location = b.place(b.scope + "while")
+    regions = [
+        b.region(avals, f, isolated=False, scope=scope)
+        for f, scope in ((condition, "while/cond/"), (body, "while/body/"))
+    ]
     results = b.op_n("stablehlo.while", operands, avals, "", regions)
     b.tokens.update(zip(effects, results[count:], strict=False))
     return results[:count]

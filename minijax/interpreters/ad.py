@@ -138,7 +138,7 @@ def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any)
 
 
 def _zeros_like(primitive: Primitive, out: Any) -> Any:
-    return [zero_like(x) for x in out] if primitive.multiple_results else zero_like(out)
+    return list(map(zero_like, out)) if primitive.multiple_results else zero_like(out)
 
 
 def defjvp_zero(primitive: Primitive) -> None:

@@ -29,8 +29,8 @@ from minijax.lax.rules import (
     check_dtype,
     collapse_like,
     elementwise,
-    expand_to,
     linear,
+    linear_together,
     merged,
     nary_shape,
     same_dtypes,
@@ -38,8 +38,8 @@ from minijax.lax.rules import (
 )
 from minijax.lowering.module import Value
 from minijax.runtime.escape import quoted, symbol
-from minijax.transforms.primitives import full_like_aval, instantiate
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.primitives import full_like_aval
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
@@ -529,14 +529,7 @@ imag_p = elementwise("imag", "stablehlo.imag", [_COMPLEX], result=dtypes.to_real
 linear(imag_p, lambda ct, aval: complex_p.bind(_no_part(ct), neg_p.bind(ct)))
 
 complex_p = elementwise("complex", "stablehlo.complex", [_PARTS, _PARTS], result=_to_complex)
-
-
-@complex_p.jvp
-def _(primals, tangents):
-    out = complex_p.bind(*primals)
-    shape = get_aval(out).shape
-    tx, ty = (expand_to(instantiate(t), shape) for t in tangents)
-    return out, complex_p.bind(tx, ty)
+linear_together(complex_p)
 
 
 @complex_p.transpose
@@ -700,7 +693,7 @@ def _extremum(name: str, op: str, direction: str):
                     t, div_p.bind(chosen, select_n_p.bind(eq_p.bind(rival, out), one, two))
                 )
                 total = part if total is None else add_any_broadcast(total, part)
-        return out, zero_tangent(get_aval(out)) if total is None else total
+        return out, zero_like(out) if total is None else total
 
     return p
 
@@ -787,7 +780,7 @@ set_layout(integer_pow_p, sums=refused)
 def _(primals, tangents, *, y):
     out = integer_pow_p.bind(*primals, y=y)
     if y == 0 or type(tangents[0]) is Zero:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     return out, _integer_pow_jvp(tangents[0], out, *primals, y=y)
 
 

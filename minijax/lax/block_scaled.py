@@ -21,7 +21,7 @@ from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
 from minijax.lowering.types import element_type
 from minijax.runtime.escape import quoted
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import broadcast_in_dim_p
 
@@ -76,9 +76,8 @@ def _(primals, tangents, **params):
 @scaled_matmul_p.batch
 def _(args, dims, **params):
     """The mapped dimension joins that of the batch."""
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
-    batch = args[0].shape[1]
+    args = all_to_front(args, dims)
+    size, batch = args[0].shape[:2]
     out = scaled_matmul_p.bind(
         *[_reshaped(x, (size * batch, *x.shape[2:])) for x in args], **params
     )

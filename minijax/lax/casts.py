@@ -22,9 +22,9 @@ from minijax.features.sharding.sharding_rules import with_sums
 from minijax.features.sharding.types import vma_of
 from minijax.features.sharding.unreduced import first, sums_of
 from minijax.lax import collective_lowering
+from minijax.lax.rules import broadcasting_batch, linear_in
 from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.primitives import instantiate
 
 __all__ = [
     "as_names", "cast", "ordered", "pcast", "preduced_p", "pvary", "pvary_p", "reduced_vary_p",
@@ -59,15 +59,8 @@ def _(x, *, axes):
     return x
 
 
-@pvary_p.jvp
-def _(primals, tangents, *, axes):
-    (x,), (t,) = primals, tangents
-    return pvary_p.bind(x, axes=axes), pvary_p.bind(instantiate(t), axes=axes)
-
-
-@pvary_p.batch
-def _(args, dims, *, axes):
-    return pvary_p.bind(*args, axes=axes), dims[0]
+linear_in(pvary_p, 0)
+pvary_p.rule_batch = broadcasting_batch(pvary_p)
 
 
 @pvary_p.lower
@@ -123,14 +116,9 @@ def _cast(name: str, transposed: Callable) -> Primitive:
     p.printed = lambda params: {"axes": params["axes"]}
     p.impl(lambda x, **params: x)
     p.lower(lambda b, x, **params: x)
-    p.batch(lambda args, dims, **params: (p.bind(*args, **params), dims[0]))
+    p.rule_batch = broadcasting_batch(p)
     p.transpose(lambda ct, x, **params: [transposed(ct, **params)])
-
-    @p.jvp
-    def _(primals, tangents, **params):
-        (x,), (t,) = primals, tangents
-        return p.bind(x, **params), p.bind(instantiate(t), **params)
-
+    linear_in(p, 0)
     return p
 
 

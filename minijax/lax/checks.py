@@ -12,6 +12,7 @@ from minijax.lax.compare import not_p, select_n_p
 from minijax.lax.creation import iota
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.lax.reductions import reduce_and_p, reduce_max_p
+from minijax.lax.rules import zero_derivative
 
 __all__ = ["CheckEffect", "JaxRuntimeError", "check_p", "failures", "pass_on_elements"]
 
@@ -60,9 +61,7 @@ def _(pred, *values, message, debug):
     return []
 
 
-@check_p.jvp
-def _(primals, tangents, **params):
-    return check_p.bind(*primals, **params), []
+zero_derivative(check_p)
 
 
 check_p.rule_transpose = no_rule("a check has no results that a cotangent could be of")

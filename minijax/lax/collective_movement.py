@@ -16,10 +16,7 @@ from minijax import tree_util
 from minijax.core.avals import get_aval
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import mul
-from minijax.lax.casts import (
-    as_names,
-    state_over,
-)
+from minijax.lax.casts import as_names, state_over
 from minijax.lax.dynamic_slicing import dynamic_slice_in_dim
 from minijax.lax.gathers import (
     all_gather_invariant_p,
@@ -38,13 +35,13 @@ from minijax.lax.named_axes import (
     some_names,
 )
 from minijax.lax.parallel import axis_index
-from minijax.lax.rules import scalar_like
+from minijax.lax.rules import linear_in, scalar_like
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, pad_p
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import instantiate, moveaxis, reduce_sum_p, transpose_p
+from minijax.transforms.primitives import moveaxis, reduce_sum_p, transpose_p
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast",
@@ -85,10 +82,7 @@ def _(axis, args, dims, *, axis_name, perm):
     return _take_rows(x, dim, source), dim
 
 
-@ppermute_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return ppermute_p.bind(x, **params), ppermute_p.bind(instantiate(t), **params)
+linear_in(ppermute_p, 0)
 
 
 @ppermute_p.transpose
@@ -200,10 +194,7 @@ def _merged(x: Any, first: int, count: int) -> Any:
     return reshape(x, (*x.shape[:first], int(np.prod(x.shape[first:last])), *x.shape[last:]))
 
 
-@all_gather_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return all_gather_p.bind(x, **params), all_gather_p.bind(instantiate(t), **params)
+linear_in(all_gather_p, 0)
 
 
 @all_gather_p.transpose
@@ -361,10 +352,7 @@ def _cut(x: Any, where: int, sizes: Sequence[int], tiled: bool) -> Any:
     return reshape(x, (*x.shape[:where], *sizes, *parts, *x.shape[where + 1 :]))
 
 
-@reduce_scatter_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return reduce_scatter_p.bind(x, **params), reduce_scatter_p.bind(instantiate(t), **params)
+linear_in(reduce_scatter_p, 0)
 
 
 @reduce_scatter_p.transpose
@@ -476,10 +464,7 @@ def _(axis, args, dims, *, axis_name, split_axis, concat_axis, axis_index_groups
     return _merged(x, 1 + concat_axis, len(names) + tiled), 0
 
 
-@all_to_all_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return all_to_all_p.bind(x, **params), all_to_all_p.bind(instantiate(t), **params)
+linear_in(all_to_all_p, 0)
 
 
 @all_to_all_p.transpose
@@ -588,10 +573,7 @@ def _(axis, args, dims, *, axis_name, axis_size, source):
     return x, None
 
 
-@pbroadcast_p.jvp
-def _(primals, tangents, **params):
-    (x,), (t,) = primals, tangents
-    return pbroadcast_p.bind(x, **params), pbroadcast_p.bind(instantiate(t), **params)
+linear_in(pbroadcast_p, 0)
 
 
 @pbroadcast_p.transpose

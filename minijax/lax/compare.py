@@ -23,21 +23,17 @@ from minijax.lax.rules import (
     broadcasting_lower,
     elementwise,
     expand_to,
+    linear_together,
     merged,
     ndim_of,
     same_dtypes,
     scalar_like,
-    shape_of,
 )
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
-from minijax.transforms.primitives import (
-    broadcast_in_dim_p,
-    full_like_aval,
-    instantiate,
-    moveaxis,
-)
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.batching import mapped_size, to_axis
+from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import Array, ArrayLike
 
 __all__ = [
@@ -409,13 +405,7 @@ def _(which, *cases):
     return merged(cases, cases[0].shape, cases[0].dtype)
 
 
-@select_n_p.jvp
-def _(primals, tangents):
-    which, *cases = primals
-    out = select_n_p.bind(which, *cases)
-    if all(type(t) is Zero for t in tangents[1:]):
-        return out, zero_tangent(get_aval(out))
-    return out, select_n_p.bind(which, *[instantiate(t) for t in tangents[1:]])
+linear_together(select_n_p, 1)
 
 
 @select_n_p.transpose
@@ -444,25 +434,15 @@ def _(args, dims):
     which, *cases = args
     ndim = max(ndim_of(x) - (d is not None) for x, d in zip(cases, dims[1:], strict=True))
     place = next((d for d in dims[1:] if d is not None), 0)
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    cases = [_with_axis(x, d, size, place) for x, d in zip(cases, dims[1:], strict=True)]
+    size = mapped_size(args, dims)
+    cases = [to_axis(x, d, size, place) for x, d in zip(cases, dims[1:], strict=True)]
     if dims[0] is not None and which.ndim != ndim + 1:  # one choice for each element of the batch
         which = broadcast_in_dim_p.bind(
             which, shape=cases[0].shape, broadcast_dimensions=(place,), sharding=None
         )
     elif dims[0] is not None or ndim_of(which):
-        which = _with_axis(which, dims[0], size, place)
+        which = to_axis(which, dims[0], size, place)
     return select_n_p.bind(which, *cases), place
-
-
-def _with_axis(x: Any, dim: int | None, size: int, place: int) -> Any:
-    """An operand with its batch axis at `place`: moved there, or repeated along a new one."""
-    if dim is not None:
-        return moveaxis(x, dim, place)
-    shape = shape_of(x)
-    kept = tuple([axis for axis in range(len(shape) + 1) if axis != place])
-    shape = (*shape[:place], size, *shape[place:])
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=kept, sharding=None)
 
 
 @select_n_p.lower
@@ -558,7 +538,7 @@ def _(primals, tangents):
             zeros = full_like_aval(0, get_aval(t))
             part = select_n_p.bind(expand_to(holds(), shape), zeros, t)
             total = part if total is None else add_any_broadcast(total, part)
-    return out, zero_tangent(get_aval(out)) if total is None else total
+    return out, zero_like(out) if total is None else total
 
 
 clamp_p.rule_transpose = no_rule("it is not linear in its operands")
@@ -569,13 +549,13 @@ def _(args, dims):
     place = 0 if dims[1] is None else dims[1]
     ndim = ndim_of(args[1]) - (dims[1] is not None)
     size = next(v.shape[d] for v, d in zip(args, dims, strict=True) if d is not None)
-    x = _with_axis(args[1], dims[1], size, place)
+    x = to_axis(args[1], dims[1], size, place)
     bounds = []
     for bound, d in ((args[0], dims[0]), (args[2], dims[2])):
         if d is None and ndim_of(bound) == 0:
             bounds.append(bound)
         elif d is None or bound.ndim == ndim + 1:
-            bounds.append(_with_axis(bound, d, size, place))
+            bounds.append(to_axis(bound, d, size, place))
         else:  # one bound for each element of the batch
             bounds.append(
                 broadcast_in_dim_p.bind(

@@ -17,10 +17,10 @@ from minijax.core.staging import StagedTracer
 from minijax.dtypes import ExtendedDType
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.unreduced import first, refused
-from minijax.lax.rules import FLOAT, elementwise, linear
+from minijax.lax.rules import FLOAT, broadcasting_batch, elementwise, linear, zero_derivative
 from minijax.lowering.module import Value
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -32,14 +32,6 @@ __all__ = [
 _T = TypeVar("_T")
 
 _BOOL = dtypes.bool_
-
-
-def _same_batch(p: Primitive) -> None:
-    """The batching rule of an operation on elements with one operand."""
-
-    @p.batch
-    def _(args, dims, **params):
-        return p.bind(*args, **params), dims[0]
 
 
 # -- convert_element_type -------------------------------------------------------------------------
@@ -68,7 +60,7 @@ def _(primals, tangents, *, new_dtype, **params):
     out = convert_element_type_p.bind(x, new_dtype=new_dtype, **params)
     wanted = get_aval(out).to_tangent_aval()
     if type(t) is Zero or wanted.dtype == dtypes.float0:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     return out, _as_typed(t, wanted)
 
 
@@ -88,7 +80,7 @@ def _as_typed(t, aval):
     )
 
 
-_same_batch(convert_element_type_p)
+convert_element_type_p.rule_batch = broadcasting_batch(convert_element_type_p)
 
 
 @convert_element_type_p.stage
@@ -235,10 +227,7 @@ def _(x, *, new_dtype):
     return x.update(shape=shape, dtype=new_dtype, weak_type=False)
 
 
-@bitcast_convert_type_p.jvp
-def _(primals, tangents, *, new_dtype):
-    out = bitcast_convert_type_p.bind(*primals, new_dtype=new_dtype)
-    return out, zero_tangent(get_aval(out))
+zero_derivative(bitcast_convert_type_p)
 
 
 bitcast_convert_type_p.rule_transpose = no_rule("bits have no derivative")
@@ -320,7 +309,7 @@ def _identity(name: str) -> Primitive:
     p = Primitive(name)
     p.shape_rule(lambda x: x)
     p.lower(lambda b, x: x)
-    _same_batch(p)
+    p.rule_batch = broadcasting_batch(p)
     return p
 
 
@@ -334,10 +323,7 @@ stop_gradient_p.rule_transpose = no_rule("its derivative is zero")
 stop_gradient_p.impl(as_value)
 
 
-@stop_gradient_p.jvp
-def _(primals, tangents):
-    out = stop_gradient_p.bind(*primals)
-    return out, zero_tangent(get_aval(out))
+zero_derivative(stop_gradient_p)
 
 
 def stop_gradient(x: _T) -> _T:

@@ -32,17 +32,13 @@ from minijax.lax.conv_numbers import (
 from minijax.lax.convert import convert_element_type_p
 from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import items_of, reshape_p, rev_p
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import (
-    add_tangents,
-    broadcast_in_dim_p,
-    full_like_aval,
-    transpose_p,
-)
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, transpose_p
+from minijax.transforms.tangents import Zero, is_undefined
 from minijax.typing import DTypeLike
 
 __all__ = [
@@ -187,16 +183,7 @@ def _(avals, out, *, dimension_numbers, **params):
 # -- derivatives ----------------------------------------------------------------------------------
 
 
-@conv_general_dilated_p.jvp
-def _(primals, tangents, **params):
-    (x, y), (tx, ty) = primals, tangents
-    out = conv_general_dilated_p.bind(x, y, **params)
-    total = None
-    if type(tx) is not Zero:
-        total = conv_general_dilated_p.bind(tx, y, **params)
-    if type(ty) is not Zero:
-        total = add_tangents(total, conv_general_dilated_p.bind(x, ty, **params))
-    return out, zero_tangent(get_aval(out)) if total is None else total
+linear_in(conv_general_dilated_p, 0, 1)
 
 
 @conv_general_dilated_p.transpose

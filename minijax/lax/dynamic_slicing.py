@@ -30,7 +30,7 @@ from minijax.lax.index_numbers import (
 )
 from minijax.lax.indexing import gather_p, scatter_p
 from minijax.lax.joining import stack_p
-from minijax.lax.rules import linear_in, same_dtypes
+from minijax.lax.rules import linear_in, linear_together, same_dtypes
 from minijax.lax.shapes import (
     canonical_axis,
     canonical_shape,
@@ -42,15 +42,9 @@ from minijax.lax.shapes import (
 )
 from minijax.lax.slicing import slice_p, slice_padded
 from minijax.lowering.module import i64_array
-from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import (
-    add_tangents,
-    broadcast_batch,
-    full_like_aval,
-    instantiate,
-    moveaxis,
-)
-from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
+from minijax.transforms.batching import mapped_size, to_front
+from minijax.transforms.primitives import add_tangents, broadcast_batch, full_like_aval, moveaxis
+from minijax.transforms.tangents import Summed, is_undefined
 from minijax.typing import ArrayLike, Shape
 
 __all__ = [
@@ -133,7 +127,7 @@ def _at_zero(starts: Sequence[Any], place: int) -> list[Any]:
 
 def _index_vectors(starts, dims, axes: Sequence[int]):
     """One index vector for each element of the batch, of the start indices of these axes."""
-    size = next(x.shape[d] for x, d in zip(starts, dims, strict=True) if d is not None)
+    size = mapped_size(starts, dims)
     columns = [to_front(starts[axis], dims[axis], size) for axis in axes]
     return stack_p.bind(*columns, axis=1), size
 
@@ -246,14 +240,7 @@ def _(x, update, *starts):
     return ShapedArray(x.shape, x.dtype)
 
 
-@dynamic_update_slice_p.jvp
-def _(primals, tangents):
-    x, update, *starts = primals
-    out = dynamic_update_slice_p.bind(x, update, *starts)
-    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
-        return out, zero_tangent(get_aval(out))
-    changed = instantiate(tangents[0]), instantiate(tangents[1])
-    return out, dynamic_update_slice_p.bind(*changed, *starts)
+linear_together(dynamic_update_slice_p, stop=2)
 
 
 @dynamic_update_slice_p.transpose

@@ -15,9 +15,10 @@ from minijax.features.sharding.layouts import CollectivePrimitive, in_shape_rule
 from minijax.features.sharding.sharding_rules import parts_of, with_sums
 from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
+from minijax.lax.rules import linear_in
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.transforms.primitives import instantiate, moveaxis
+from minijax.transforms.primitives import moveaxis
 
 __all__ = [
     "all_gather_invariant_p", "all_gather_reduced_p", "scattered_shape",
@@ -33,10 +34,7 @@ def _collective(name: str, dimension: str) -> Primitive:
     p.printed = lambda params: {key: value for key, value in params.items() if key in _SHOWN}
     p.effects_rule(lambda *, axis_name, **params: frozenset(map(NamedAxisEffect, axis_name)))
 
-    @p.jvp
-    def _(primals, tangents, **params):
-        (x,), (t,) = primals, tangents
-        return p.bind(x, **params), p.bind(instantiate(t), **params)
+    linear_in(p, 0)
 
     @p.batch
     def _(args, dims, **params):

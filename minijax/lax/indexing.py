@@ -37,9 +37,9 @@ from minijax.lax.index_numbers import (
 )
 from minijax.lax.rules import same_dtypes
 from minijax.lax.shapes import canonical_shape, reshape
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import mapped_size, to_front
 from minijax.transforms.primitives import add_tangents, full_like_aval, instantiate, moveaxis
-from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Summed, Zero, is_undefined, zero_like
 from minijax.typing import ArrayLike, Shape
 
 __all__ = [
@@ -99,7 +99,7 @@ def _(primals, tangents, *, fill_value, **params):
     (operand, indices), (t, _) = primals, tangents
     out = gather_p.bind(operand, indices, fill_value=fill_value, **params)
     if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     if params["mode"] is _FILL:
         fill_value = 0
     return out, gather_p.bind(t, indices, fill_value=fill_value, **params)
@@ -267,7 +267,7 @@ def _bind_scatter(
 
 def _scatter_batch(p: Primitive) -> Callable:
     def batch(args, dims, *, dimension_numbers, **params):
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        size = mapped_size(args, dims)
         (operand, indices, updates), (od, id_, ud) = args, dims
         operand, updates = to_front(operand, od, size), to_front(updates, ud, size)
         window, inserted, index_map, ob, ib = dimension_numbers
@@ -377,7 +377,7 @@ def _(primals, tangents, **params):
         zeros = full_like_aval(0, get_aval(operand).to_tangent_aval())
         spread = _rebind(scatter_add_p, zeros, indices, t_updates, params)
         total = add_tangents(total, mul_p.bind(operand, spread))
-    return out, zero_tangent(get_aval(out)) if total is None else total
+    return out, zero_like(out) if total is None else total
 
 
 def _rebind(p: Primitive, operand, indices, updates, params: dict) -> Any:
@@ -416,7 +416,7 @@ def _extremal_scatter(p: Primitive) -> None:
         (operand, indices, updates), (t_operand, _, t_updates) = primals, tangents
         out = p.bind(operand, indices, updates, **params)
         if type(t_operand) is Zero and type(t_updates) is Zero:
-            return out, zero_tangent(get_aval(out))
+            return out, zero_like(out)
         t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
         tangent = _extremal_tangent(operand, indices, updates, out, t_operand, t_updates, params)
         return out, tangent
@@ -489,7 +489,7 @@ def _(primals, tangents, **params):
         )
     if type(t_operand) is Zero and type(t_updates) is Zero:
         out = scatter_p.bind(operand, indices, updates, **params)
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     t_operand, t_updates = instantiate(t_operand), instantiate(t_updates)
     if params["unique_indices"]:
         out = scatter_p.bind(operand, indices, updates, **params)

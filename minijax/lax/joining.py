@@ -10,16 +10,17 @@ import numpy as np
 
 from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import all_alike, ambiguous, as_operand, parts_of
 from minijax.features.sharding.unreduced import alike, first
-from minijax.lax.rules import same_dtypes
-from minijax.lax.shapes import broadcast, canonical_axis, resized, size_of, trailing
+from minijax.lax.rules import linear_together, same_dtypes
+from minijax.lax.shapes import canonical_axis, resized, size_of, trailing
 from minijax.lowering.module import i64_array
-from minijax.transforms.primitives import broadcast_in_dim_p, instantiate, moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.batching import mapped_size, to_axis
+from minijax.transforms.primitives import instantiate
+from minijax.transforms.tangents import is_undefined
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -36,43 +37,9 @@ def _joined(avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> ShapedArray
 def _lined_up(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
     """Operands of one shape with their batch axis at one place, and that place."""
     first = next(dim for dim in dims if dim is not None)
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    out = []
-    for x, dim in zip(args, dims, strict=True):
-        if dim is None:
-            shape = list(np.shape(x))
-            shape.insert(first, size)
-            kept = tuple(axis for axis in range(len(shape)) if axis != first)
-            x = broadcast_in_dim_p.bind(
-                x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None
-            )
-        else:
-            x = moveaxis(x, dim, first)
-        out.append(x)
-    return out, first
-
-
-def _linear_in_all(p: Primitive) -> None:
-    """The jvp rule of a primitive that puts its operands together: it does so with tangents."""
-
-    @p.jvp
-    def _(primals, tangents, **params):
-        out = p.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return out, zero_tangent(get_aval(out))
-        return out, p.bind(*[instantiate(t) for t in tangents], **params)
-
-
-def _linear_in_one(p: Primitive) -> None:
-    """The jvp rule of a primitive that takes its only operand apart."""
-
-    @p.jvp
-    def _(primals, tangents, **params):
-        (x,), (t,) = primals, tangents
-        outs = p.bind(x, **params)
-        if type(t) is Zero:
-            return outs, [zero_tangent(get_aval(out)) for out in outs]
-        return outs, p.bind(t, **params)
+    size = mapped_size(args, dims)
+    lined = [to_axis(x, d, size, first) for x, d in zip(args, dims, strict=True)]
+    return lined, first
 
 
 # -- concatenate and split --------------------------------------------------------------------
@@ -111,7 +78,7 @@ def _(*avals, dimension):
     return _joined(avals, (*head, sum([aval.shape[dimension] for aval in avals]), *tail))
 
 
-_linear_in_all(concatenate_p)
+linear_together(concatenate_p)
 
 
 @concatenate_p.transpose
@@ -123,14 +90,8 @@ def _(ct, *operands, dimension):
 
 @concatenate_p.batch
 def _(args, dims, *, dimension):
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    first = next(dim for dim in dims if dim is not None)
-    lined = []
-    for x, dim in zip(args, dims, strict=True):
-        if dim is None:
-            x, dim = broadcast(x, (size,)), 0
-        lined.append(moveaxis(x, dim, first))
-    return concatenate_p.bind(*lined, dimension=dimension + (dimension >= first)), first
+    lined, dim = _lined_up(args, dims)
+    return concatenate_p.bind(*lined, dimension=dimension + (dimension >= dim)), dim
 
 
 @concatenate_p.lower
@@ -177,7 +138,7 @@ def _(x, *, sizes, axis):
     return [resized(x, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
 
 
-_linear_in_one(split_p)
+linear_together(split_p)
 
 
 @split_p.transpose
@@ -251,7 +212,7 @@ def _(*avals, axis):
     return _joined(avals, (*first.shape[:axis], len(avals), *first.shape[axis:]))
 
 
-_linear_in_all(stack_p)
+linear_together(stack_p)
 
 
 @stack_p.transpose
@@ -316,7 +277,7 @@ def _(x, *, axis):
     return [row] * x.shape[axis]
 
 
-_linear_in_one(unstack_p)
+linear_together(unstack_p)
 
 
 @unstack_p.transpose

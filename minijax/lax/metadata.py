@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.core.primitive import CallPrimitive, Primitive
 from minijax.features.frontend_attributes import marked, with_attributes
 from minijax.lax.programs import as_program
+from minijax.lax.rules import broadcasting_batch, linear
 from minijax.lowering.module import Value
 from minijax.transforms.call_rules import calls_program
 
@@ -39,21 +40,8 @@ def _(x, *, xla_metadata_kvs):
     return as_array(x)
 
 
-@xla_metadata_value_p.jvp
-def _(primals, tangents, **params):
-    return xla_metadata_value_p.bind(*primals, **params), xla_metadata_value_p.bind(
-        *tangents, **params
-    )
-
-
-@xla_metadata_value_p.transpose
-def _(ct, x, **params):
-    return [ct]
-
-
-@xla_metadata_value_p.batch
-def _(args, dims, **params):
-    return xla_metadata_value_p.bind(*args, **params), dims[0]
+linear(xla_metadata_value_p, lambda ct, aval, **params: ct)
+xla_metadata_value_p.rule_batch = broadcasting_batch(xla_metadata_value_p)
 
 
 @xla_metadata_value_p.lower

@@ -12,6 +12,7 @@ from minijax import tree_util
 from minijax.core.avals import abstract_token, get_aval
 from minijax.core.effects import Effect, control_flow_allowed, lowerable
 from minijax.core.primitive import Primitive, no_rule
+from minijax.lax.rules import zero_derivative
 
 __all__ = [
     "Token", "after_all", "after_all_p", "create_token", "create_token_p", "dce_sink", "dce_sink_p",
@@ -132,10 +133,7 @@ def _(x, *, prevent_mlir_dce):
     return []
 
 
-@dce_sink_p.jvp
-def _(primals, tangents, **params):
-    dce_sink_p.bind(*primals, **params)
-    return [], []
+zero_derivative(dce_sink_p)
 
 
 dce_sink_p.rule_transpose = no_rule("it has no results, so no cotangent comes back")

@@ -20,15 +20,7 @@ from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.unreduced import first, sums_of
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
-from minijax.lax.casts import (
-    as_names,
-    pcast,
-    pvary,
-    pvary_p,
-    state_over,
-    unreduced_psum_p,
-    vary,
-)
+from minijax.lax.casts import as_names, pcast, pvary, pvary_p, state_over, unreduced_psum_p, vary
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import iota_p
 from minijax.lax.named_axes import (
@@ -40,8 +32,8 @@ from minijax.lax.named_axes import (
     no_groups,
 )
 from minijax.lax.reductions import reduce_max, reduce_min, reduce_sum
+from minijax.lax.rules import linear_in
 from minijax.runtime.mesh import get_abstract_mesh
-from minijax.transforms.primitives import instantiate
 from minijax.typing import Array
 
 __all__ = [
@@ -110,15 +102,6 @@ for _p in (pmax_p, pmin_p):
     _p.rule_transpose = no_rule("it is not linear")
 
 
-def _set_sum_rules(p: Primitive) -> None:
-    @p.jvp
-    def _(primals, tangents, **params):
-        (x,), (t,) = primals, tangents
-        return p.bind(x, **params), p.bind(instantiate(t), **params)
-
-    p.transpose(_transpose_sum)
-
-
 def _transpose_sum(ct, x, *, axes, axis_index_groups):
     varying = local.context.varying if axis_index_groups is None else frozenset()
     rest = tuple(name for name in axes if name not in varying)
@@ -129,7 +112,8 @@ def _transpose_sum(ct, x, *, axes, axis_index_groups):
 
 for _p in (psum_p, psum_invariant_p):
     set_layout(_p, sums=first)
-    _set_sum_rules(_p)
+    linear_in(_p, 0)
+    _p.transpose(_transpose_sum)
 
 
 @pvary_p.transpose

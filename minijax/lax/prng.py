@@ -15,19 +15,18 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import local
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.caches import ProgramCache
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import leading
 from minijax.features.sharding.types import without_varying
-from minijax.lax.rules import nary_shape
+from minijax.lax.rules import broadcasting_batch, nary_shape, zero_derivative
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical
-from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
-from minijax.transforms.tangents import zero_tangent
 
 __all__ = [
     "KeyType", "PRNGImpl", "PRNGSpec", "key_type", "mapped_over_keys", "prngs", "random_bits_p", "random_clone_p",
@@ -191,21 +190,8 @@ def _impl_of(name: str, keys: ShapedArray) -> PRNGImpl:
 
 def _constant_in_keys(p: Primitive) -> None:
     """Rules of a primitive that has no derivative."""
-
-    @p.jvp
-    def _(primals, tangents, **params):
-        out = p.bind(*primals, **params)
-        return out, zero_tangent(get_aval(out))
-
+    zero_derivative(p)
     p.rule_transpose = no_rule("it is not linear: it makes random bits of its operands")
-
-
-def _keeps_leading_axes(p: Primitive) -> None:
-    """The batching rule where each key gives a part of the result, at its place."""
-
-    @p.batch
-    def _(args, dims, **params):
-        return p.bind(*args, **params), dims[0]
 
 
 _traced = ProgramCache()
@@ -263,7 +249,7 @@ def _renamed(b, x: Value) -> Value:
 
 random_seed_p = Primitive("random_seed")
 _constant_in_keys(random_seed_p)
-_keeps_leading_axes(random_seed_p)
+random_seed_p.rule_batch = broadcasting_batch(random_seed_p)
 
 
 @random_seed_p.shape_rule
@@ -284,7 +270,7 @@ def _(b, seeds, *, impl):
 random_split_p = Primitive("random_split")
 set_layout(random_split_p, parts=leading)
 _constant_in_keys(random_split_p)
-_keeps_leading_axes(random_split_p)
+random_split_p.rule_batch = broadcasting_batch(random_split_p)
 
 
 @random_split_p.shape_rule
@@ -320,7 +306,7 @@ def _(keys, msgs):
 
 @random_fold_in_p.batch
 def _(args, dims):
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    size = mapped_size(args, dims)
     lined = [
         x if d is None and not np.ndim(x) else to_front(x, d, size)
         for x, d in zip(args, dims, strict=True)
@@ -356,7 +342,7 @@ def _(b, keys, msgs):
 random_bits_p = Primitive("random_bits")
 set_layout(random_bits_p, parts=leading)
 _constant_in_keys(random_bits_p)
-_keeps_leading_axes(random_bits_p)
+random_bits_p.rule_batch = broadcasting_batch(random_bits_p)
 
 
 @random_bits_p.shape_rule
@@ -409,7 +395,7 @@ def _(args, dims, *, impl):
 random_unwrap_p = Primitive("random_unwrap")
 set_layout(random_unwrap_p, parts=leading)
 _constant_in_keys(random_unwrap_p)
-_keeps_leading_axes(random_unwrap_p)
+random_unwrap_p.rule_batch = broadcasting_batch(random_unwrap_p)
 random_unwrap_p.lower(_renamed)
 
 
@@ -421,7 +407,7 @@ def _(keys):
 
 random_clone_p = Primitive("random_clone")
 _constant_in_keys(random_clone_p)
-_keeps_leading_axes(random_clone_p)
+random_clone_p.rule_batch = broadcasting_batch(random_clone_p)
 random_clone_p.lower(_renamed)
 
 

@@ -31,18 +31,14 @@ from minijax.lax.dot import (
     shifted,
 )
 from minijax.lax.precision import PrecisionLike, canonical_precision, precision_config
+from minijax.lax.rules import linear_in
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import (
-    add_tangents,
-    broadcast_in_dim_p,
-    moveaxis,
-    transpose_p,
-)
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.batching import all_to_front, mapped_size, to_front
+from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.tangents import is_undefined
 from minijax.typing import DTypeLike
 
 __all__ = [
@@ -184,16 +180,7 @@ def _(
 # -- derivatives ----------------------------------------------------------------------------------
 
 
-@ragged_dot_general_p.jvp
-def _(primals, tangents, **params):
-    (x, y, sizes), (tx, ty, _) = primals, tangents
-    out = ragged_dot_general_p.bind(x, y, sizes, **params)
-    total = None
-    if type(tx) is not Zero:
-        total = ragged_dot_general_p.bind(tx, y, sizes, **params)
-    if type(ty) is not Zero:
-        total = add_tangents(total, ragged_dot_general_p.bind(x, ty, sizes, **params))
-    return out, zero_tangent(get_aval(out)) if total is None else total
+linear_in(ragged_dot_general_p, 0, 1)
 
 
 @ragged_dot_general_p.transpose
@@ -284,7 +271,7 @@ def _(args, dims, *, ragged_dot_dimension_numbers, **params):
     """The batch axis becomes one more batch dimension, in front."""
     x, y, sizes = args
     numbers = ragged_dot_dimension_numbers
-    count = next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not None)
+    count = mapped_size(args, dims)
     plan = _Plan(
         numbers, get_aval(x).ndim - (dims[0] is not None), get_aval(y).ndim - (dims[1] is not None)
     )
@@ -528,11 +515,7 @@ def _(x, y, x_scale, y_scale, *, dimension_numbers, preferred_element_type):
 
 @scaled_dot_p.batch
 def _(args, dims, *, dimension_numbers, preferred_element_type):
-    count = next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not None)
-    args = [
-        to_front(a, None, count) if d is None else moveaxis(a, d, 0)
-        for a, d in zip(args, dims, strict=True)
-    ]
+    args = all_to_front(args, dims)
     (lc, rc), (lb, rb) = dimension_numbers
     shift = lambda dims: shifted(dims, 0)
     numbers = (shift(lc), shift(rc)), ((0, *shift(lb)), (0, *shift(rb)))

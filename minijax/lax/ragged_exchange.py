@@ -34,6 +34,7 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.named_axes import axis_size
 from minijax.lax.reductions import reduce_max
+from minijax.lax.rules import linear_together
 from minijax.lax.shapes import broadcast_in_dim, reshape
 from minijax.lax.slicing import slice_in_dim
 from minijax.lowering.module import lower_by
@@ -81,14 +82,7 @@ def _(axes, *, axis_name, axis_index_groups):
     return axes, axes
 
 
-@ragged_all_to_all_p.jvp
-def _(primals, tangents, **params):
-    indices = primals[2:]
-    moved = [instantiate(t) for t in tangents[:2]]
-    return (
-        ragged_all_to_all_p.bind(*primals, **params),
-        ragged_all_to_all_p.bind(*moved, *indices, **params),
-    )
+linear_together(ragged_all_to_all_p, stop=2)
 
 
 @ragged_all_to_all_p.transpose

@@ -30,9 +30,9 @@ from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import reshape
 from minijax.lax.special import random_gamma_grad
 from minijax.lax.transcendental import exp, log, pow
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 from minijax.transforms.primitives import full_like_aval
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = ["random_gamma_p"]
 
@@ -61,7 +61,7 @@ def _(primals, tangents, *, log_space):
     out = random_gamma_p.bind(keys, a, log_space=log_space)
     t = tangents[1]
     if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     if not log_space:
         return out, mul(t, random_gamma_grad(a, out))
     # The derivative of the logarithm, where a sample so small that it is zero counts as the smallest.
@@ -73,9 +73,7 @@ def _(primals, tangents, *, log_space):
 
 @random_gamma_p.batch
 def _(args, dims, *, log_space):
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    keys, a = (to_front(x, d, size) for x, d in zip(args, dims, strict=True))
-    return random_gamma_p.bind(keys, a, log_space=log_space), 0
+    return random_gamma_p.bind(*all_to_front(args, dims), log_space=log_space), 0
 
 
 _traced = ProgramCache()

@@ -23,13 +23,8 @@ from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import i64_array
 from minijax.runtime.named_sharding import out_sharding_of
-from minijax.transforms.primitives import (
-    full_like_aval,
-    reduce_sum_p,
-    reduced_aval,
-    transpose_p,
-)
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.primitives import full_like_aval, reduce_sum_p, reduced_aval, transpose_p
+from minijax.transforms.tangents import Zero, zero_like
 from minijax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -287,7 +282,7 @@ def _jvp_extremum(p: Primitive) -> None:
         (x,), (t,) = primals, tangents
         out = p.bind(x, axes=axes)
         if type(t) is Zero:
-            return out, zero_tangent(get_aval(out))
+            return out, zero_like(out)
         aval = get_aval(x)
         kept = tuple([1 if axis in axes else size for axis, size in enumerate(aval.shape)])
         hits = eq_p.bind(x, reshaped(out, kept))
@@ -308,7 +303,7 @@ def _(primals, tangents, *, axes):
     (x,), (t,) = primals, tangents
     out = reduce_prod_p.bind(x, axes=axes)
     if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     shape = get_aval(x).shape
     order = [axis for axis in range(len(shape)) if axis not in axes]
     order[:0] = axes

@@ -15,18 +15,18 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.compare import bitwise_xor
 from minijax.lax.joining import concatenate
 from minijax.lax.prng import PRNGImpl, mapped_over_keys, register_prng
+from minijax.lax.rules import zero_derivative
 from minijax.lax.shapes import canonical_shape, expand_dims, reshape, squeeze, transpose
 from minijax.lax.slicing import slice as lax_slice
 from minijax.lax.threefry import threefry_prng_impl
 from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.tangents import zero_tangent
 
 __all__ = [
     "RandomAlgorithm", "rbg_prng_impl", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform",
@@ -77,10 +77,7 @@ def _(key, *, shape, dtype, algorithm, out_sharding):
     return [key, ShapedArray(shape, dtype, sharding=out_sharding)]
 
 
-@rng_bit_generator_p.jvp
-def _(primals, tangents, **params):
-    outs = rng_bit_generator_p.bind(*primals, **params)
-    return outs, [zero_tangent(get_aval(out)) for out in outs]
+zero_derivative(rng_bit_generator_p)
 
 
 @rng_bit_generator_p.batch

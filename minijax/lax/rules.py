@@ -17,17 +17,18 @@ from minijax.features.sharding.constraints import reduced_as
 from minijax.transforms.primitives import (
     add_tangents,
     broadcast_in_dim_p,
+    instantiate,
     moveaxis,
     reduce_sum_p,
     scalar_of_type,
 )
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 
 __all__ = [
     "BITS", "FLOAT", "INEXACT", "INTEGER", "NUMBER", "ORDERED", "REAL", "add_any_broadcast",
     "broadcasting_batch", "broadcasting_lower", "check_dtype", "collapse_like", "defjvp",
-    "elementwise", "expand_to", "linear", "linear_in", "merged", "nary_shape", "ndim_of",
-    "same_dtypes", "scalar_like", "shape_of", "widened",
+    "elementwise", "expand_to", "linear", "linear_in", "linear_together", "merged",
+    "nary_shape", "ndim_of", "same_dtypes", "scalar_like", "shape_of", "widened", "zero_derivative",
 ]  # fmt: skip
 
 # Groups of dtypes that operations accept, by the scalar categories of `dtypes.issubdtype`.
@@ -219,9 +220,9 @@ def defjvp(p: Primitive, *rules: Callable | None) -> None:
             out = p.bind(*primals, **params)
             t = tangents[0]
             if type(t) is Zero:
-                return out, zero_tangent(get_aval(out))
+                return out, zero_like(out)
             t_out = rule(t, out, *primals, **params)
-            return out, zero_tangent(get_aval(out)) if t_out is None else t_out
+            return out, zero_like(out) if t_out is None else t_out
 
         return
 
@@ -303,7 +304,35 @@ def linear_in(p: Primitive, *places: int) -> None:
                 given = list(primals)
                 given[place] = tangents[place]
                 total = add_tangents(total, p.bind(*given, **params))
-        return out, zero_tangent(get_aval(out)) if total is None else total
+        return out, zero_like(out) if total is None else total
+
+
+def linear_together(p: Primitive, start: int = 0, stop: int | None = None) -> None:
+    """The derivative of a primitive that is linear in `operands[start:stop]` taken together, and not
+    differentiable by the others: it is applied to the tangents in place of these operands.
+    """
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        outs = p.bind(*primals, **params)
+        given = list(primals)
+        given[start:stop] = tangents[start:stop]
+        if all(type(t) is Zero for t in given[start:stop]):
+            return outs, _zero_tangents(p, outs)
+        return outs, p.bind(*[instantiate(t) for t in given], **params)
+
+
+def zero_derivative(p: Primitive) -> None:
+    """The derivative of a primitive whose results have no tangents, or tangents of zero."""
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        outs = p.bind(*primals, **params)
+        return outs, _zero_tangents(p, outs)
+
+
+def _zero_tangents(p: Primitive, outs: Any) -> Any:
+    return list(map(zero_like, outs)) if p.multiple_results else zero_like(outs)
 
 
 def linear(p: Primitive, transpose: Callable) -> None:

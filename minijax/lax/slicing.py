@@ -22,17 +22,12 @@ from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first
 from minijax.lax.arithmetic import add_p, neg_p
 from minijax.lax.compare import select_n_p
-from minijax.lax.rules import linear_in
+from minijax.lax.rules import linear_in, linear_together
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import (
-    broadcast_in_dim_p,
-    full_like_aval,
-    instantiate,
-    reduce_sum_p,
-)
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, reduce_sum_p
+from minijax.transforms.tangents import is_undefined
 from minijax.typing import ArrayLike
 
 __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
@@ -253,13 +248,7 @@ def _(x, value, *, padding_config):
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
 
-@pad_p.jvp
-def _(primals, tangents, *, padding_config):
-    out = pad_p.bind(*primals, padding_config=padding_config)
-    if all(type(t) is Zero for t in tangents):
-        return out, zero_tangent(get_aval(out))
-    tangents = [instantiate(t) for t in tangents]
-    return out, pad_p.bind(*tangents, padding_config=padding_config)
+linear_together(pad_p)
 
 
 @pad_p.transpose

@@ -24,9 +24,9 @@ from minijax.lowering.module import i64_array
 from minijax.lowering.types import element_type
 from minijax.runtime.escape import symbol
 from minijax.runtime.versions import approx_top_k_size
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 from minijax.transforms.primitives import broadcast_in_dim_p
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, zero_like
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -156,8 +156,7 @@ sort_p.rule_transpose = no_rule("it is not linear in its operands")
 def _(args, dims, *, dimension, **params):
     place = next(d for d in dims if d is not None)
     if any(d != place for d in dims):
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        args = all_to_front(args, dims)
         place = 0
     outs = sort_p.bind(*args, dimension=dimension + (dimension >= place), **params)
     return outs, [place] * len(outs)
@@ -312,9 +311,9 @@ def _(primals, tangents, *, k, axis):
 def _follow(outs: Sequence[Any], t: Any, axis: int) -> tuple[Sequence[Any], list[Any]]:
     """The tangents of chosen values, from the places that they were chosen at."""
     values, places = outs
-    nothing = zero_tangent(get_aval(places))
+    nothing = zero_like(places)
     if type(t) is Zero:
-        return outs, [zero_tangent(get_aval(values)), nothing]
+        return outs, [zero_like(values), nothing]
     rows = reshape_p.bind(places, new_sizes=(*places.shape, 1), dimensions=None, sharding=None)
     return outs, [_taken(t, rows, axis), nothing]
 

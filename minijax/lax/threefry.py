@@ -22,11 +22,10 @@ from minijax.lax.convert import bitcast_convert_type, convert_element_type
 from minijax.lax.creation import broadcasted_iota, full, iota
 from minijax.lax.joining import concatenate, stack, unstack
 from minijax.lax.prng import PRNGImpl, register_prng
-from minijax.lax.rules import nary_shape
+from minijax.lax.rules import nary_shape, zero_derivative
 from minijax.lax.shapes import expand_dims, reshape
 from minijax.lax.slicing import slice as lax_slice
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.tangents import zero_tangent
 
 __all__ = ["threefry2x32_p", "threefry_2x32", "threefry_prng_impl"]
 
@@ -55,10 +54,7 @@ def _(*avals):
     return [out, out]
 
 
-@threefry2x32_p.jvp
-def _(primals, tangents):
-    outs = threefry2x32_p.bind(*primals)
-    return outs, [zero_tangent(get_aval(out)) for out in outs]
+zero_derivative(threefry2x32_p)
 
 
 @threefry2x32_p.batch

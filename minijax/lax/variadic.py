@@ -48,7 +48,7 @@ from minijax.lax.reductions import (
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.batching import AxisData, batch_flat, to_front
+from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
 from minijax.transforms.jvp import jvp_flat
 from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis, reduced_aval
 from minijax.transforms.tracing import positional, trace_function
@@ -89,7 +89,7 @@ reduce_p.rule_transpose = no_rule("it is not linear in its operands")
 
 @reduce_p.batch
 def _(args, dims, *, jaxpr, dimensions, **params):
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    size = mapped_size(args, dims)
     operands, inits = halves(args)
     operand_dims, init_dims = halves(dims)
     operands = [to_front(x, d, size) for x, d in zip(operands, operand_dims, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import ge_p
@@ -19,7 +19,7 @@ from minijax.lax.slicing import pad_p, slice_p
 from minijax.lax.window_rules import batch_windows, lower_window, pairs, window_shape, with_axis
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 
 __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p", "select_and_scatter_p"]
 
@@ -47,7 +47,7 @@ def _jvp_choice(p: Primitive, primals, tangents, params):
     """JVP of a choice: it does not change by an infinitesimal step, and is linear in what is moved."""
     out = p.bind(*primals, **params)
     if type(tangents[0]) is Zero:
-        return out, zero_tangent(get_aval(out))
+        return out, zero_like(out)
     return out, p.bind(tangents[0], primals[1], **params)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from minijax.core.avals import ShapedArray
 from minijax.lax.conv_numbers import dilated, window_count
 from minijax.lowering.module import i64_array
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 
 __all__ = ["reduce_window_shape_tuple"]
 
@@ -94,8 +94,7 @@ def batch_windows(bind: Callable) -> Callable:
     def batch(args, dims, **params):
         place = next(d for d in dims if d is not None)
         if any(d != place for d in dims):
-            size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-            args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+            args = all_to_front(args, dims)
             place = 0
         return bind(*args, **with_axis(params, place)), place
 

@@ -26,7 +26,7 @@ from minijax.lax.arithmetic import min as min_of
 from minijax.lax.compare import ge_p, le_p
 from minijax.lax.conv_numbers import dilated, padtype_to_pads
 from minijax.lax.reductions import combine_by, greatest, least, zero
-from minijax.lax.rules import NUMBER, check_dtype
+from minijax.lax.rules import NUMBER, check_dtype, linear_in
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.lax.variadic import (
     as_strong_as,
@@ -45,7 +45,7 @@ from minijax.lax.window_rules import (
 )
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
 from minijax.transforms.primitives import broadcast_in_dim_p, instantiate
-from minijax.transforms.tangents import Zero, is_float0, spread_tangents, zero_tangent
+from minijax.transforms.tangents import Zero, is_float0, spread_tangents, zero_like
 
 __all__ = [
     "reduce_window", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_p",
@@ -96,13 +96,7 @@ reduce_window_max_p = _window_reduction("reduce_window_max", max_p, _COMPARABLE,
 reduce_window_min_p = _window_reduction("reduce_window_min", min_p, _COMPARABLE, greatest)
 
 
-@reduce_window_sum_p.jvp
-def _(primals, tangents, **window):
-    (x,), (t,) = primals, tangents
-    out = reduce_window_sum_p.bind(x, **window)
-    if type(t) is Zero:
-        return out, zero_tangent(get_aval(out))
-    return out, reduce_window_sum_p.bind(t, **window)
+linear_in(reduce_window_sum_p, 0)
 
 
 @reduce_window_sum_p.transpose
@@ -146,7 +140,7 @@ def _jvp_extremum(p: Primitive, select: Primitive) -> None:
         (x,), (t,) = primals, tangents
         out = p.bind(x, **window)
         if type(t) is Zero:
-            return out, zero_tangent(get_aval(out))
+            return out, zero_like(out)
         return out, select_and_gather_add_p.bind(t, x, select_prim=select, **window)
 
 

@@ -22,7 +22,8 @@ from minijax.core.trace import Trace, Tracer, check_alive
 from minijax.transforms.primitives import broadcast_batch, moveaxis
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "batch_flat", "batch_jaxpr", "bind_axis", "to_front",
+    "AxisData", "BatchTrace", "BatchTracer", "all_to_front", "batch_flat", "batch_jaxpr", "bind_axis",
+    "mapped_size", "to_axis", "to_front",
 ]  # fmt: skip
 
 
@@ -212,6 +213,22 @@ def to_front(x: Any, dim: int | None, size: int) -> Any:
     if dim is None:
         return broadcast_batch(x, size)
     return moveaxis(x, dim, 0) if is_axis(dim) else x
+
+
+def to_axis(x: Any, dim: int | None, size: int, axis: int) -> Any:
+    """`x` with its batch axis at `axis`; repeated along a new one if it has none."""
+    return broadcast_batch(x, size, axis) if dim is None else moveaxis(x, dim, axis)
+
+
+def mapped_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The size of the batch axis."""
+    return next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+
+
+def all_to_front(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Arguments of which each has its batch axis in front."""
+    size = mapped_size(args, dims)
+    return [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
 
 
 def batch_jaxpr(

@@ -15,12 +15,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import StagedTracer
 from minijax.core.trace import Tracer
-from minijax.features.custom_rules.common import (
-    Batching,
-    batch_call,
-    call_function,
-    stage_call,
-)
+from minijax.features.custom_rules.common import Batching, batch_call, call_function, stage_call
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.transforms.batching import BatchTracer
 from minijax.transforms.jvp import JVPTracer, jvp_flat
@@ -189,7 +184,7 @@ def _(trace, args, params):
 def _(primals, tangents, **params):
     outs = linear_call_p.bind(*primals, **params)
     fixed = params["num_callee_consts"] + params["num_res"]
-    steps: list[Any] = [zero_like(x) for x in outs]
+    steps: list[Any] = list(map(zero_like, outs))
     if any(type(t) is not Zero for t in tangents[fixed:]):
         given = [instantiate(t) for t in tangents[fixed:]]
         steps = linear_call_p.bind(*primals[:fixed], *given, **params)

@@ -101,7 +101,7 @@ def _(primals, tangents, *, call_jaxpr, jvp, num_consts, **params):
         outs = custom_jvp_call_p.bind(
             *primals, call_jaxpr=call_jaxpr, jvp=jvp, num_consts=num_consts, **params
         )
-        return outs, [zero_like(x) for x in outs]
+        return outs, list(map(zero_like, outs))
     return jvp(given_to_rule(primals[num_consts:], call_jaxpr), tangents[num_consts:])
 
 

@@ -91,7 +91,7 @@ def _(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, symbolic_zeros):
     outs, residuals, info = fwd(given_to_rule(primals[num_consts:], call_jaxpr), perturbed)
     out_avals = tuple([get_aval(x).to_tangent_aval() for x in outs])
     if all(map(is_float0, out_avals)):
-        return outs, [zero_like(x) for x in outs]
+        return outs, list(map(zero_like, outs))
     steps = custom_lin_p.bind(
         *residuals,
         *[t for t in tangents if type(t) is not Zero],

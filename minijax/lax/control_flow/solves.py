@@ -106,7 +106,7 @@ def _(primals, tangents, *, const_lengths, jaxprs):
             for db, t in zip(b_dot, moved, strict=True)
         ]
     if all(type(t) is Zero for t in rhs):
-        return outs, [zero_like(y) for y in outs]
+        return outs, list(map(zero_like, outs))
     rhs = [instantiate(t) for t in rhs]
     dots = linear_solve_p.bind(
         *primals[: len(primals) - len(b)], *rhs, const_lengths=const_lengths, jaxprs=jaxprs

@@ -25,15 +25,14 @@ from minijax.lax.slicing import pad_p, slice_p
 from minijax.runtime.escape import quoted
 from minijax.runtime.foreign import register_batch_partitionable
 from minijax.runtime.lapack import prepare_lapack
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
-from minijax.transforms.tangents import zero_tangent
 
 __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
     "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "kernel", "lapack", "matmul", "mT",
     "masked", "part", "reshaped", "row", "spread", "succeeded", "symmetrized", "take_lower",
-    "take_upper", "to_dtype", "widen", "zero_tangents",
+    "take_upper", "to_dtype", "widen",
 ]  # fmt: skip
 
 INT32 = np.dtype(np.int32)
@@ -404,18 +403,9 @@ def batch_in_front(p: Primitive) -> Callable:
     """The batching rule of an operation that takes any number of leading axes, alike in all."""
 
     def rule(args, dims, **params):
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        args = all_to_front(args, dims)
         outs = p.bind(*args, **params)
         return outs, [0] * len(outs) if p.multiple_results else 0
 
     p.rule_batch = rule
     return rule
-
-
-# -- derivatives ------------------------------------------------------------------------------
-
-
-def zero_tangents(outs: Sequence[Any]) -> list[Any]:
-    """A tangent of zero for each result."""
-    return [zero_tangent(get_aval(out)) for out in outs]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
@@ -35,13 +35,13 @@ from minijax.lax.linalg.common import (
     take_lower,
     take_upper,
     widen,
-    zero_tangents,
 )
 from minijax.lax.linalg.triangular import triangular_solve_p
+from minijax.lax.rules import zero_derivative
 from minijax.lax.shapes import as_value
 from minijax.lax.sorting import sort_p
 from minijax.lowering.module import lower_by
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, zero_like
 from minijax.transforms.vmap import vmap
 
 __all__ = [
@@ -122,10 +122,7 @@ def _permutation(pivots, *, permutation_size):
     return reshaped(out, (*lead, permutation_size))
 
 
-@lu_pivots_to_permutation_p.jvp
-def _(primals, tangents, **params):
-    out = lu_pivots_to_permutation_p.bind(*primals, **params)
-    return out, zero_tangent(get_aval(out))
+zero_derivative(lu_pivots_to_permutation_p)
 
 
 _lower_permutation = lower_by(_permutation)
@@ -183,7 +180,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out, pivots, permutation = outs = lu_p.bind(x)
     if type(t) is Zero:
-        return outs, zero_tangents(outs)
+        return outs, list(map(zero_like, outs))
     rows, columns = x.shape[-2:]
     k = min(rows, columns)
     dtype = out.dtype
@@ -197,7 +194,7 @@ def _(primals, tangents):
     inner = _triangular(upper, inner, False, False)
     t_lower = matmul(lower, take_lower(inner, -1))
     t_upper = matmul(take_upper(inner), upper)
-    return outs, [add_p.bind(t_lower, t_upper), *zero_tangents((pivots, permutation))]
+    return outs, [add_p.bind(t_lower, t_upper), *map(zero_like, (pivots, permutation))]
 
 
 def _triangular(

@@ -45,14 +45,13 @@ from minijax.lax.linalg.common import (
     row,
     succeeded,
     to_dtype,
-    zero_tangents,
 )
 from minijax.lax.linalg.elimination import solve_general
 from minijax.lax.linalg.hermitian import gap_inverses
 from minijax.lax.reductions import argmax_p
 from minijax.lax.shapes import as_value
 from minijax.transforms.primitives import reduce_sum_p
-from minijax.transforms.tangents import Zero
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = [
     "EigImplementation", "eig", "eig_p", "hessenberg", "hessenberg_p", "schur", "schur_p",
@@ -109,7 +108,7 @@ def _(primals, tangents, **params):
         raise NotImplementedError(_WHY_NO_VECTORS)
     if type(t) is Zero:
         outs = eig_p.bind(x, **params)
-        return outs, zero_tangents(outs)
+        return outs, list(map(zero_like, outs))
     params["compute_right_eigenvectors"] = True
     w, *vectors = eig_p.bind(x, **params)
     v = vectors[-1]

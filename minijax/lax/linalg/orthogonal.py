@@ -31,13 +31,12 @@ from minijax.lax.linalg.common import (
     take_lower,
     take_upper,
     widen,
-    zero_tangents,
 )
 from minijax.lax.linalg.elimination import lu_p, solve_with_lu, take_rows
 from minijax.lax.linalg.triangular import triangular_solve_p
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import lower_by
-from minijax.transforms.tangents import Zero
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = [
     "geqp3_p", "geqrf_p", "householder_product", "householder_product_p", "ormqr", "ormqr_p", "qr",
@@ -235,7 +234,7 @@ def _(primals, tangents, **params):
     (x,), (t,) = primals, tangents
     outs = qr_p.bind(x, **params)
     if type(t) is Zero:
-        return outs, zero_tangents(outs)
+        return outs, list(map(zero_like, outs))
     q, r = outs[:2]
     if params["pivoting"]:
         t = mT(take_rows(mT(t), outs[2]))
@@ -252,7 +251,7 @@ def _(primals, tangents, **params):
         t_r = concatenate_p.bind(t_r, moved, dimension=t_r.ndim - 1)
     if q.shape[-1] > k:
         t_q, t_r = _full_tangents(q, t_q, t_r, k)
-    return outs, [t_q, t_r, *zero_tangents(outs[2:])]
+    return outs, [t_q, t_r, *map(zero_like, outs[2:])]
 
 
 def _thin_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:

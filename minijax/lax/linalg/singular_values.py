@@ -33,11 +33,10 @@ from minijax.lax.linalg.common import (
     spread,
     succeeded,
     to_dtype,
-    zero_tangents,
 )
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
-from minijax.transforms.tangents import Zero
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = ["SvdAlgorithm", "svd", "svd_p"]
 
@@ -93,7 +92,7 @@ def _(primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorith
     if type(t) is Zero:
         params["full_matrices"] = full_matrices
         outs = svd_p.bind(x, compute_uv=compute_uv, **params)
-        return outs, zero_tangents(outs)
+        return outs, list(map(zero_like, outs))
     if compute_uv and full_matrices and rows != columns:
         raise NotImplementedError(
             "Singular value decomposition JVP not implemented for full matrices: the vectors that "

@@ -12,18 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import div, rem, sub
 from minijax.lax.compare import eq, ge, ne, select
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full
 from minijax.lax.cumulative import cumsum
-from minijax.lax.indexing import (
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    scatter,
-)
+from minijax.lax.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import linear_in
@@ -38,23 +34,19 @@ from minijax.lax.sparse.bcoo_axes import (
     ordered,
     over_batch,
     take_at,
-    typed,
     unfronted,
 )
 from minijax.lax.sparse.bcoo_order import first_places
 from minijax.lax.sparse.info import SparseInfo, check_buffers, check_indices
+from minijax.lax.sparse.places import values_taken
 from minijax.lowering.module import lower_by
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.transforms.vmap import vmap
 
 __all__ = [
     "bcoo_extract_p", "bcoo_fromdense_p", "bcoo_todense_p", "bcoo_transpose_p", "extracted",
 ]  # fmt: skip
-
-
-def _deeper(spinfo: SparseInfo, size: int) -> SparseInfo:
-    return spinfo._replace(shape=(size, *spinfo.shape))
 
 
 # -- bcoo_todense -----------------------------------------------------------------------------------
@@ -65,7 +57,7 @@ bcoo_todense_p = Primitive("bcoo_todense")
 @bcoo_todense_p.shape_rule
 def _(data, indices, *, spinfo):
     check_buffers(data, indices, spinfo.shape)
-    return typed(spinfo.shape, data.dtype, data, indices)
+    return ShapedArray(spinfo.shape, data.dtype)
 
 
 @bcoo_todense_p.lower
@@ -92,7 +84,7 @@ def _(ct, data, indices, *, spinfo):
 @bcoo_todense_p.batch
 def _(args, dims, *, spinfo):
     size, (data, indices) = front(args, dims)
-    return bcoo_todense_p.bind(data, indices, spinfo=_deeper(spinfo, size)), 0
+    return bcoo_todense_p.bind(data, indices, spinfo=spinfo.deeper(size)), 0
 
 
 # -- bcoo_extract -----------------------------------------------------------------------------------
@@ -104,7 +96,7 @@ bcoo_extract_p = Primitive("bcoo_extract")
 def _(indices, arr, *, assume_unique):
     n_batch, n_sparse, _, nse = check_indices(indices, arr.shape)
     shape = (*arr.shape[:n_batch], nse, *arr.shape[n_batch + n_sparse :])
-    return typed(shape, arr.dtype, indices, arr)
+    return ShapedArray(shape, arr.dtype)
 
 
 def extracted(indices: Any, arr: Any) -> Any:
@@ -172,8 +164,8 @@ def _(mat, *, nse, n_batch, n_dense, index_dtype):
             f"broadcast_in_dim shape must have every element be nonnegative, got nse={nse}."
         )
     batch, dense = mat.shape[:n_batch], mat.shape[n_batch + n_sparse :]
-    data = typed((*batch, nse, *dense), mat.dtype, mat)
-    return [data, typed((*batch, nse, n_sparse), np.dtype(index_dtype), mat)]
+    data = ShapedArray((*batch, nse, *dense), mat.dtype)
+    return [data, ShapedArray((*batch, nse, n_sparse), np.dtype(index_dtype))]
 
 
 @bcoo_fromdense_p.lower
@@ -233,35 +225,25 @@ def _unraveled(places: Any, sizes: Sequence[int]) -> Any:
     return concatenate(columns, places.ndim)
 
 
-@bcoo_fromdense_p.jvp
-def _(primals, tangents, **params):
-    (mat,), (t,) = primals, tangents
-    data, indices = bcoo_fromdense_p.bind(mat, **params)
-    zero = zero_tangent(get_aval(indices))
-    if type(t) is Zero:
-        return [data, indices], [zero_tangent(get_aval(data)), zero]
+def _taken(t, data, indices, *, n_dense, **params):
     if indices.shape[-1]:
-        return [data, indices], [bcoo_extract_p.bind(indices, t, assume_unique=True), zero]
+        return bcoo_extract_p.bind(indices, t, assume_unique=True)
     # Only elements that are not zero are the array's: the others were missing.
     held = ne(data, full(data.shape, 0, data.dtype))
-    if params["n_dense"]:
-        axes = tuple(range(data.ndim - params["n_dense"], data.ndim))
-        held = reduce_or(held, axes)
+    if n_dense:
+        held = reduce_or(held, tuple(range(data.ndim - n_dense, data.ndim)))
         held = broadcast_in_dim(held, data.shape, tuple(range(held.ndim)))
-    found = select(held, extracted(indices, t), full(data.shape, 0, data.dtype))
-    return [data, indices], [found, zero]
+    return select(held, extracted(indices, t), full(data.shape, 0, data.dtype))
 
 
+values_taken(bcoo_fromdense_p, _taken)
 bcoo_fromdense_p.rule_transpose = no_rule("its tangents are those of bcoo_extract")
 
 
 @bcoo_fromdense_p.batch
-def _(args, dims, *, nse, n_batch, n_dense, index_dtype):
+def _(args, dims, *, n_batch, **params):
     mat = moveaxis(args[0], dims[0], 0)
-    outs = bcoo_fromdense_p.bind(
-        mat, nse=nse, n_batch=n_batch + 1, n_dense=n_dense, index_dtype=index_dtype
-    )
-    return outs, [0, 0]
+    return bcoo_fromdense_p.bind(mat, n_batch=n_batch + 1, **params), [0, 0]
 
 
 # -- bcoo_transpose ---------------------------------------------------------------------------------
@@ -303,7 +285,7 @@ def _(data, indices, *, permutation, spinfo):
     _check_permutation(props, tuple(permutation), spinfo.shape)
     of_data, of_indices, _ = _orders(data, indices, permutation, spinfo)
     return [
-        typed([x.shape[a] for a in order], x.dtype, x)
+        ShapedArray(tuple([x.shape[a] for a in order]), x.dtype)
         for x, order in ((data, of_data), (indices, of_indices))
     ]
 
@@ -328,9 +310,9 @@ def _(data, indices, *, permutation, spinfo):
 def _(primals, tangents, **params):
     data, indices = primals
     outs = bcoo_transpose_p.bind(data, indices, **params)
-    zero = zero_tangent(get_aval(outs[1]))
+    zero = zero_like(outs[1])
     if type(tangents[0]) is Zero:
-        return outs, [zero_tangent(get_aval(outs[0])), zero]
+        return outs, [zero_like(outs[0]), zero]
     return outs, [bcoo_transpose_p.bind(tangents[0], indices, **params)[0], zero]
 
 
@@ -347,7 +329,5 @@ def _(cts, data, indices, *, permutation, spinfo):
 def _(args, dims, *, permutation, spinfo):
     size, (data, indices) = front(args, dims)
     permutation = (0, *[d + 1 for d in permutation])
-    outs = bcoo_transpose_p.bind(
-        data, indices, permutation=permutation, spinfo=_deeper(spinfo, size)
-    )
+    outs = bcoo_transpose_p.bind(data, indices, permutation=permutation, spinfo=spinfo.deeper(size))
     return unfronted(outs, size)

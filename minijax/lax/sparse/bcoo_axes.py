@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import ShapedArray
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import lt, select
 from minijax.lax.convert import convert_element_type
@@ -30,12 +29,13 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.reductions import reduce_or, reduce_sum
 from minijax.lax.shapes import broadcast_in_dim, expand_dims, squeeze, transpose
+from minijax.transforms.batching import mapped_size
 from minijax.transforms.primitives import moveaxis
 from minijax.transforms.vmap import vmap
 
 __all__ = [
     "NSE", "Named", "add_at", "contract", "front", "named", "of_ones", "ordered", "over_batch",
-    "summed", "take_at", "typed", "unfronted",
+    "summed", "take_at", "unfronted",
 ]  # fmt: skip
 
 NSE = "nse"
@@ -201,14 +201,9 @@ def over_batch(fun: Callable, n_batch: int, *arrays: Any) -> Any:
 # -- what rules share ---------------------------------------------------------------------------
 
 
-def typed(shape: Sequence[int], dtype: Any, *avals: ShapedArray) -> ShapedArray:
-    """The type of a result that varies where any of these does."""
-    return ShapedArray(tuple(shape), dtype)
-
-
 def front(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[int, list[Any]]:
     """The mapped size, and arguments with the mapped axis first, of size 1 where they are not."""
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    size = mapped_size(args, dims)
     moved = [
         expand_dims(x, (0,)) if d is None else moveaxis(x, d, 0)
         for x, d in zip(args, dims, strict=True)

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import add, div, mul, rem
 from minijax.lax.arithmetic import max as max_
 from minijax.lax.compare import bitwise_or, ge, lt, ne, select
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, full
-from minijax.lax.dot import dot_general, dot_general_p
+from minijax.lax.dot import batched_dot, dot_general, dot_general_p
 from minijax.lax.indexing import GatherScatterMode, ScatterDimensionNumbers, scatter_add
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_max
@@ -40,13 +40,12 @@ from minijax.lax.sparse.bcoo_axes import (
     ordered,
     over_batch,
     take_at,
-    typed,
 )
 from minijax.lax.sparse.bcoo_order import groups, rows_of
 from minijax.lax.sparse.info import SparseInfo, check_buffers, check_indices
 from minijax.lowering.module import lower_by
-from minijax.transforms.primitives import add_tangents, moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.primitives import add_tangents
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.transforms.vmap import vmap
 
 __all__ = [
@@ -105,7 +104,7 @@ def _(data, indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spin
             "bcoo_dot_general: contracting over dense dimensions. Change n_dense by update_layout."
         )
     dtype = _result_dtype(preferred_element_type, data, rhs)
-    return typed(shape, dtype, data, indices, rhs)
+    return ShapedArray(shape, dtype)
 
 
 def _result_dtype(preferred: Any, x: Any, y: Any) -> np.dtype:
@@ -218,37 +217,17 @@ def _of_data(ct, indices, rhs, numbers, spinfo):
 
 @bcoo_dot_general_p.batch
 def _(args, dims, *, dimension_numbers, lhs_spinfo, **params):
-    (lc, rc), (lb, rb) = dimension_numbers
-    data, indices, rhs = args
-    if dims[0] is None and dims[1] is None:  # one more free dimension of the dense operand
-        place = dims[2]
-        up = lambda chosen: tuple(d + (d >= place) for d in chosen)
-        out = bcoo_dot_general_p.bind(
-            data,
-            indices,
-            rhs,
-            dimension_numbers=((lc, up(rc)), (lb, up(rb))),
-            lhs_spinfo=lhs_spinfo,
-            **params,
-        )
-        before = sum(d < place for d in _rest(rhs.ndim - 1, rc, rb))
-        return out, len(lhs_spinfo.shape) - len(lc) + before
-    size, (data, indices) = front(args[:2], dims[:2])
-    lc, lb = tuple(d + 1 for d in lc), tuple(d + 1 for d in lb)
-    out_dim = len(lb)
-    if dims[2] is not None:
-        rhs = moveaxis(rhs, dims[2], 0)
-        rc, rb = tuple(d + 1 for d in rc), (0, *[d + 1 for d in rb])
-        lb, out_dim = (0, *lb), 0
+    (data, indices, rhs), right, ndim = args, dims[2], len(lhs_spinfo.shape)
+    left = None if dims[0] is dims[1] is None else 0
+    if left is not None:
+        size, (data, indices) = front(args[:2], dims[:2])
+        lhs_spinfo = lhs_spinfo.deeper(size)
+        ndim += 1
+    numbers, place = batched_dot(left, right, ndim, rhs.ndim, dimension_numbers)
     out = bcoo_dot_general_p.bind(
-        data,
-        indices,
-        rhs,
-        dimension_numbers=((lc, rc), (lb, rb)),
-        lhs_spinfo=lhs_spinfo._replace(shape=(size, *lhs_spinfo.shape)),
-        **params,
+        data, indices, rhs, dimension_numbers=numbers, lhs_spinfo=lhs_spinfo, **params
     )
-    return out, out_dim
+    return out, place
 
 
 # -- bcoo_dot_general_sampled -----------------------------------------------------------------------
@@ -261,7 +240,7 @@ def _(lhs, rhs, indices, *, dimension_numbers):
     shape = product_shape(lhs.shape, rhs.shape, dimension_numbers)
     n_batch, n_sparse, _, nse = check_indices(indices, shape)
     out = (*shape[:n_batch], nse, *shape[n_batch + n_sparse :])
-    return typed(out, dtypes.promote_types(lhs.dtype, rhs.dtype), lhs, rhs, indices)
+    return ShapedArray(out, dtypes.promote_types(lhs.dtype, rhs.dtype))
 
 
 def _sampled(lhs, rhs, indices, *, dimension_numbers):
@@ -321,14 +300,11 @@ def _placed(out, order, aval):
 
 @bcoo_dot_general_sampled_p.batch
 def _(args, dims, *, dimension_numbers):
-    (lc, rc), (lb, rb) = dimension_numbers
-    lhs, rhs, indices = args
     if dims[0] is None or dims[1] is None:
         apply = lambda *parts: _sampled(*parts, dimension_numbers=dimension_numbers)
         return vmap(apply, in_axes=tuple(dims))(*args), 0
     _, (lhs, rhs, indices) = front(args, dims)
-    up = lambda chosen: tuple(d + 1 for d in chosen)
-    numbers = (up(lc), up(rc)), ((0, *up(lb)), (0, *up(rb)))
+    numbers, _ = batched_dot(0, 0, lhs.ndim, rhs.ndim, dimension_numbers)
     return bcoo_dot_general_sampled_p.bind(lhs, rhs, indices, dimension_numbers=numbers), 0
 
 
@@ -373,8 +349,8 @@ def _(ld, li, rd, ri, *, dimension_numbers, preferred_element_type, lhs_spinfo, 
     batch = shape[:n_batch]
     index_dtype = dtypes.promote_types(li.dtype, ri.dtype)
     return [
-        typed((*batch, nse), _result_dtype(preferred_element_type, ld, rd), ld, li, rd, ri),
-        typed((*batch, nse, len(shape) - n_batch), index_dtype, li, ri),
+        ShapedArray((*batch, nse), _result_dtype(preferred_element_type, ld, rd)),
+        ShapedArray((*batch, nse, len(shape) - n_batch), index_dtype),
     ]
 
 
@@ -492,10 +468,10 @@ def _(primals, tangents, **params):
         terms.append((ld, tangents[2]))
     if len(terms) == 1:
         outs = bcoo_spdot_general_p.bind(*primals, **params)
-        return outs, [zero_tangent(get_aval(x)) for x in outs]
+        return outs, list(map(zero_like, outs))
     data, *parts, indices = _pair_products(params, li, ri, terms)
     t = parts[0] if len(parts) == 1 else add_tangents(*parts)
-    return [data, indices], [t, zero_tangent(get_aval(indices))]
+    return [data, indices], [t, zero_like(indices)]
 
 
 bcoo_spdot_general_p.rule_transpose = no_rule("its tangents are scatters of products")
@@ -503,14 +479,11 @@ bcoo_spdot_general_p.rule_transpose = no_rule("its tangents are scatters of prod
 
 @bcoo_spdot_general_p.batch
 def _(args, dims, *, dimension_numbers, lhs_spinfo, rhs_spinfo, **params):
-    (lc, rc), (lb, rb) = dimension_numbers
     size, args = front(args, dims)
-    up = lambda chosen: tuple(d + 1 for d in chosen)
+    lhs_spinfo, rhs_spinfo = lhs_spinfo.deeper(size), rhs_spinfo.deeper(size)
+    ndims = len(lhs_spinfo.shape), len(rhs_spinfo.shape)
     outs = bcoo_spdot_general_p.bind(
-        *args,
-        dimension_numbers=((up(lc), up(rc)), ((0, *up(lb)), (0, *up(rb)))),
-        lhs_spinfo=lhs_spinfo._replace(shape=(size, *lhs_spinfo.shape)),
-        rhs_spinfo=rhs_spinfo._replace(shape=(size, *rhs_spinfo.shape)),
-        **params,
-    )
+        *args, dimension_numbers=batched_dot(0, 0, *ndims, dimension_numbers)[0],
+        lhs_spinfo=lhs_spinfo, rhs_spinfo=rhs_spinfo, **params,
+    )  # fmt: skip
     return outs, [0, 0]

@@ -6,11 +6,12 @@ is what their derivatives are made of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import sub
 from minijax.lax.compare import bitwise_and, bitwise_not, ge, ne, select
@@ -31,9 +32,9 @@ from minijax.lax.shapes import broadcast_in_dim, expand_dims, squeeze
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sorting import sort
 from minijax.lax.sparse.bcoo_axes import front, over_batch, unfronted
-from minijax.lax.sparse.info import check_buffers
+from minijax.lax.sparse.info import check_buffers, check_indices
 from minijax.lowering.module import lower_by
-from minijax.transforms.tangents import Zero, zero_tangent
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = [
     "bcoo_sort_indices_p", "bcoo_sum_duplicates_p", "count_groups", "first_places", "groups",
@@ -121,68 +122,70 @@ def groups(indices: Any, sizes: Any, nse: int) -> tuple[Any, Any, Any]:
     return found, group, outside
 
 
-# -- bcoo_sort_indices --------------------------------------------------------------------------
-
-bcoo_sort_indices_p = Primitive("bcoo_sort_indices", multiple_results=True)
+# -- bcoo_sort_indices and bcoo_sum_duplicates --------------------------------------------------
 
 
-@bcoo_sort_indices_p.shape_rule
-def _(data, indices, *, spinfo):
-    n_batch, _, _, _ = check_buffers(data, indices, spinfo.shape)
-    return [_with_batch(data, indices, n_batch, data.shape[n_batch]), _plain(indices)]
+def _reordering(name: str, compute: Callable) -> Primitive:
+    """A primitive that gives data, which it is linear in, and indices in another order.
 
+    `compute(values, indices, **params)` gives the results for several arrays of data.
+    """
+    p = Primitive(name, multiple_results=True)
+    p.lower(lower_by(lambda data, indices, **params: compute([data], indices, **params)))
+    p.rule_transpose = no_rule("its tangents are gathers and scatters")
 
-def _plain(aval: ShapedArray) -> ShapedArray:
-    return ShapedArray(aval.shape, aval.dtype)
+    @p.jvp
+    def _(primals, tangents, **params):
+        data, indices = primals
+        if type(tangents[0]) is Zero:
+            outs = p.bind(data, indices, **params)
+            return outs, list(map(zero_like, outs))
+        data, t, indices = compute([data, tangents[0]], indices, **params)
+        return [data, indices], [t, zero_like(indices)]
+
+    @p.batch
+    def _(args, dims, *, spinfo, **params):
+        size, (data, indices) = front(args, dims)
+        outs = p.bind(data, indices, spinfo=spinfo.deeper(size), **params)
+        return unfronted(outs, size)
+
+    return p
 
 
 def _with_batch(data, indices, n_batch: int, nse: int) -> ShapedArray:
     """The type of data in an order of the indices: it has their batch dimensions too."""
     batch = np.broadcast_shapes(data.shape[:n_batch], indices.shape[:n_batch])
-    shape = (*batch, nse, *data.shape[n_batch + 1 :])
-    return ShapedArray(shape, data.dtype)
+    return ShapedArray((*batch, nse, *data.shape[n_batch + 1 :]), data.dtype)
 
 
-def _sorted(data, indices, t=None) -> list[Any]:
+def _sorted(values, indices, *, spinfo) -> list[Any]:
     n_batch = indices.ndim - 2
     indices, places = over_batch(_order, n_batch, indices)
-    given = [data] if t is None else [data, t]
-    return [over_batch(rows_of, n_batch, x, places) for x in given] + [indices]
+    return [over_batch(rows_of, n_batch, x, places) for x in values] + [indices]
 
 
-@bcoo_sort_indices_p.lower
-@lower_by
+bcoo_sort_indices_p = _reordering("bcoo_sort_indices", _sorted)
+
+
+@bcoo_sort_indices_p.shape_rule
 def _(data, indices, *, spinfo):
-    return _sorted(data, indices)
+    n_batch, _, _, nse = check_buffers(data, indices, spinfo.shape)
+    found = ShapedArray(indices.shape, indices.dtype)
+    return [_with_batch(data, indices, n_batch, nse), found]
 
 
-@bcoo_sort_indices_p.jvp
-def _(primals, tangents, *, spinfo):
-    data, indices = primals
-    if type(tangents[0]) is Zero:
-        outs = bcoo_sort_indices_p.bind(data, indices, spinfo=spinfo)
-        return outs, [zero_tangent(get_aval(x)) for x in outs]
-    data, t, indices = _sorted(data, indices, tangents[0])
-    return [data, indices], [t, zero_tangent(get_aval(indices))]
+def _summed(values, indices, *, spinfo, nse) -> list[Any]:
+    n_batch, n_sparse, _, _ = check_indices(indices, spinfo.shape)
+    sizes = spinfo.shape[n_batch : n_batch + n_sparse]
+    found, group, _ = over_batch(lambda rows: groups(rows, sizes, nse), n_batch, indices)
+
+    def total(x, group):
+        return _put_rows(scatter_add, full((nse, *x.shape[1:]), 0, x.dtype), group, x)
+
+    return [over_batch(total, n_batch, x, group) for x in values] + [found]
 
 
-bcoo_sort_indices_p.rule_transpose = no_rule("its tangents are gathers")
-
-
-@bcoo_sort_indices_p.batch
-def _(args, dims, **params):
-    return _batch(bcoo_sort_indices_p, args, dims, **params)
-
-
-def _batch(p: Primitive, args, dims, *, spinfo, **params):
-    size, (data, indices) = front(args, dims)
-    spinfo = spinfo._replace(shape=(size, *spinfo.shape))
-    return unfronted(p.bind(data, indices, spinfo=spinfo, **params), size)
-
-
-# -- bcoo_sum_duplicates ------------------------------------------------------------------------
-
-bcoo_sum_duplicates_p = Primitive("bcoo_sum_duplicates", multiple_results=True)
+bcoo_sum_duplicates_p = _reordering("bcoo_sum_duplicates", _summed)
 
 
 @bcoo_sum_duplicates_p.shape_rule
@@ -193,46 +196,8 @@ def _(data, indices, *, spinfo, nse):
             "bcoo_sum_duplicates: nse must be specified when using the function within jit, vmap, "
             "and other transformations requiring abstract evaluation."
         )
-    shape = (*indices.shape[:n_batch], nse, n_sparse)
-    found = ShapedArray(shape, indices.dtype)
+    found = ShapedArray((*indices.shape[:n_batch], nse, n_sparse), indices.dtype)
     return [_with_batch(data, indices, n_batch, nse), found]
-
-
-def _summed(data, indices, t, spinfo, nse) -> list[Any]:
-    n_batch, n_sparse, _, _ = check_buffers(data, indices, spinfo.shape)
-    sizes = spinfo.shape[n_batch : n_batch + n_sparse]
-    found, group, _ = over_batch(lambda rows: groups(rows, sizes, nse), n_batch, indices)
-
-    def total(values, group):
-        out = full((nse, *values.shape[1:]), 0, values.dtype)
-        return _put_rows(scatter_add, out, group, values)
-
-    given = [data] if t is None else [data, t]
-    return [over_batch(total, n_batch, x, group) for x in given] + [found]
-
-
-@bcoo_sum_duplicates_p.lower
-@lower_by
-def _(data, indices, *, spinfo, nse):
-    return _summed(data, indices, None, spinfo, nse)
-
-
-@bcoo_sum_duplicates_p.jvp
-def _(primals, tangents, *, spinfo, nse):
-    data, indices = primals
-    if type(tangents[0]) is Zero:
-        outs = bcoo_sum_duplicates_p.bind(data, indices, spinfo=spinfo, nse=nse)
-        return outs, [zero_tangent(get_aval(x)) for x in outs]
-    data, t, indices = _summed(data, indices, tangents[0], spinfo, nse)
-    return [data, indices], [t, zero_tangent(get_aval(indices))]
-
-
-bcoo_sum_duplicates_p.rule_transpose = no_rule("its tangents are scatters")
-
-
-@bcoo_sum_duplicates_p.batch
-def _(args, dims, **params):
-    return _batch(bcoo_sum_duplicates_p, args, dims, **params)
 
 
 def count_groups(indices: Any, sizes: Any) -> Any:

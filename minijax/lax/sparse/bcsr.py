@@ -14,26 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.core.avals import get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.convert import convert_element_type
 from minijax.lax.joining import concatenate
 from minijax.lax.rules import linear_in
 from minijax.lax.shapes import expand_dims, squeeze
 from minijax.lax.slicing import slice_in_dim
-from minijax.lax.sparse.bcoo import (
-    bcoo_extract_p,
-    bcoo_fromdense_p,
-    bcoo_todense_p,
-    front,
-    of_ones,
-    typed,
-)
+from minijax.lax.sparse.bcoo import bcoo_extract_p, bcoo_fromdense_p, bcoo_todense_p, front, of_ones
 from minijax.lax.sparse.bcoo_axes import over_batch
-from minijax.lax.sparse.places import pointers, row_numbers
+from minijax.lax.sparse.places import pointers, row_numbers, values_taken
 from minijax.lowering.module import lower_by
 from minijax.transforms.primitives import moveaxis
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import is_undefined
 
 __all__ = [
     "BCSRProperties", "bcoo_to_bcsr", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_to_bcoo",
@@ -134,9 +127,9 @@ def _(mat, *, nse, n_batch, n_dense, index_dtype):
     batch, dense = mat.shape[:n_batch], mat.shape[n_batch + 2 :]
     dtype = np.dtype(index_dtype)
     return [
-        typed((*batch, nse, *dense), mat.dtype, mat),
-        typed((*batch, nse), dtype, mat),
-        typed((*batch, rows + 1), dtype, mat),
+        ShapedArray((*batch, nse, *dense), mat.dtype),
+        ShapedArray((*batch, nse), dtype),
+        ShapedArray((*batch, rows + 1), dtype),
     ]
 
 
@@ -149,15 +142,7 @@ def _(mat, *, nse, n_batch, n_dense, index_dtype):
     return data, *bcoo_to_bcsr(indices, mat.shape[n_batch], index_dtype)
 
 
-@bcsr_fromdense_p.jvp
-def _(primals, tangents, **params):
-    (mat,), (t,) = primals, tangents
-    data, *places = bcsr_fromdense_p.bind(mat, **params)
-    zeros = [zero_tangent(get_aval(x)) for x in places]
-    t_data = zero_tangent(get_aval(data)) if type(t) is Zero else bcsr_extract_p.bind(*places, t)
-    return [data, *places], [t_data, *zeros]
-
-
+values_taken(bcsr_fromdense_p, lambda t, data, *places, **_: bcsr_extract_p.bind(*places, t))
 bcsr_fromdense_p.rule_transpose = no_rule("its tangents are those of bcsr_extract")
 
 
@@ -175,7 +160,7 @@ bcsr_todense_p = Primitive("bcsr_todense")
 @bcsr_todense_p.shape_rule
 def _(data, indices, indptr, *, spinfo):
     check_bcsr(data, indices, indptr, spinfo.shape)
-    return typed(spinfo.shape, data.dtype, data, indices, indptr)
+    return ShapedArray(spinfo.shape, data.dtype)
 
 
 @bcsr_todense_p.lower
@@ -196,7 +181,7 @@ def _(ct, data, indices, indptr, *, spinfo):
 @bcsr_todense_p.batch
 def _(args, dims, *, spinfo):
     size, args = front(args, dims)
-    return bcsr_todense_p.bind(*args, spinfo=spinfo._replace(shape=(size, *spinfo.shape))), 0
+    return bcsr_todense_p.bind(*args, spinfo=spinfo.deeper(size)), 0
 
 
 bcsr_extract_p = Primitive("bcsr_extract")
@@ -206,7 +191,7 @@ bcsr_extract_p = Primitive("bcsr_extract")
 def _(indices, indptr, mat):
     n_batch, _, nse = check_bcsr_indices(indices, indptr, mat.shape)
     shape = (*mat.shape[:n_batch], nse, *mat.shape[n_batch + 2 :])
-    return typed(shape, mat.dtype, indices, indptr, mat)
+    return ShapedArray(shape, mat.dtype)
 
 
 @bcsr_extract_p.lower

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive
-from minijax.lax.dot import dot_general_p
+from minijax.lax.dot import batched_dot, dot_general_p
 from minijax.lax.rules import linear_in
 from minijax.lax.sparse.bcoo_dot import bcoo_dot_general_p
 from minijax.lax.sparse.bcsr import bcsr_to_bcoo, check_bcsr
 from minijax.lowering.module import lower_by
-from minijax.transforms.batching import to_front
+from minijax.transforms.batching import all_to_front
 
 __all__ = ["bcsr_dot_general_p"]
 
@@ -56,15 +56,9 @@ def _(ct, data, indices, indptr, rhs, **params):
 
 @bcsr_dot_general_p.batch
 def _(args, dims, *, dimension_numbers, lhs_spinfo, **params):
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [to_front(x, d, size) for x, d in zip(args, dims, strict=True)]
-    (contracts, batches) = dimension_numbers
-    contracts = tuple(tuple(d + 1 for d in side) for side in contracts)
-    batches = tuple((0, *[d + 1 for d in side]) for side in batches)
-    out = bcsr_dot_general_p.bind(
-        *args,
-        dimension_numbers=(contracts, batches),
-        lhs_spinfo=lhs_spinfo._replace(shape=(size, *lhs_spinfo.shape)),
-        **params,
-    )
+    args = all_to_front(args, dims)
+    lhs_spinfo = lhs_spinfo.deeper(args[0].shape[0])
+    ndims = len(lhs_spinfo.shape), args[3].ndim
+    numbers, _ = batched_dot(0, 0, *ndims, dimension_numbers)
+    out = bcsr_dot_general_p.bind(*args, dimension_numbers=numbers, lhs_spinfo=lhs_spinfo, **params)
     return out, 0

@@ -24,6 +24,10 @@ class SparseInfo(NamedTuple):
     indices_sorted: bool = False
     unique_indices: bool = False
 
+    def deeper(self, size: int) -> SparseInfo:
+        """The fields of as many arrays as `size`, along a new first axis."""
+        return self._replace(shape=(size, *self.shape))
+
 
 class BCOOProperties(NamedTuple):
     """The numbers of dimensions of each kind, and of specified elements."""

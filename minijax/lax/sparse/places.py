@@ -7,12 +7,12 @@ added, and clipped where they are read. Source: the formats COO and CSR (Saad, I
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import Primitive
 from minijax.lax.arithmetic import add, div, mul, sub
 from minijax.lax.compare import lt, ne, select_n
 from minijax.lax.convert import convert_element_type
@@ -28,13 +28,11 @@ from minijax.lax.indexing import (
 )
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_sum
-from minijax.lax.rules import linear_in
 from minijax.lax.shapes import broadcast_in_dim, reshape
-from minijax.transforms.tangents import is_undefined
+from minijax.transforms.tangents import Zero, zero_like
 
 __all__ = [
-    "add_at", "bilinear", "extract", "nonzero_places", "pointers", "product", "row_numbers",
-    "spread_rows", "take_at",
+    "add_at", "nonzero_places", "pointers", "row_numbers", "take_at", "values_taken",
 ]  # fmt: skip
 
 _DROP = GatherScatterMode.FILL_OR_DROP
@@ -139,41 +137,15 @@ def pointers(rows: Any, count: int, dtype: Any) -> Any:
     return concatenate([full((1,), 0, dtype), ends], 0)
 
 
-def product(data: Any, rows: Any, columns: Any, other: Any, size: int) -> Any:
-    """The matrix of `size` rows with these elements, times a vector or a matrix."""
-    terms = take_at(other, (columns,))
-    return add_at((size, *other.shape[1:]), (rows,), mul(spread_rows(data, terms), terms))
+def values_taken(p: Primitive, taken: Callable) -> None:
+    """The derivative of a primitive that takes data, and their places, from a dense array.
 
-
-def spread_rows(data: Any, like: Any) -> Any:
-    """A vector, repeated along the axes that `like` has beyond its first."""
-    return data if data.shape == like.shape else broadcast_in_dim(data, like.shape, (0,))
-
-
-def extract(rows: Any, columns: Any, ct: Any, other: Any) -> Any:
-    """Return the elements of `ct @ other^T` at given indices: the cotangent of a product's factor."""
-    terms = mul(take_at(ct, (rows,)), take_at(other, (columns,)))
-    return terms if terms.ndim == 1 else reduce_sum(terms, tuple(range(1, terms.ndim)))
-
-
-# -- rules ----------------------------------------------------------------------------------------
-
-
-def bilinear(p: Primitive, of_data: Any) -> None:
-    """Derivatives of a product `p(data, *places, other, transpose=, ...)` of a sparse matrix.
-
-    `of_data(ct, *places, other, **params)` gives the cotangent of `data`.
+    `taken(t, *results, **params)` gives what a tangent has at these places.
     """
 
-    linear_in(p, 0, 3)
-
-    @p.transpose
-    def _(ct, data, *others, transpose, **params):
-        *places, other = others
-        nothing = [None] * len(places)
-        if is_undefined(data):
-            return [of_data(ct, *places, other, transpose=transpose, **params), *nothing, None]
-        back = p.bind(data, *places, ct, transpose=not transpose, **params)
-        return [None, *nothing, back]
-
-    p.rule_batch = no_rule(f"Batching rule for {p.name!r} not implemented: use BCOO or BCSR.")
+    @p.jvp
+    def _(primals, tangents, **params):
+        outs = p.bind(*primals, **params)
+        (t,), (data, *places) = tangents, outs
+        t_data = zero_like(data) if type(t) is Zero else taken(t, *outs, **params)
+        return outs, [t_data, *map(zero_like, places)]

@@ -21,7 +21,7 @@ from minijax.lax.sparse.csr import csr_matvec_p, csr_rows
 from minijax.lax.sparse.places import pointers
 from minijax.lowering.module import lower_by
 from minijax.transforms.primitives import add_tangents
-from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
+from minijax.transforms.tangents import Zero, is_undefined, zero_like
 
 __all__ = ["spsolve_p"]
 
@@ -72,7 +72,7 @@ def _(primals, tangents, **params):
     data, indices, indptr, b = primals
     t_data, _, _, t_b = tangents
     out = spsolve_p.bind(*primals, **params)
-    total: Any = zero_tangent(get_aval(out))
+    total: Any = zero_like(out)
     if type(t_b) is not Zero:
         total = spsolve_p.bind(data, indices, indptr, t_b, **params)
     if type(t_data) is not Zero:

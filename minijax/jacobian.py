@@ -14,7 +14,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
 from minijax.lax.compare import eq
-from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import slice_in_dim
@@ -173,7 +173,7 @@ def _basis(avals: Sequence[Any]) -> list[Any]:
     start, parts = 0, []
     for aval in avals:
         part = _identity(total, aval.size, start, aval.dtype).reshape(total, *aval.shape)
-        parts.append(weakly_typed(part) if aval.weak_type else part)
+        parts.append(to_dtype(part, part.dtype, True) if aval.weak_type else part)
         start += aval.size
     return parts
 
@@ -184,10 +184,6 @@ def _identity(rows: int, columns: int, start: int, dtype: Any) -> Any:
         return np.eye(rows, columns, -start, dtype)
     row, column = (broadcasted_iota(np.int32, (rows, columns), axis) for axis in (0, 1))
     return convert_element_type(eq(row, column + np.int32(start) if start else column), dtype)
-
-
-def weakly_typed(x: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
 
 
 def _columns(flat, leaves, holomorphic, transform):
@@ -239,7 +235,7 @@ def _split_row(ct: Any, dim: Any, total: int, out_avals: Sequence[Any], weak: bo
     if getattr(ct, "dtype", None) == dtypes.float0:
         return [float0_zeros((*aval.shape, *ct.shape)) for aval in out_avals]
     if weak and not get_aval(ct).weak_type:
-        ct = weakly_typed(ct)
+        ct = to_dtype(ct, ct.dtype, True)
     return _split(to_front(ct, dim, total), 0, out_avals)
 
 

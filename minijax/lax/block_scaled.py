@@ -15,7 +15,7 @@ import numpy as np
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import mul_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.dot import dot_general_p
 from minijax.lax.shapes import reshape_p
 from minijax.lowering.module import lower_by
@@ -37,10 +37,6 @@ def _(x, y, x_scales, y_scales, *, preferred_element_type):
     return x.update(shape=shape, dtype=preferred_element_type, weak_type=False)
 
 
-def _as(x: Any, dtype: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
-
-
 def _reshaped(x: Any, shape: Sequence[int]) -> Any:
     return reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
 
@@ -49,10 +45,10 @@ def _scaled(x: Any, scales: Any) -> Any:
     *outer, count = scales.shape
     blocks = (*outer, count, x.shape[-1] // count)
     spread = broadcast_in_dim_p.bind(
-        _as(scales, _FLOAT32), shape=blocks, broadcast_dimensions=tuple(range(len(blocks) - 1)),
+        to_dtype(scales, _FLOAT32), shape=blocks, broadcast_dimensions=tuple(range(len(blocks) - 1)),
         sharding=None,
     )  # fmt: skip
-    return _reshaped(mul_p.bind(_reshaped(_as(x, _FLOAT32), blocks), spread), x.shape)
+    return _reshaped(mul_p.bind(_reshaped(to_dtype(x, _FLOAT32), blocks), spread), x.shape)
 
 
 def _product(x, y, x_scales, y_scales, *, preferred_element_type):
@@ -60,7 +56,7 @@ def _product(x, y, x_scales, y_scales, *, preferred_element_type):
         _scaled(x, x_scales), _scaled(y, y_scales), precision=None, out_sharding=None,
         dimension_numbers=(((2,), (2,)), ((0,), (0,))), preferred_element_type=_FLOAT32,
     )  # fmt: skip
-    return _as(out, preferred_element_type)
+    return to_dtype(out, preferred_element_type)
 
 
 scaled_matmul_p.lower(lower_by(_product))

@@ -26,7 +26,7 @@ from minijax.typing import ArrayLike, DTypeLike
 __all__ = [
     "bitcast_convert_type", "bitcast_convert_type_p", "convert_element_type",
     "convert_element_type_p", "copy_p", "dtype", "lower_conversion", "reduce_precision", "reduce_precision_p", "stage",
-    "stage_p", "stop_gradient", "stop_gradient_p",
+    "stage_p", "stop_gradient", "stop_gradient_p", "to_dtype", "to_type",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -61,23 +61,26 @@ def _(primals, tangents, *, new_dtype, **params):
     wanted = get_aval(out).to_tangent_aval()
     if type(t) is Zero or wanted.dtype == dtypes.float0:
         return out, zero_like(out)
-    return out, _as_typed(t, wanted)
+    return out, to_type(t, wanted)
 
 
 @convert_element_type_p.transpose
 def _(ct, x, **params):
     assert is_undefined(x)
-    return [_as_typed(ct, x.aval)]
+    return [to_type(ct, x.aval)]
 
 
-def _as_typed(t, aval):
-    """A tangent or cotangent in the dtype, and with the weak type, of what it belongs to."""
-    found = get_aval(t)
-    if found.dtype == aval.dtype and found.weak_type == aval.weak_type:
-        return t
-    return convert_element_type_p.bind(
-        t, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None
-    )
+def to_dtype(x: Any, dtype: Any, weak_type: bool | None = None) -> Any:
+    """`x` converted to a dtype if it has another one; or, unless None, another weak type."""
+    found = get_aval(x)
+    if found.dtype == dtype and weak_type in (None, found.weak_type):
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=bool(weak_type), sharding=None)
+
+
+def to_type(x: Any, aval: ShapedArray) -> Any:
+    """`x` in the dtype, and with the weak type, of a type."""
+    return to_dtype(x, aval.dtype, aval.weak_type)
 
 
 convert_element_type_p.rule_batch = broadcasting_batch(convert_element_type_p)

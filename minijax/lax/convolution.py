@@ -29,7 +29,7 @@ from minijax.lax.conv_numbers import (
     transpose_dimension_numbers,
     transpose_padding,
 )
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
@@ -204,12 +204,6 @@ def _swapped(spec: Ints) -> Ints:
     return (spec[1], spec[0], *spec[2:])
 
 
-def _as_dtype(x: Any, dtype: np.dtype) -> Any:
-    if x.dtype == dtype:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
-
-
 def _cotangent_of_lhs(
     ct,
     aval,
@@ -239,7 +233,7 @@ def _cotangent_of_lhs(
     y = rev_p.bind(y, dimensions=tuple(rhs[2:]))
     result = conv_general_dilated_p.bind(
         ct,
-        _as_dtype(y, ct.dtype),
+        to_dtype(y, ct.dtype),
         window_strides=lhs_dilation,
         padding=tuple(pads),
         lhs_dilation=window_strides,
@@ -249,7 +243,7 @@ def _cotangent_of_lhs(
         batch_group_count=1,
         **params,
     )
-    result = _as_dtype(result, aval.dtype)
+    result = to_dtype(result, aval.dtype)
     if batch_group_count > 1:
         result = _merge(_split(result, lhs[1], groups), lhs[1], lhs[0])
     return result
@@ -281,7 +275,7 @@ def _cotangent_of_rhs(
         for size, window, count, (low, _) in zip(sizes, windows, counts, padding, strict=True)
     ]
     result = conv_general_dilated_p.bind(
-        _as_dtype(x, ct.dtype),
+        to_dtype(x, ct.dtype),
         ct,
         window_strides=rhs_dilation,
         padding=tuple(pads),
@@ -292,7 +286,7 @@ def _cotangent_of_rhs(
         batch_group_count=feature_group_count,
         **params,
     )
-    return _as_dtype(result, aval.dtype)
+    return to_dtype(result, aval.dtype)
 
 
 # -- batching -------------------------------------------------------------------------------------

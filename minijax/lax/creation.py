@@ -16,7 +16,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.transfer import device_put
-from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
 from minijax.runtime.mesh import PartitionSpec
@@ -231,9 +231,7 @@ def full_like(
     if weak and not isinstance(fill_value, Array):
         fill_value = fill_value.item()
     elif weak:
-        fill_value = convert_element_type_p.bind(
-            fill_value, new_dtype=dtype, weak_type=True, sharding=None
-        )
+        fill_value = to_dtype(fill_value, dtype, True)
     return _filled(shape, fill_value, sharding)
 
 

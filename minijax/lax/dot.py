@@ -22,7 +22,7 @@ from minijax.features.sharding.sharding_rules import (
     parts_of,
 )
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
-from minijax.lax.convert import convert_element_type_p, lower_conversion
+from minijax.lax.convert import lower_conversion, to_dtype
 from minijax.lax.precision import (
     CanonicalPrecision,
     DotAlgorithm,
@@ -282,9 +282,7 @@ def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params
     inverse = tuple([int(i) for i in np.argsort(places)]) if places else ()
     if inverse != tuple(range(aval.ndim)):
         out = transpose_p.bind(out, permutation=inverse)
-    if get_aval(out).dtype != aval.dtype:
-        out = convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=False, sharding=None)
-    return out
+    return to_dtype(out, aval.dtype)
 
 
 # -- batching -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import as_operand
 from minijax.features.sharding.unreduced import first_reduced
 from minijax.lax.arithmetic import conj_p, mul_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.rules import linear, scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import i64_array
@@ -161,8 +161,7 @@ def fft(x: Array, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
         wanted = dtype if is_float else dtypes.to_real_dtype(dtypes.to_complex_dtype(dtype))
     else:
         wanted = dtypes.to_complex_dtype(dtype)
-    if wanted != dtype:
-        x = convert_element_type_p.bind(x, new_dtype=wanted, weak_type=False, sharding=None)
+    x = to_dtype(x, wanted)
     if not lengths:
         return as_value(x)
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)

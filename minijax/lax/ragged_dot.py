@@ -16,7 +16,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.features.sharding.layouts import set_layout
 from minijax.lax.arithmetic import mul_p, sub_p
 from minijax.lax.compare import and_p, le_p, lt_p, select_n_p
-from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.dot import (
     Dims,
@@ -208,9 +208,7 @@ def _put(x: Any, places: Sequence[int], aval: ShapedArray) -> Any:
     order = tuple([int(i) for i in np.argsort(places)])
     if order != tuple(range(len(order))):
         x = transpose_p.bind(x, permutation=order)
-    if x.dtype != aval.dtype:
-        x = convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False, sharding=None)
-    return x
+    return to_dtype(x, aval.dtype)
 
 
 def _span(start: int, count: int) -> Dims:

@@ -17,7 +17,7 @@ from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import kept_axes
 from minijax.lax.arithmetic import div_p, max_p, min_p, mul_p
 from minijax.lax.compare import and_p, eq_p, or_p, xor_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
 from minijax.lax.shapes import reshape_p
@@ -286,9 +286,7 @@ def _jvp_extremum(p: Primitive) -> None:
         aval = get_aval(x)
         kept = tuple([1 if axis in axes else size for axis, size in enumerate(aval.shape)])
         hits = eq_p.bind(x, reshaped(out, kept))
-        hits = convert_element_type_p.bind(
-            hits, new_dtype=aval.dtype, weak_type=False, sharding=None
-        )
+        hits = to_dtype(hits, aval.dtype)
         count = reduce_sum_p.bind(hits, axes=axes, out_sharding=None)
         total = reduce_sum_p.bind(mul_p.bind(t, hits), axes=axes, out_sharding=None)
         return out, div_p.bind(total, count)

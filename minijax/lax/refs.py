@@ -32,7 +32,7 @@ from minijax.features.references.effects import (
 )
 from minijax.features.slots import slots
 from minijax.lax.arithmetic import add_p
-from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.dynamic_slices import Slice
 from minijax.lax.ref_blocks import (
     block_of,
@@ -553,8 +553,7 @@ def _typed(ref: Any, value: Any) -> Any:
         aval = get_aval(value)
     value = value if isinstance(value, (Array, Tracer)) else as_value(value)
     if held.weak_type and not aval.weak_type and aval.dtype == held.dtype:
-        params = {"new_dtype": held.dtype, "weak_type": True, "sharding": None}
-        return convert_element_type_p.bind(value, **params)
+        return to_dtype(value, held.dtype, True)
     return value
 
 

@@ -17,32 +17,10 @@ from minijax import dtypes
 from minijax.core.avals import get_aval
 from minijax.core.primitive import not_differentiable
 from minijax.features.library import library
-from minijax.lax.arithmetic import (
-    abs,
-    add,
-    div,
-    integer_pow,
-    mul,
-    neg,
-    rsqrt,
-    sign,
-    square,
-    sub,
-)
-from minijax.lax.compare import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
-    select,
-)
+from minijax.lax.arithmetic import abs, add, div, integer_pow, mul, neg, rsqrt, sign, square, sub
+from minijax.lax.compare import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from minijax.lax.control_flow.loops import while_loop
-from minijax.lax.convert import convert_element_type, convert_element_type_p
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.large_gammas import LARGE, Uniform
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
@@ -448,9 +426,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     out = neg(select(r.huge, mul(x, r.uniform.slope()), mul(r.x, slope)))
     out = _where(r.start, 0.0, out, x)
     out = _where(bitwise_or(r.invalid, r.end), math.nan, out, x)
-    if get_aval(a).weak_type and get_aval(x).weak_type:
-        return convert_element_type_p.bind(out, new_dtype=dtype, weak_type=True, sharding=None)
-    return out
+    return to_dtype(out, dtype, (get_aval(a).weak_type and get_aval(x).weak_type) or None)
 
 
 def _density(a: Any, x: Any) -> Any:

@@ -28,7 +28,7 @@ from minijax.lax.arithmetic import (
     with_accuracy,
 )
 from minijax.lax.compare import eq_p, select_n_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.rules import (
     INEXACT,
     NUMBER,
@@ -196,23 +196,16 @@ def _lower_pow(b, x, y):
     return b.op("stablehlo.power", (x, b.convert(y, x.dtype)), b.out)
 
 
-def _strong(x: Any) -> Any:
-    aval = get_aval(x)
-    if not aval.weak_type:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False, sharding=None)
-
-
 def _pow_dx(t, out, x, y):
     dtype = get_aval(x).dtype
     if get_aval(y).dtype == dtype:
-        x, y = _strong(x), _strong(y)
+        x, y = to_dtype(x, dtype, False), to_dtype(y, dtype, False)
         slope = mul_p.bind(y, pow_p.bind(x, sub_p.bind(y, _one(y))))
     else:
         # A whole power: its slope is zero where the exponent is, even at 0 and at infinity.
         ones = full_like_aval(1, get_aval(y))
         exponent = select_n_p.bind(eq_p.bind(y, scalar_like(0, y)), y, ones)
-        factor = convert_element_type_p.bind(y, new_dtype=dtype, weak_type=False, sharding=None)
+        factor = to_dtype(y, dtype)
         slope = mul_p.bind(factor, pow_p.bind(x, sub_p.bind(exponent, _one(y))))
     return mul_p.bind(t, slope)
 

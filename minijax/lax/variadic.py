@@ -26,7 +26,7 @@ from minijax.lax.arithmetic import add, mul
 from minijax.lax.arithmetic import max as max_of
 from minijax.lax.arithmetic import min as min_of
 from minijax.lax.compare import bitwise_and, bitwise_or, bitwise_xor
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.reductions import (
     all_ones,
@@ -237,9 +237,7 @@ def known_computation(table: dict, computation: Any) -> Any:
 def as_strong_as(x: Any, init: Any) -> Any:
     """A weakly typed operand is converted where the initial value is strongly typed."""
     aval = get_aval(x)
-    if not aval.weak_type or get_aval(init).weak_type:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=False, sharding=None)
+    return to_dtype(x, aval.dtype, aval.weak_type and get_aval(init).weak_type)
 
 
 _starts: dict[tuple, bool] = {}

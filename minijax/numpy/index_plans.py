@@ -23,7 +23,7 @@ from minijax.features.queries import is_dim, max_dim, min_dim
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, mul_p
 from minijax.lax.compare import lt_p, select_n_p
-from minijax.lax.convert import convert_element_type_p, warn_if_complex
+from minijax.lax.convert import to_dtype, to_type, warn_if_complex
 from minijax.lax.creation import iota_p
 from minijax.lax.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from minijax.lax.index_numbers import (
@@ -65,24 +65,17 @@ def _index_dtype(shape: Sequence[int]) -> np.dtype:
         return np.dtype(np.int32)
 
 
-def _converted(x: Any, dtype: np.dtype) -> Any:
-    aval = get_aval(x)
-    if aval.dtype == dtype and not aval.weak_type:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
-
-
 def wrapped(place: Any, size: int) -> Any:
     """Places below zero count from the end of an axis of this size."""
     dtype = get_aval(place).dtype
     if not dtypes.issubdtype(dtype, np.signedinteger):
         return place
     if is_dim(size):
-        size = _converted(size.__jax_array__(), dtype)
+        size = to_dtype(size.__jax_array__(), dtype, False)
         return select_n_p.bind(lt_p.bind(place, dtype.type(0)), place, add_p.bind(place, size))
     if size > dtypes.iinfo(dtype).max:
         dtype = np.dtype(np.int32 if size < 2**31 else np.int64)
-        place = _converted(place, dtype)
+        place = to_dtype(place, dtype, False)
     kind = dtype.type
     negative = lt_p.bind(place, kind(0))
     return select_n_p.bind(negative, place, add_p.bind(place, kind(size)))
@@ -196,7 +189,7 @@ def _window_starts(places: list[tuple], shape: tuple[int, ...]) -> list[Any]:
     dtype = _index_dtype(shape)
     firsts = [0 if term[0] is SLICE and abs(term[3]) != 1 else term[1] for term in places]
     return [
-        _converted(first, dtype) if isinstance(first, Array) else dtype.type(first)
+        to_dtype(first, dtype, False) if isinstance(first, Array) else dtype.type(first)
         for first in firsts
     ]
 
@@ -234,7 +227,7 @@ def _is_known(term: tuple) -> bool:
 def _start(term: tuple, size: int, dtype: np.dtype, wrap: bool) -> Any:
     value = term[1] if term[0] is SLICE else term[3]
     if isinstance(value, Array):
-        value = _converted(value, dtype)
+        value = to_dtype(value, dtype, False)
         return value if _is_known(term) else wrapped(value, size)
     return wrapped(dtype.type(value), size) if wrap else dtype.type(value)
 
@@ -325,7 +318,7 @@ class _Planner:
             if found != shape:
                 dims = range(len(shape) - len(found), len(shape))
                 values[position] = _broadcast_to(value, shape, dims)
-        return {position: _converted(value, self.dtype) for position, value in values.items()}
+        return {position: to_dtype(value, self.dtype, False) for position, value in values.items()}
 
     def add_arrays(self, arrays: dict[int, Any], axes: list[int]) -> None:
         shape = np.shape(next(iter(arrays.values())))
@@ -394,7 +387,11 @@ class _Planner:
 
 
 def _as_place(value: Any, dtype: np.dtype) -> Any:
-    return _converted(value, dtype) if isinstance(value, (Array, np.ndarray)) else dtype.type(value)
+    return (
+        to_dtype(value, dtype, False)
+        if isinstance(value, (Array, np.ndarray))
+        else dtype.type(value)
+    )
 
 
 def _broadcast_to(value: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
@@ -450,7 +447,7 @@ def write(scatter: Callable, x: Any, index: Terms, y: Any, options: Options) -> 
     )
     if index.expanded:
         out = squeeze_p.bind(out, dimensions=index.expanded)
-    return _of_type(out, aval)
+    return to_type(out, aval)
 
 
 def write_window(operation: Any, x: Any, index: Terms, y: Any) -> Any:
@@ -476,7 +473,7 @@ def write_window(operation: Any, x: Any, index: Terms, y: Any) -> Any:
     if operation is not None:
         old = dynamic_slice_p.bind(x, *starts, slice_sizes=y.shape)
         y = operation.bind(old, y)
-    return _of_type(dynamic_update_slice_p.bind(x, y, *starts), aval)
+    return to_type(dynamic_update_slice_p.bind(x, y, *starts), aval)
 
 
 def _in_common(x: Any, y: Any) -> tuple[Any, Any]:
@@ -490,18 +487,9 @@ def _in_common(x: Any, y: Any) -> tuple[Any, Any]:
 def _in_type(x: Any, dtype: Any, weak: bool) -> Any:
     """A value converted; a number becomes one of the dtype."""
     if isinstance(x, Array):
-        return _of_type(x, x.aval.update(dtype=dtype, weak_type=weak))
+        return to_dtype(x, dtype, weak)
     with np.errstate(all="ignore"):
         return hooks.converted(np.asarray(x), dtype)[()]
-
-
-def _of_type(x: Any, aval: ShapedArray) -> Any:
-    found = get_aval(x)
-    if found.dtype == aval.dtype and found.weak_type == aval.weak_type:
-        return x
-    return convert_element_type_p.bind(
-        x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None
-    )
 
 
 def _without_new(y: Any, new: tuple[int, ...], backward: tuple[int, ...]) -> Any:

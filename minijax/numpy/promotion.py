@@ -24,7 +24,7 @@ from minijax.core.trace import Tracer
 from minijax.errors import shape_error
 from minijax.features.array_members.tracers import needs_value
 from minijax.features.queries import is_dim
-from minijax.lax.convert import convert_element_type_p, warn_if_complex
+from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
 from minijax.transforms.primitives import broadcast_in_dim_p
 
@@ -167,10 +167,7 @@ def filled_like(x: Any, value: Any) -> Any:
 
 def weakened(x: Any) -> Any:
     """The array, weakly typed."""
-    aval = x.aval
-    if aval.weak_type:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=True, sharding=None)
+    return to_dtype(x, x.aval.dtype, True)
 
 
 def typed_as(out: Any, *args: Any) -> Any:

@@ -29,7 +29,7 @@ from minijax.lax.control_flow.common import (
     tree_differences,
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.tracebacks import boundary
 from minijax.transforms.tracing import Traced
 
@@ -226,14 +226,10 @@ def _cond(pred, true_fun, false_fun, *operands, operand=_UNSET):
     if local.context.settings.disable_jit and not isinstance(known, Tracer):
         return (true_fun if known else false_fun)(*operands)
     if isinstance(known, Array):
-        index = _as_int32(known)
+        index = to_dtype(known, _INT32, False)
     else:
         index = _INDICES[known]
     return _choose("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
-
-
-def _as_int32(x: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=_INT32, weak_type=False, sharding=None)
 
 
 _INT32 = np.dtype(np.int32)
@@ -302,8 +298,7 @@ def switch(
     if isinstance(index, Array):
         if local.context.settings.disable_jit and not isinstance(index, Tracer):
             return branches[min(max(int(index), 0), last)](*operands)
-        if index.dtype != _INT32 or index.weak_type:
-            index = _as_int32(index)
+        index = to_dtype(index, _INT32, False)
         index = clamp_p.bind(np.int32(0), index, np.int32(last))
     else:
         place = min(max(int(index), 0), last)

@@ -15,7 +15,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
 from minijax.lax.arithmetic import add_p, conj_p, div_p
 from minijax.lax.compare import eq_p, ge_p, or_p, select_n_p
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.dot import dot_general_p
 from minijax.lax.precision import Precision
@@ -32,7 +32,7 @@ __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
     "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "kernel", "lapack", "matmul", "mT",
     "masked", "part", "reshaped", "row", "spread", "succeeded", "symmetrized", "take_lower",
-    "take_upper", "to_dtype", "widen",
+    "take_upper", "widen",
 ]  # fmt: skip
 
 INT32 = np.dtype(np.int32)
@@ -133,14 +133,8 @@ def symmetrized(x: Any) -> Any:
     if aval.dtype.kind not in "fcV":
         dtype = dtypes.to_inexact_dtype(aval.dtype)
         weak = aval.weak_type or is_bool
-        total = convert_element_type_p.bind(total, new_dtype=dtype, weak_type=weak, sharding=None)
+        total = to_dtype(total, dtype, weak)
     return div_p.bind(total, scalar_like(2, total))
-
-
-def to_dtype(x: Any, dtype: Any) -> Any:
-    if get_aval(x).dtype == dtype:
-        return x
-    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False, sharding=None)
 
 
 def as_complex(x: Any) -> Any:

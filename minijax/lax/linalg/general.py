@@ -28,6 +28,7 @@ from minijax.lax.arithmetic import (
     real_p,
 )
 from minijax.lax.compare import eq_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.linalg.common import (
     INT32,
@@ -44,7 +45,6 @@ from minijax.lax.linalg.common import (
     mT,
     row,
     succeeded,
-    to_dtype,
 )
 from minijax.lax.linalg.elimination import solve_general
 from minijax.lax.linalg.hermitian import gap_inverses

@@ -12,7 +12,7 @@ from minijax.features.library import library
 from minijax.lax.arithmetic import abs_p, add_p, mul_p, rsqrt_p, sqrt_p, sub_p
 from minijax.lax.compare import and_p, eq_p, gt_p, lt_p, not_p, select_n_p
 from minijax.lax.control_flow.loops import fori_loop, while_loop
-from minijax.lax.convert import convert_element_type_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.dynamic_slicing import dynamic_index_in_dim
 from minijax.lax.joining import concatenate_p
@@ -55,7 +55,7 @@ def _weights(eps: float) -> list[tuple[float, float, float]]:
 def _scaled(factor: Any, x: Any) -> Any:
     if isinstance(factor, float):
         return mul_p.bind(scalar_like(factor, x), x)
-    return mul_p.bind(_in_dtype(factor, x.dtype), x)
+    return mul_p.bind(to_dtype(factor, x.dtype), x)
 
 
 def _factors(a: float, b: float, c: float) -> tuple[float, ...]:
@@ -104,11 +104,7 @@ def _normalized(x: Any) -> Any:
     scale = mul_p.bind(rsqrt_p.bind(one), rsqrt_p.bind(inf))
     is_zero = eq_p.bind(one, scalar_like(0, one))
     scale = select_n_p.bind(is_zero, scale, scalar_like(1, one))
-    return mul_p.bind(x, _in_dtype(scale, x.dtype))
-
-
-def _in_dtype(x: Any, dtype: Any) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False, sharding=None)
+    return mul_p.bind(x, to_dtype(scale, x.dtype))
 
 
 def _within(x: Any, rows: Any, columns: Any) -> Any:
@@ -116,7 +112,7 @@ def _within(x: Any, rows: Any, columns: Any) -> Any:
     inside = None
     for axis, count in enumerate((rows, columns)):
         place = iota_p.bind(dtype=INT32, shape=x.shape, dimension=axis, sharding=None)
-        found = lt_p.bind(place, _in_dtype(count, INT32))
+        found = lt_p.bind(place, to_dtype(count, INT32))
         inside = found if inside is None else and_p.bind(inside, found)
     return masked(x, inside)
 

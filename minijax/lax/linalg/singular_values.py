@@ -16,6 +16,7 @@ from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.linalg.common import (
     adjoint,
     batch_in_front,
@@ -32,7 +33,6 @@ from minijax.lax.linalg.common import (
     row,
     spread,
     succeeded,
-    to_dtype,
 )
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value

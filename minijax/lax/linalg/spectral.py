@@ -19,6 +19,7 @@ from minijax.lax.arithmetic import RoundingMethod, abs_p, add, div, mul, neg_p, 
 from minijax.lax.compare import and_p, clamp, eq, ge, gt, le, lt, select_n_p
 from minijax.lax.control_flow.conditionals import cond, switch
 from minijax.lax.control_flow.loops import while_loop
+from minijax.lax.convert import to_dtype
 from minijax.lax.creation import full_like, iota
 from minijax.lax.dynamic_slicing import (
     dynamic_index_in_dim,
@@ -38,7 +39,6 @@ from minijax.lax.linalg.common import (
     part,
     row,
     symmetrized,
-    to_dtype,
     widen,
 )
 from minijax.lax.linalg.elimination import take_rows

@@ -23,7 +23,7 @@ from minijax.lowering.types import element_type
 from minijax.runtime.escape import quoted
 from minijax.transforms.batching import all_to_front
 from minijax.transforms.jvp import jvp_flat
-from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.primitives import to_shape
 
 __all__ = ["scaled_matmul_p"]
 
@@ -44,10 +44,7 @@ def _reshaped(x: Any, shape: Sequence[int]) -> Any:
 def _scaled(x: Any, scales: Any) -> Any:
     *outer, count = scales.shape
     blocks = (*outer, count, x.shape[-1] // count)
-    spread = broadcast_in_dim_p.bind(
-        to_dtype(scales, _FLOAT32), shape=blocks, broadcast_dimensions=tuple(range(len(blocks) - 1)),
-        sharding=None,
-    )  # fmt: skip
+    spread = to_shape(to_dtype(scales, _FLOAT32), blocks, range(len(blocks) - 1))  # fmt: skip
     return _reshaped(mul_p.bind(_reshaped(to_dtype(x, _FLOAT32), blocks), spread), x.shape)
 
 

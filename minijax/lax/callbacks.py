@@ -33,7 +33,7 @@ from minijax.runtime.callbacks import (
 )
 from minijax.runtime.escape import quoted
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
+from minijax.transforms.primitives import moveaxis, to_shape
 
 __all__ = [
     "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "map_call", "pure_callback",
@@ -330,9 +330,7 @@ def map_call(
 def _in_front(x: Any, size: int) -> Any:
     """A new first axis of this size."""
     shape = np.shape(x)
-    return broadcast_in_dim_p.bind(
-        x, shape=(size, *shape), broadcast_dimensions=tuple(range(1, len(shape) + 1)), sharding=None
-    )
+    return to_shape(x, (size, *shape), range(1, len(shape) + 1))
 
 
 def _one_by_one(primitive, args, mapped, size, unroll, result_avals, params) -> list[Any]:

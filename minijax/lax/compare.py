@@ -32,7 +32,7 @@ from minijax.lax.rules import (
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import physical
 from minijax.transforms.batching import mapped_size, to_axis
-from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval
+from minijax.transforms.primitives import full_like_aval, to_shape
 from minijax.transforms.tangents import Zero, is_undefined, zero_like
 from minijax.typing import Array, ArrayLike
 
@@ -437,9 +437,7 @@ def _(args, dims):
     size = mapped_size(args, dims)
     cases = [to_axis(x, d, size, place) for x, d in zip(cases, dims[1:], strict=True)]
     if dims[0] is not None and which.ndim != ndim + 1:  # one choice for each element of the batch
-        which = broadcast_in_dim_p.bind(
-            which, shape=cases[0].shape, broadcast_dimensions=(place,), sharding=None
-        )
+        which = to_shape(which, cases[0].shape, (place,))
     elif dims[0] is not None or ndim_of(which):
         which = to_axis(which, dims[0], size, place)
     return select_n_p.bind(which, *cases), place
@@ -557,11 +555,7 @@ def _(args, dims):
         elif d is None or bound.ndim == ndim + 1:
             bounds.append(to_axis(bound, d, size, place))
         else:  # one bound for each element of the batch
-            bounds.append(
-                broadcast_in_dim_p.bind(
-                    bound, shape=x.shape, broadcast_dimensions=(place,), sharding=None
-                )
-            )
+            bounds.append(to_shape(bound, x.shape, (place,)))
     return clamp_p.bind(bounds[0], x, bounds[1]), place
 
 

@@ -37,7 +37,7 @@ from minijax.lax.shapes import items_of, reshape_p, rev_p
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, transpose_p
+from minijax.transforms.primitives import full_like_aval, to_shape, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined
 from minijax.typing import DTypeLike
 
@@ -700,12 +700,7 @@ def conv_general_dilated_patches(
     shape = np.shape(lhs)
     numbers = conv_dimension_numbers(shape, (1, 1, *window), dimension_numbers)
     features, size = shape[numbers.lhs_spec[1]], prod(window)
-    one_hot = broadcast_in_dim_p.bind(
-        np.eye(size, dtype=get_aval(lhs).dtype),
-        shape=(features, size, size),
-        broadcast_dimensions=(1, 2),
-        sharding=None,
-    )
+    one_hot = to_shape(np.eye(size, dtype=get_aval(lhs).dtype), (features, size, size), (1, 2))
     filters = reshape_p.bind(
         one_hot, new_sizes=(features * size, 1, *window), dimensions=None, sharding=None
     )

@@ -26,7 +26,7 @@ from minijax.lax.rules import broadcasting_batch, nary_shape, zero_derivative
 from minijax.lowering.module import Value
 from minijax.lowering.types import physical
 from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
-from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis
+from minijax.transforms.primitives import moveaxis, to_shape
 
 __all__ = [
     "KeyType", "PRNGImpl", "PRNGSpec", "key_type", "mapped_over_keys", "prngs", "random_bits_p", "random_clone_p",
@@ -130,12 +130,7 @@ class KeyType(dtypes.ExtendedDType):
 
     def full(self, aval: ShapedArray, word: int) -> Any:
         """Keys whose words are all this number."""
-        words = broadcast_in_dim_p.bind(
-            _WORD.type(word),
-            shape=(*aval.shape, *self._impl.key_shape),
-            broadcast_dimensions=(),
-            sharding=None,
-        )
+        words = to_shape(_WORD.type(word), (*aval.shape, *self._impl.key_shape))
         return random_wrap_p.bind(words, impl=self._impl)
 
 
@@ -322,9 +317,7 @@ def _with_rank(x: Any, rank: int) -> Any:
     if x.ndim == rank:
         return x
     shape = (*x.shape, *(1,) * (rank - x.ndim))
-    return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(range(x.ndim)), sharding=None
-    )
+    return to_shape(x, shape, range(x.ndim))
 
 
 @random_fold_in_p.lower

@@ -37,7 +37,7 @@ from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import all_to_front, mapped_size, to_front
-from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.primitives import to_shape, transpose_p
 from minijax.transforms.tangents import is_undefined
 from minijax.typing import DTypeLike
 
@@ -278,9 +278,7 @@ def _(args, dims, *, ragged_dot_dimension_numbers, **params):
         sizes = to_front(sizes, dims[2], count)
         full = (count, *[x.shape[1 + d] for d in plan.prefix], sizes.shape[-1])
         if sizes.shape != full:
-            sizes = broadcast_in_dim_p.bind(
-                sizes, shape=full, broadcast_dimensions=(0, len(full) - 1), sharding=None
-            )
+            sizes = to_shape(sizes, full, (0, len(full) - 1))
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     shift = lambda dims: shifted(dims, 0)
     numbers = RaggedDotDimensionNumbers(
@@ -304,9 +302,7 @@ def _spread(x: Any, shape: Dims, dims: Dims) -> Any:
     order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
     if order != tuple(range(len(order))):
         x = transpose_p.bind(x, permutation=order)
-    return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(sorted(dims)), sharding=None
-    )
+    return to_shape(x, shape, sorted(dims))
 
 
 def _by_group(x: Any, sizes: Any, ragged: int, prefix: Dims) -> Any:

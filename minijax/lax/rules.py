@@ -16,11 +16,11 @@ from minijax.core.primitive import NoRule, Primitive, no_rule
 from minijax.features.sharding.constraints import reduced_as
 from minijax.transforms.primitives import (
     add_tangents,
-    broadcast_in_dim_p,
     instantiate,
     moveaxis,
     reduce_sum_p,
     scalar_of_type,
+    to_shape,
 )
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 
@@ -273,7 +273,7 @@ def expand_to(x: Any, shape: tuple[int, ...]) -> Any:
     if found == shape:
         return x
     dims = () if not found else tuple(range(len(shape)))
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+    return to_shape(x, shape, dims)
 
 
 def collapse_like(ct: Any, aval: ShapedArray) -> Any:
@@ -285,9 +285,7 @@ def collapse_like(ct: Any, aval: ShapedArray) -> Any:
     axes = tuple(axis for axis, size in enumerate(aval.shape) if size == 1 != ct.shape[axis])
     kept = tuple(axis for axis in range(ct.ndim) if axis not in axes)
     summed = reduce_sum_p.bind(ct, axes=axes, out_sharding=None)
-    return broadcast_in_dim_p.bind(
-        summed, shape=aval.shape, broadcast_dimensions=kept, sharding=None
-    )
+    return to_shape(summed, aval.shape, kept)
 
 
 def linear_in(p: Primitive, *places: int) -> None:
@@ -381,14 +379,10 @@ def _line_up(x: Any, dim: int | None, ndim: int, place: int) -> Any:
         shape = list(x.shape)
         shape.insert(place, 1)
         dims = tuple([axis for axis in range(ndim + 1) if axis != place])
-        return broadcast_in_dim_p.bind(
-            x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None
-        )
+        return to_shape(x, shape, dims)
     if x.ndim == ndim + 1:
         return moveaxis(x, dim, place)
     # A scalar of each element of the batch.
     shape = [1] * (ndim + 1)
     shape[place] = x.shape[0]
-    return broadcast_in_dim_p.bind(
-        x, shape=tuple(shape), broadcast_dimensions=(place,), sharding=None
-    )
+    return to_shape(x, shape, (place,))

@@ -33,6 +33,7 @@ from minijax.runtime.mesh import PartitionSpec, axes_of
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.primitives import (
     broadcast_in_dim_p,
+    insert_axes,
     moveaxis,
     reduce_sum_p,
     transpose_p,
@@ -288,7 +289,7 @@ def _(x, *, dimensions):
     return resized(x, tuple(size for d, size in enumerate(x.shape) if d not in dimensions))
 
 
-linear(squeeze_p, lambda ct, aval, *, dimensions: _expand(ct, dimensions))
+linear(squeeze_p, lambda ct, aval, *, dimensions: insert_axes(ct, dimensions))
 
 
 @squeeze_p.batch
@@ -330,15 +331,6 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return squeeze_p.bind(array, dimensions=axes) if axes else as_value(array)
 
 
-def _expand(x: Any, axes: Sequence[int]) -> Any:
-    """New axes of size 1 at these sorted places of the result."""
-    shape = list(np.shape(x))
-    for axis in axes:
-        shape.insert(axis, 1)
-    kept = tuple([axis for axis in range(len(shape)) if axis not in axes])
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=kept, sharding=None)
-
-
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert axes of size 1.
 
@@ -355,7 +347,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         return as_value(array)
     check_at_most("the number of axes", len(dimensions), MOST_AXES)
     ndim = np.ndim(array) + len(dimensions)
-    return _expand(array, sorted(_unique_axes("expand_dims", dimensions, ndim)))
+    return insert_axes(array, sorted(_unique_axes("expand_dims", dimensions, ndim)))
 
 
 # -- broadcasting -----------------------------------------------------------------------------
@@ -434,7 +426,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """
     missing = rank - np.ndim(x)
     check_at_most("rank", rank, MOST_AXES)
-    return _expand(x, range(missing)) if missing > 0 else as_value(x)
+    return insert_axes(x, range(missing)) if missing > 0 else as_value(x)
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:

@@ -26,7 +26,7 @@ from minijax.lax.rules import linear_in, linear_together
 from minijax.lax.shapes import canonical_axis, resized, size_of, squeeze_p, trailing
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, reduce_sum_p
+from minijax.transforms.primitives import full_like_aval, reduce_sum_p, to_shape
 from minijax.transforms.tangents import is_undefined
 from minijax.typing import ArrayLike
 
@@ -288,9 +288,7 @@ def _(args, dims, *, padding_config):
     padded = pad_p.bind(x, _zero(x), padding_config=config)
     held = full_like_aval(True, ShapedArray(x.shape, dtypes.bool_))
     held = pad_p.bind(held, np.False_, padding_config=config)
-    values = broadcast_in_dim_p.bind(
-        value, shape=padded.shape, broadcast_dimensions=(0,), sharding=None
-    )
+    values = to_shape(value, padded.shape, (0,))
     return select_n_p.bind(held, values, padded), 0
 
 

@@ -25,7 +25,7 @@ from minijax.lowering.types import element_type
 from minijax.runtime.escape import symbol
 from minijax.runtime.versions import approx_top_k_size
 from minijax.transforms.batching import all_to_front
-from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.primitives import to_shape
 from minijax.transforms.tangents import Zero, zero_like
 from minijax.typing import ArrayLike
 
@@ -120,12 +120,7 @@ def _(primals, tangents, *, dimension, is_stable, num_keys):
     shape = get_aval(primals[0]).shape
     places = iota_p.bind(dtype=_U32, shape=shape, dimension=dimension, sharding=None)
     *outs, places = sort_p.bind(*primals, places, **params)
-    rows = broadcast_in_dim_p.bind(
-        places,
-        shape=(*shape, 1),
-        broadcast_dimensions=tuple(range(len(shape))),
-        sharding=None,
-    )
+    rows = to_shape(places, (*shape, 1), range(len(shape)))
     return outs, [t if type(t) is Zero else _taken(t, rows, dimension) for t in tangents]
 
 

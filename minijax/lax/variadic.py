@@ -50,7 +50,7 @@ from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import AxisData, batch_flat, mapped_size, to_front
 from minijax.transforms.jvp import jvp_flat
-from minijax.transforms.primitives import broadcast_in_dim_p, moveaxis, reduced_aval
+from minijax.transforms.primitives import moveaxis, reduced_aval, to_shape
 from minijax.transforms.tracing import positional, trace_function
 
 __all__ = ["reduce", "reduce_p"]
@@ -152,7 +152,7 @@ def _by_halving(
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     """A scalar, or values for axis 0, repeated to a shape."""
     dims = tuple(range(np.ndim(x)))
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+    return to_shape(x, shape, dims)
 
 
 def map_scalars(jaxpr: ClosedJaxpr, left: Sequence[Any], right: Sequence[Any]) -> list[Any]:

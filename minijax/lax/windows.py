@@ -44,7 +44,7 @@ from minijax.lax.window_rules import (
     window_shape,
 )
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
-from minijax.transforms.primitives import broadcast_in_dim_p, instantiate
+from minijax.transforms.primitives import instantiate, to_shape
 from minijax.transforms.tangents import Zero, is_float0, spread_tangents, zero_like
 
 __all__ = [
@@ -255,10 +255,7 @@ def _by_slices(jaxpr: ClosedJaxpr, operands, inits, window: dict) -> list[Any]:
             for x in padded
         ]
         totals = parts if totals is None else map_scalars(jaxpr, totals, parts)
-    starts = [
-        broadcast_in_dim_p.bind(init, shape=shape, broadcast_dimensions=(), sharding=None)
-        for init in inits
-    ]
+    starts = [to_shape(init, shape) for init in inits]
     return map_scalars(jaxpr, starts, totals)
 
 

@@ -35,7 +35,7 @@ from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import broadcast_shapes, expand_dims, rev_p, squeeze_p
 from minijax.lax.slicing import slice_p
 from minijax.numpy.index_terms import ARRAY, INT, NEW, OPEN, SLICE, Terms, check_reach
-from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval
+from minijax.transforms.primitives import full_like_aval, to_shape
 
 __all__ = [
     "Options", "read", "read_window", "warn_of_loss", "wrapped", "write", "write_window",
@@ -79,10 +79,6 @@ def wrapped(place: Any, size: int) -> Any:
     kind = dtype.type
     negative = lt_p.bind(place, kind(0))
     return select_n_p.bind(negative, place, add_p.bind(place, kind(size)))
-
-
-def _broadcast(x: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims), sharding=None)
 
 
 # -- reading by slices ---------------------------------------------------------------------------
@@ -379,7 +375,7 @@ class _Planner:
             return np.zeros((0,), self.dtype)
         shape = (*self.rows, 1)
         columns = [
-            _broadcast(_as_place(value, self.dtype), shape, dims) for value, dims in self.columns
+            to_shape(_as_place(value, self.dtype), shape, dims) for value, dims in self.columns
         ]
         if len(columns) == 1:
             return columns[0]
@@ -397,7 +393,7 @@ def _as_place(value: Any, dtype: np.dtype) -> Any:
 def _broadcast_to(value: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
     if isinstance(value, np.ndarray):
         return np.broadcast_to(value, shape)
-    return _broadcast(value, shape, dims)
+    return to_shape(value, shape, dims)
 
 
 def _read_by_gather(x: Any, index: Terms, options: Options) -> Any:
@@ -517,7 +513,7 @@ def _fitted(y: Any, shape: tuple[int, ...]) -> Any:
             f"type={aval.dtype.name}{list(shape)}: the updates must broadcast to the shape of "
             "x[index]."
         )
-    return _broadcast(y, shape, range(extra, len(shape)))
+    return to_shape(y, shape, range(extra, len(shape)))
 
 
 def warn_of_loss(x: Any, y: Any) -> None:

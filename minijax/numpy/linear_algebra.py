@@ -43,12 +43,10 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
-from minijax.numpy.triangles import (
-    band,
-)
+from minijax.numpy.triangles import band
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.primitives import to_shape, transpose_p
 from minijax.typing import Array, ArrayLike, DTypeLike
 
 __all__ = [
@@ -634,9 +632,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return broadcast_to_shape(np.zeros((), v.aval.dtype)[()], (size, size))
     zero = converted(0, v.aval.dtype, v.aval.weak_type)
     column = slicing.pad(v, zero, [(max(-k, 0), max(k, 0), 0)]) if k else v
-    spread = broadcast_in_dim_p.bind(
-        column, shape=(size, size), broadcast_dimensions=(0,), sharding=None
-    )
+    spread = to_shape(column, (size, size), (0,))
     return choose_where(band(size, size, k, eq_p), spread, broadcast_to_shape(zero, (size, size)))
 
 

@@ -26,7 +26,7 @@ from minijax.features.array_members.tracers import needs_value
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.shapes import MOST_AXES, items_of
-from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.primitives import to_shape
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
@@ -339,9 +339,7 @@ def check_ranks(name: str, *args: Any, core: Sequence[int] | None = None) -> Non
 
 def _at_rank(x: Any, shape: tuple[int, ...], ndim: int) -> Any:
     lead = ndim - len(shape)
-    return broadcast_in_dim_p.bind(
-        x, shape=(1,) * lead + shape, broadcast_dimensions=tuple(range(lead, ndim)), sharding=None
-    )
+    return to_shape(x, (1,) * lead + shape, range(lead, ndim))
 
 
 def promote_shapes(name: str, *args: Any) -> Sequence[Any]:
@@ -365,9 +363,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     if found == shape:
         return x if isinstance(x, Array) else as_value(x)
     lead = len(shape) - len(found)
-    return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape))), sharding=None
-    )
+    return to_shape(x, shape, range(lead, len(shape)))
 
 
 # -- both -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from minijax.numpy.sorting import searchsorted
 from minijax.numpy.taking import take
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.primitives import to_shape
 from minijax.typing import ArrayLike
 
 __all__ = ["repeat"]
@@ -110,7 +110,7 @@ def _repeat_each(a, repeats, axis, total):
         )
     longer = (*sizes[: axis + 1], repeats, *sizes[axis + 1 :])
     kept = tuple([i for i in range(len(longer)) if i != axis + 1])
-    out = broadcast_in_dim_p.bind(a, shape=longer, broadcast_dimensions=kept, sharding=None)
+    out = to_shape(a, longer, kept)
     out = reshaped(out, (*sizes[:axis], sizes[axis] * repeats, *sizes[axis + 1 :]))
     if total is None or total == out.aval.shape[axis] or not sizes[axis]:
         return out

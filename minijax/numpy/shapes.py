@@ -36,7 +36,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.primitives import to_shape, transpose_p
 from minijax.typing import ArrayLike, DimSize, Shape
 
 __all__ = [
@@ -395,7 +395,7 @@ def expanded(x: Any, axes: Sequence[int]) -> Any:
     for axis in sorted(axes):
         sizes.insert(axis, 1)
     kept = tuple([axis for axis in range(len(sizes)) if axis not in axes])
-    return broadcast_in_dim_p.bind(x, shape=tuple(sizes), broadcast_dimensions=kept, sharding=None)
+    return to_shape(x, sizes, kept)
 
 
 @library(static=("axis",))

@@ -7,7 +7,7 @@ re-exports them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ from minijax.lowering.module import i64_array
 from minijax.transforms.tangents import Zero, float0_zeros, is_undefined
 
 __all__ = [
-    "add_any_p", "add_tangents", "broadcast_in_dim_p", "full_like_aval", "instantiate",
-    "moveaxis", "reduce_sum_p", "transpose_p",
+    "add_any_p", "add_tangents", "broadcast_in_dim_p", "full_like_aval", "insert_axes",
+    "instantiate", "moveaxis", "reduce_sum_p", "to_shape", "transpose_p",
 ]  # fmt: skip
 
 # -- add_any: the sum of two cotangents ------------------------------------------------------
@@ -52,17 +52,10 @@ def _(ct, x, y):
 def _(args, dims):
     (x, y), (dx, dy) = args, dims
     if dx is None:
-        x, dx = _insert_axis(x, y.shape[dy], dy), dy
+        x, dx = insert_axes(x, (dy,), y.shape[dy]), dy
     elif dy is None:
-        y, dy = _insert_axis(y, x.shape[dx], dx), dx
+        y, dy = insert_axes(y, (dx,), x.shape[dx]), dx
     return add_any_p.bind(x, moveaxis(y, dy, dx)), dx
-
-
-def _insert_axis(x: Any, size: int, axis: int) -> Any:
-    shape = list(x.shape)
-    shape.insert(axis, size)
-    dims = tuple(d for d in range(len(shape)) if d != axis)
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
 
 
 @add_any_p.lower
@@ -122,9 +115,7 @@ def _(ct, x, *, shape, broadcast_dimensions, sharding):
         ct = transpose_p.bind(ct, permutation=permutation)
     if ct.ndim != x.aval.ndim:
         dims = tuple(axis for axis, d in enumerate(broadcast_dimensions) if d in kept)
-        ct = broadcast_in_dim_p.bind(
-            ct, shape=x.aval.shape, broadcast_dimensions=dims, sharding=None
-        )
+        ct = to_shape(ct, x.aval.shape, dims)
     return [ct]
 
 
@@ -242,6 +233,21 @@ def _(b, x, *, permutation):
 # -- what the transforms do with them -------------------------------------------------------------
 
 
+def to_shape(x: Any, shape: Sequence[int], dims: Iterable[int] = ()) -> Any:
+    """`x` repeated to a shape, of which its own axes are the dimensions `dims`."""
+    return broadcast_in_dim_p.bind(
+        x, shape=tuple(shape), broadcast_dimensions=tuple(dims), sharding=None
+    )
+
+
+def insert_axes(x: Any, axes: Sequence[int], size: int = 1) -> Any:
+    """`x` repeated along new axes at these places of the result, which are in order."""
+    shape = list(np.shape(x))
+    for axis in axes:
+        shape.insert(axis, size)
+    return to_shape(x, shape, [axis for axis in range(len(shape)) if axis not in axes])
+
+
 def moveaxis(x: Any, source: int, destination: int) -> Any:
     """`x` with one axis moved; axes count from the front."""
     if source == destination:
@@ -254,14 +260,10 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 def broadcast_batch(x: Any, size: int, axis: int = 0) -> Any:
     """`x` repeated along a new axis."""
     if not hasattr(x, "shape"):
-        aval = get_aval(x)
-        shape = (size,)
-        return broadcast_in_dim_p.bind(
-            x, shape=(*aval.shape, *shape), broadcast_dimensions=(), sharding=None
-        )
+        return to_shape(x, (*get_aval(x).shape, size))
     if x.dtype == dtypes.float0:
         return float0_zeros((*x.shape[:axis], size, *x.shape[axis:]))
-    return _insert_axis(x, size, axis)
+    return insert_axes(x, (axis,), size)
 
 
 _scalars: dict[tuple, Any] = {}

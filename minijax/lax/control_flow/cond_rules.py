@@ -31,7 +31,7 @@ from minijax.lax.convert import stop_gradient_p
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.call_rules import agreeing, calls_program
 from minijax.transforms.linearize import linearize_jaxpr
-from minijax.transforms.primitives import broadcast_in_dim_p, full_like_aval, moveaxis
+from minijax.transforms.primitives import full_like_aval, moveaxis, to_shape
 from minijax.transforms.tangents import cotangents_of, is_undefined, spread_tangents, sums_among
 from minijax.transforms.transpose import transpose_jaxpr
 
@@ -280,7 +280,7 @@ def _widened(x: Any, like: Any) -> Any:
     shape = like.shape
     if len(shape) == 1:
         return x
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=(0,), sharding=None)
+    return to_shape(x, shape, (0,))
 
 
 @cond_p.steps

@@ -26,7 +26,7 @@ from minijax.runtime.escape import quoted
 from minijax.runtime.foreign import register_batch_partitionable
 from minijax.runtime.lapack import prepare_lapack
 from minijax.transforms.batching import all_to_front
-from minijax.transforms.primitives import broadcast_in_dim_p, transpose_p
+from minijax.transforms.primitives import insert_axes, to_shape, transpose_p
 
 __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
@@ -150,23 +150,12 @@ def _row_and_column(rows: int, columns: int, offset: int) -> tuple[Any, Any]:
 
 def spread(x: Any, lead: Sequence[int]) -> Any:
     """An array repeated along new leading axes."""
-    if not lead:
-        return x
-    count = len(lead)
-    dims = tuple(range(count, count + x.ndim))
-    shape = (*lead, *x.shape)
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
-
-
-def _zeros_like(x: Any) -> Any:
-    return broadcast_in_dim_p.bind(
-        scalar_like(0, x), shape=x.shape, broadcast_dimensions=(), sharding=None
-    )
+    return to_shape(x, (*lead, *x.shape), range(len(lead), len(lead) + x.ndim)) if lead else x
 
 
 def masked(x: Any, keep: Any) -> Any:
     """The elements of matrices where the matrix `keep` is true, and zero elsewhere."""
-    return select_n_p.bind(spread(keep, x.shape[:-2]), _zeros_like(x), x)
+    return select_n_p.bind(spread(keep, x.shape[:-2]), to_shape(scalar_like(0, x), x.shape), x)
 
 
 def take_lower(x: Any, offset: int = 0) -> Any:
@@ -214,21 +203,14 @@ def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
     return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
 
 
-def _expanded(x: Any, axis: int) -> Any:
-    shape = list(x.shape)
-    shape.insert(axis, 1)
-    dims = tuple([d for d in range(len(shape)) if d != axis])
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
-
-
 def row(x: Any) -> Any:
     """Vectors as matrices of one row."""
-    return _expanded(x, x.ndim - 1)
+    return insert_axes(x, (x.ndim - 1,))
 
 
 def column(x: Any) -> Any:
     """Vectors as matrices of one column."""
-    return _expanded(x, x.ndim)
+    return insert_axes(x, (x.ndim,))
 
 
 def part(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:

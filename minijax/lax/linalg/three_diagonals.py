@@ -25,7 +25,7 @@ from minijax.lax.linalg.common import (
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lax.slicing import pad_p, slice_p
-from minijax.transforms.primitives import add_tangents, broadcast_in_dim_p, transpose_p
+from minijax.transforms.primitives import add_tangents, to_shape, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent
 
 __all__ = ["solve_by_elimination", "tridiagonal_solve", "tridiagonal_solve_p"]
@@ -165,7 +165,7 @@ def _joined(x: Any, y: Any) -> Any:
 def _like(x: Any, y: Any) -> Any:
     """A number for each row of `y`, repeated along its last axis."""
     dims = tuple(range(x.ndim))
-    return broadcast_in_dim_p.bind(x, shape=y.shape, broadcast_dimensions=dims, sharding=None)
+    return to_shape(x, y.shape, dims)
 
 
 def _times(x: Any, y: Any) -> Any:

@@ -45,7 +45,7 @@ from minijax.lax.slicing import slice_p
 from minijax.lax.sorting import sort_p
 from minijax.lowering.module import lower_by
 from minijax.runtime.escape import quoted
-from minijax.transforms.primitives import broadcast_in_dim_p
+from minijax.transforms.primitives import to_shape
 from minijax.transforms.vmap import vmap
 
 __all__: list[str] = []
@@ -89,15 +89,11 @@ def _apply_reflectors(a, taus, c, *, left, transpose):
         tau = dynamic_index_in_dim(taus, i, taus.ndim - 1)
         turned = mT(_conjugate(v))
         pair = [v, matmul(turned, c)] if left else [turned, matmul(c, v)]
-        tau = _over(tau, pair[1].shape, tuple(range(tau.ndim)))
+        tau = to_shape(tau, pair[1].shape, range(tau.ndim))
         pair[1] = mul_p.bind(tau, pair[1])
-        return sub_p.bind(c, mul_p.bind(*[_over(x, c.shape, tuple(range(c.ndim))) for x in pair]))
+        return sub_p.bind(c, mul_p.bind(*[to_shape(x, c.shape, range(c.ndim)) for x in pair]))
 
     return fori_loop(np.int32(0), np.int32(count), step, c)
-
-
-def _over(x: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims, sharding=None)
 
 
 def _conjugate(x: Any) -> Any:

@@ -7,7 +7,6 @@ float32.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import mul_p
 from minijax.lax.convert import to_dtype
 from minijax.lax.dot import dot_general_p
-from minijax.lax.shapes import reshape_p
+from minijax.lax.shapes import reshaped
 from minijax.lowering.module import lower_by
 from minijax.lowering.types import element_type
 from minijax.runtime.escape import quoted
@@ -37,15 +36,11 @@ def _(x, y, x_scales, y_scales, *, preferred_element_type):
     return x.update(shape=shape, dtype=preferred_element_type, weak_type=False)
 
 
-def _reshaped(x: Any, shape: Sequence[int]) -> Any:
-    return reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
-
-
 def _scaled(x: Any, scales: Any) -> Any:
     *outer, count = scales.shape
     blocks = (*outer, count, x.shape[-1] // count)
     spread = to_shape(to_dtype(scales, _FLOAT32), blocks, range(len(blocks) - 1))  # fmt: skip
-    return _reshaped(mul_p.bind(_reshaped(to_dtype(x, _FLOAT32), blocks), spread), x.shape)
+    return reshaped(mul_p.bind(reshaped(to_dtype(x, _FLOAT32), blocks), spread), x.shape)
 
 
 def _product(x, y, x_scales, y_scales, *, preferred_element_type):
@@ -71,10 +66,8 @@ def _(args, dims, **params):
     """The mapped dimension joins that of the batch."""
     args = all_to_front(args, dims)
     size, batch = args[0].shape[:2]
-    out = scaled_matmul_p.bind(
-        *[_reshaped(x, (size * batch, *x.shape[2:])) for x in args], **params
-    )
-    return _reshaped(out, (size, batch, *get_aval(out).shape[1:])), 0
+    out = scaled_matmul_p.bind(*[reshaped(x, (size * batch, *x.shape[2:])) for x in args], **params)
+    return reshaped(out, (size, batch, *get_aval(out).shape[1:])), 0
 
 
 @scaled_matmul_p.lower_on("cuda")

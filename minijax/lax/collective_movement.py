@@ -36,12 +36,12 @@ from minijax.lax.named_axes import (
 )
 from minijax.lax.parallel import axis_index
 from minijax.lax.rules import linear_in, scalar_like
-from minijax.lax.shapes import reshape
+from minijax.lax.shapes import permute, reshape
 from minijax.lax.slicing import index_in_dim, pad_p
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import moveaxis, reduce_sum_p, transpose_p
+from minijax.transforms.primitives import moveaxis, reduce_sum_p
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast",
@@ -178,12 +178,8 @@ def _(axis, args, dims, *, all_gather_dimension, axis_name, axis_index_groups, a
         )  # fmt: skip
     come, rest = list(range(len(others))), range(len(axis_name), x.ndim)
     come.insert(axis_name.index(axis.name), len(others))
-    x = _permute(x, (*rest[:where], *come, *rest[where:]))
+    x = permute(x, (*rest[:where], *come, *rest[where:]))
     return _merged(x, where, len(axis_name) + tiled), None
-
-
-def _permute(x: Any, order: Sequence[int]) -> Any:
-    return x if list(order) == sorted(order) else transpose_p.bind(x, permutation=tuple(order))
 
 
 def _merged(x: Any, first: int, count: int) -> Any:
@@ -460,7 +456,7 @@ def _(axis, args, dims, *, axis_name, split_axis, concat_axis, axis_index_groups
     rest = [d for d in range(1, x.ndim) if d not in places]
     own = places[names.index(axis.name)]
     come = [0 if place == own else place for place in places]
-    x = _permute(x, (own, *rest[:concat_axis], *come, *rest[concat_axis:]))
+    x = permute(x, (own, *rest[:concat_axis], *come, *rest[concat_axis:]))
     return _merged(x, 1 + concat_axis, len(names) + tiled), 0
 
 

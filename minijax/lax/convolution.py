@@ -33,7 +33,7 @@ from minijax.lax.convert import to_dtype
 from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
-from minijax.lax.shapes import items_of, reshape_p, rev_p
+from minijax.lax.shapes import items_of, reshape_p, reshaped, rev_p
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
@@ -305,7 +305,7 @@ def _merge(x: Any, source: int, into: int) -> Any:
 def _split(x: Any, axis: int, count: int) -> Any:
     """Make two axes of one, the first of size `count`."""
     shape = (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :])
-    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
+    return reshaped(x, shape)
 
 
 @conv_general_dilated_p.batch

@@ -32,7 +32,7 @@ from minijax.lax.dot import (
 )
 from minijax.lax.precision import PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
-from minijax.lax.shapes import reshape_p
+from minijax.lax.shapes import reshaped
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
@@ -524,7 +524,7 @@ def _scaled(x: Any, scale: Any, contract: int) -> Any:
     blocks = scale.shape[contract]
     split = (*x.shape[:contract], blocks, x.shape[contract] // blocks, *x.shape[contract + 1 :])
     scale = _spread(scale, split, tuple(d + (d > contract) for d in range(x.ndim)))
-    scale = reshape_p.bind(scale, new_sizes=x.shape, dimensions=None, sharding=None)
+    scale = reshaped(scale, x.shape)
     return mul_p.bind(*[convert_element_type(v, dtypes.BFLOAT16) for v in (x, scale)])
 
 

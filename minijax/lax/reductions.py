@@ -20,10 +20,10 @@ from minijax.lax.compare import and_p, eq_p, or_p, xor_p
 from minijax.lax.convert import to_dtype
 from minijax.lax.joining import concatenate_p, split_p
 from minijax.lax.rules import BITS, NUMBER, ORDERED, check_dtype, defjvp
-from minijax.lax.shapes import reshape_p
+from minijax.lax.shapes import permute, reshaped
 from minijax.lowering.module import i64_array
 from minijax.runtime.named_sharding import out_sharding_of
-from minijax.transforms.primitives import full_like_aval, reduce_sum_p, reduced_aval, transpose_p
+from minijax.transforms.primitives import full_like_aval, reduce_sum_p, reduced_aval
 from minijax.transforms.tangents import Zero, zero_like
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -307,8 +307,8 @@ def _(primals, tangents, *, axes):
     order[:0] = axes
     sizes = [shape[axis] for axis in order]
     merged = (prod(sizes[: len(axes)]), *sizes[len(axes) :])
-    others = _products_of_others(reshaped(permuted(x, order), merged))
-    others = permuted(reshaped(others, tuple(sizes)), np.argsort(order))
+    others = _products_of_others(reshaped(permute(x, order), merged))
+    others = permute(reshaped(others, tuple(sizes)), np.argsort(order))
     return out, reduce_sum_p.bind(mul_p.bind(t, others), axes=axes, out_sharding=None)
 
 
@@ -333,17 +333,6 @@ def _products_of_others(x: Any) -> Any:
         above, *rest = split_p.bind(above, sizes=(half, 1), axis=0)
     parts = mul_p.bind(above, right), mul_p.bind(above, left), *rest
     return concatenate_p.bind(*parts, dimension=0)
-
-
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    if np.shape(x) == shape:
-        return x
-    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
-
-
-def permuted(x: Any, order: Sequence[int]) -> Any:
-    order = tuple([int(axis) for axis in order])
-    return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
 
 
 # -- argmax and argmin ----------------------------------------------------------------------------------

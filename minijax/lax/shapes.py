@@ -184,8 +184,8 @@ def _reshape_transpose(ct, aval, *, new_sizes, dimensions, sharding):
         where = aval.to_cotangent_aval().explicit
         if where is not None:
             return reshape_p.bind(ct, new_sizes=aval.shape, dimensions=None, sharding=where)
-        return _reshape(ct, aval.shape)
-    ct = _reshape(ct, tuple(aval.shape[d] for d in dimensions))
+        return reshaped(ct, aval.shape)
+    ct = reshaped(ct, tuple(aval.shape[d] for d in dimensions))
     return transpose_p.bind(ct, permutation=tuple(map(int, np.argsort(dimensions))))
 
 
@@ -209,8 +209,17 @@ def _(b, x, *, new_sizes, dimensions, sharding):
     return b.reshape(x, new_sizes)
 
 
-def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
+def reshaped(x: Any, shape: Sequence[int]) -> Any:
+    """`reshape` for sizes that are known to be right."""
+    if np.shape(x) == shape:
+        return x
+    return reshape_p.bind(x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+
+
+def permute(x: Any, order: Sequence[int]) -> Any:
+    """`transpose` for an order that is known to be right."""
+    order = tuple([int(axis) for axis in order])
+    return x if order == tuple(range(len(order))) else transpose_p.bind(x, permutation=order)
 
 
 def reshape(
@@ -603,7 +612,7 @@ def _(x, *, reps):
 def _tile_transpose(ct, aval, *, reps):
     split_shape = tuple(n for pair in zip(reps, aval.shape, strict=True) for n in pair)
     axes = tuple(range(0, 2 * aval.ndim, 2))
-    return reduce_sum_p.bind(_reshape(ct, split_shape), axes=axes, out_sharding=None)
+    return reduce_sum_p.bind(reshaped(ct, split_shape), axes=axes, out_sharding=None)
 
 
 linear(tile_p, _tile_transpose)

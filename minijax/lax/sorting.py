@@ -19,7 +19,7 @@ from minijax.lax.creation import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.indexing import gather_p
 from minijax.lax.reductions import from_ordered_bits, to_ordered_bits
-from minijax.lax.shapes import canonical_axis, reshape_p, size_of
+from minijax.lax.shapes import canonical_axis, reshaped, size_of
 from minijax.lowering.module import i64_array
 from minijax.lowering.types import element_type
 from minijax.runtime.escape import symbol
@@ -309,7 +309,7 @@ def _follow(outs: Sequence[Any], t: Any, axis: int) -> tuple[Sequence[Any], list
     nothing = zero_like(places)
     if type(t) is Zero:
         return outs, [zero_like(values), nothing]
-    rows = reshape_p.bind(places, new_sizes=(*places.shape, 1), dimensions=None, sharding=None)
+    rows = reshaped(places, (*places.shape, 1))
     return outs, [_taken(t, rows, axis), nothing]
 
 

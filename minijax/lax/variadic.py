@@ -34,7 +34,6 @@ from minijax.lax.reductions import (
     least,
     no_ones,
     one,
-    permuted,
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
@@ -42,9 +41,9 @@ from minijax.lax.reductions import (
     reduce_prod_p,
     reduce_sum_p,
     reduce_xor_p,
-    reshaped,
     zero,
 )
+from minijax.lax.shapes import permute, reshaped
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
@@ -133,7 +132,7 @@ def _by_halving(
     for x in operands:
         kept = [axis for axis in range(x.ndim) if axis not in axes]
         shape = (count, *(x.shape[axis] for axis in kept))
-        xs.append(reshaped(permuted(x, [*axes, *kept]), shape))
+        xs.append(reshaped(permute(x, [*axes, *kept]), shape))
     while count > 1:
         # The first half with the second; the one in the middle is left over, if there is one.
         half, odd = divmod(count, 2)

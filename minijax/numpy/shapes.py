@@ -36,7 +36,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
-from minijax.transforms.primitives import to_shape, transpose_p
+from minijax.transforms.primitives import insert_axes, transpose_p
 from minijax.typing import ArrayLike, DimSize, Shape
 
 __all__ = [
@@ -391,11 +391,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 def expanded(x: Any, axes: Sequence[int]) -> Any:
     """New axes of size one at these places of the result."""
-    sizes = list(x.aval.shape)
-    for axis in sorted(axes):
-        sizes.insert(axis, 1)
-    kept = tuple([axis for axis in range(len(sizes)) if axis not in axes])
-    return to_shape(x, sizes, kept)
+    return insert_axes(x, sorted(axes))
 
 
 @library(static=("axis",))

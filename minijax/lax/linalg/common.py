@@ -20,7 +20,7 @@ from minijax.lax.creation import iota_p
 from minijax.lax.dot import dot_general_p
 from minijax.lax.precision import Precision
 from minijax.lax.rules import INEXACT, check_dtype, same_dtypes, scalar_like
-from minijax.lax.shapes import reshape_p
+from minijax.lax.shapes import reshaped
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.runtime.escape import quoted
 from minijax.runtime.foreign import register_batch_partitionable
@@ -31,7 +31,7 @@ from minijax.transforms.primitives import insert_axes, to_shape, transpose_p
 __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
     "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "kernel", "lapack", "matmul", "mT",
-    "masked", "part", "reshaped", "row", "spread", "succeeded", "symmetrized", "take_lower",
+    "masked", "part", "row", "spread", "succeeded", "symmetrized", "take_lower",
     "take_upper", "widen",
 ]  # fmt: skip
 
@@ -197,10 +197,6 @@ def diagonal_of(x: Any) -> Any:
         limit_indices=(*lead, from_flat * from_flat),
         strides=(*(1,) * len(lead), from_flat + 1),
     )
-
-
-def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
-    return reshape_p.bind(x, new_sizes=shape, dimensions=None, sharding=None)
 
 
 def row(x: Any) -> Any:

@@ -29,7 +29,6 @@ from minijax.lax.linalg.common import (
     lapack,
     matmul,
     part,
-    reshaped,
     spread,
     succeeded,
     take_lower,
@@ -38,7 +37,7 @@ from minijax.lax.linalg.common import (
 )
 from minijax.lax.linalg.triangular import triangular_solve_p
 from minijax.lax.rules import zero_derivative
-from minijax.lax.shapes import as_value
+from minijax.lax.shapes import as_value, reshaped
 from minijax.lax.sorting import sort_p
 from minijax.lowering.module import lower_by
 from minijax.transforms.tangents import Zero, zero_like

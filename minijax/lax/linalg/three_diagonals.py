@@ -19,11 +19,10 @@ from minijax.lax.linalg.common import (
     column,
     failed_is_nan,
     lapack,
-    reshaped,
     succeeded,
 )
 from minijax.lax.rules import scalar_like
-from minijax.lax.shapes import as_value
+from minijax.lax.shapes import as_value, reshaped
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.transforms.primitives import add_tangents, to_shape, transpose_p
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent

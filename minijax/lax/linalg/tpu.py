@@ -27,7 +27,6 @@ from minijax.lax.linalg.common import (
     matmul,
     mT,
     part,
-    reshaped,
     spread,
     take_lower,
 )
@@ -41,6 +40,7 @@ from minijax.lax.linalg.spectral import eigh_by_division
 from minijax.lax.linalg.three_diagonals import solve_by_elimination, tridiagonal_solve_p
 from minijax.lax.reductions import reduce_max_p
 from minijax.lax.rules import scalar_like
+from minijax.lax.shapes import reshaped
 from minijax.lax.slicing import slice_p
 from minijax.lax.sorting import sort_p
 from minijax.lowering.module import lower_by

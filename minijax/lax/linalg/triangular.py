@@ -22,12 +22,11 @@ from minijax.lax.linalg.common import (
     lapack,
     matmul,
     mT,
-    reshaped,
     row,
     take_lower,
     take_upper,
 )
-from minijax.lax.shapes import as_value, squeeze_p
+from minijax.lax.shapes import as_value, reshaped, squeeze_p
 from minijax.transforms.batching import to_front
 from minijax.transforms.primitives import add_tangents, moveaxis
 from minijax.transforms.tangents import Zero, is_undefined, zero_like, zero_tangent

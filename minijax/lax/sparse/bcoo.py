@@ -23,7 +23,7 @@ from minijax.lax.indexing import GatherScatterMode, ScatterDimensionNumbers, sca
 from minijax.lax.joining import concatenate
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import linear_in
-from minijax.lax.shapes import broadcast_in_dim, expand_dims, reshape, transpose
+from minijax.lax.shapes import broadcast_in_dim, expand_dims, permute, reshape
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.sparse.bcoo_axes import (
     NSE,
@@ -290,20 +290,16 @@ def _(data, indices, *, permutation, spinfo):
     ]
 
 
-def _permuted(x: Any, order: Sequence[int]) -> Any:
-    return x if tuple(order) == tuple(range(x.ndim)) else transpose(x, order)
-
-
 @bcoo_transpose_p.lower
 @lower_by
 def _(data, indices, *, permutation, spinfo):
     of_data, of_indices, columns = _orders(data, indices, permutation, spinfo)
-    indices = _permuted(indices, of_indices)
+    indices = permute(indices, of_indices)
     if columns != tuple(range(len(columns))):
         last = indices.ndim - 1
         parts = [slice_in_dim(indices, c, c + 1, axis=last) for c in columns]
         indices = concatenate(parts, last)
-    return _permuted(data, of_data), indices
+    return permute(data, of_data), indices
 
 
 @bcoo_transpose_p.jvp
@@ -322,7 +318,7 @@ def _(cts, data, indices, *, permutation, spinfo):
     if type(ct) is Zero:
         return [Zero(data.aval), None]
     of_data, _, _ = _orders(data, indices, permutation, spinfo)
-    return [_permuted(ct, np.argsort(of_data).tolist()), None]
+    return [permute(ct, np.argsort(of_data)), None]
 
 
 @bcoo_transpose_p.batch

@@ -12,7 +12,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray, get_aval
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, no_rule
+from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, conj_p, div_p
 from minijax.lax.compare import eq_p, ge_p, or_p, select_n_p
 from minijax.lax.convert import to_dtype
@@ -29,9 +31,9 @@ from minijax.transforms.batching import all_to_front
 from minijax.transforms.primitives import insert_axes, to_shape, transpose_p
 
 __all__ = [
-    "INT32", "adjoint", "as_complex", "batch_in_front", "check_operands", "check_square", "column",
-    "diagonal_of", "each_matrix", "eye", "failed_is_nan", "is_complex", "kernel", "lapack", "matmul", "mT",
-    "masked", "part", "row", "spread", "succeeded", "symmetrized", "take_lower",
+    "INT32", "adjoint", "as_complex", "batch_in_front", "checked", "check_operands", "check_square",
+    "column", "decomposition", "diagonal_of", "each_matrix", "eye", "is_complex", "kernel",
+    "lapack", "matmul", "mT", "masked", "part", "row", "spread", "symmetrized", "take_lower",
     "take_upper", "widen",
 ]  # fmt: skip
 
@@ -352,23 +354,35 @@ def lapack(
     return kernel(b, target, operands, outs, lead, **flags)
 
 
-def failed_is_nan(b: Any, ok: Any, x: Any) -> Any:
-    """`x`, with NaN in each matrix or vector of the batch whose computation failed."""
-    lead = ok.shape
-    mask = b.broadcast(ok, x.shape, range(len(lead)))
-    return b.op("stablehlo.select", (mask, x, b.full(_nan(x.dtype), x.aval)), x.aval)
+def checked(b: Any, info: Any, outs: Sequence[Any], direction: str = "EQ") -> list[Any]:
+    """Results of a routine, with NaN in each matrix or vector of the batch for which it failed.
 
-
-def succeeded(b: Any, info: Any, direction: str = "EQ") -> Any:
-    """Return where a routine says that it worked: `info` is zero; or not below zero, with GE."""
-    return b.compare(info, b.full(0, info.aval), direction)
+    It worked where `info` is zero; or, with the direction GE, not below zero.
+    """
+    ok = b.compare(info, b.full(0, info.aval), direction)
+    masks = [b.broadcast(ok, x.shape, range(len(ok.shape))) for x in outs]
+    return [
+        b.op("stablehlo.select", (mask, x, b.full(_nan(x.dtype), x.aval)), x.aval)
+        for mask, x in zip(masks, outs, strict=True)
+    ]
 
 
 def _nan(dtype: Any) -> Any:
     return complex(np.nan, np.nan) if np.dtype(dtype).kind == "c" else np.nan
 
 
-# -- batching ---------------------------------------------------------------------------------
+# -- rules ------------------------------------------------------------------------------------
+
+
+def decomposition(name: str, multiple_results: bool = True) -> Primitive:
+    """A primitive that takes each matrix of a batch apart, with its rules for layouts, transposition
+    and batching.
+    """
+    p = Primitive(name, multiple_results=multiple_results)
+    set_layout(p, parts=batched(name, 2))
+    p.rule_transpose = no_rule("it is not linear in its operand")
+    batch_in_front(p)
+    return p
 
 
 def batch_in_front(p: Primitive) -> Callable:

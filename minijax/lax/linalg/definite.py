@@ -20,13 +20,13 @@ from minijax.lax.linalg.common import (
     batch_in_front,
     check_operands,
     check_square,
+    checked,
+    decomposition,
     eye,
-    failed_is_nan,
     lapack,
     matmul,
     mT,
     spread,
-    succeeded,
     symmetrized,
     take_lower,
 )
@@ -44,8 +44,7 @@ __all__ = [
 
 # -- cholesky ---------------------------------------------------------------------------------
 
-cholesky_p = Primitive("cholesky")
-set_layout(cholesky_p, parts=batched("cholesky", 2))
+cholesky_p = decomposition("cholesky", False)
 
 
 @cholesky_p.shape_rule
@@ -80,10 +79,6 @@ def _(primals, tangents):
     return factor, matmul(factor, div_p.bind(inner, spread(halves, inner.shape[:-2])))
 
 
-cholesky_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(cholesky_p)
-
-
 @cholesky_p.lower
 def _(b, x):
     if 0 in x.shape:
@@ -91,7 +86,7 @@ def _(b, x):
     lead = x.shape[:-2]
     outs = [b.out, ShapedArray(lead, np.int32)]
     factor, info = lapack(b, "potrf", (x,), outs, len(lead), aliased=(0,), uplo="L")
-    return failed_is_nan(b, succeeded(b, info), factor)
+    return checked(b, info, [factor])[0]
 
 
 @library(static=("symmetrize_input",))

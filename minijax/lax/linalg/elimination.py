@@ -10,8 +10,6 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.library import library
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p
 from minijax.lax.control_flow.loops import fori_loop
 from minijax.lax.control_flow.solves import custom_linear_solve
@@ -24,13 +22,13 @@ from minijax.lax.linalg.common import (
     INT32,
     batch_in_front,
     check_operands,
+    checked,
+    decomposition,
     eye,
-    failed_is_nan,
     lapack,
     matmul,
     part,
     spread,
-    succeeded,
     take_lower,
     take_upper,
     widen,
@@ -157,8 +155,7 @@ def lu_pivots_to_permutation(pivots: Array, permutation_size: int) -> Array:
 
 # -- lu -----------------------------------------------------------------------------------------
 
-lu_p = Primitive("lu", multiple_results=True)
-set_layout(lu_p, parts=batched("lu", 2))
+lu_p = decomposition("lu")
 
 
 @lu_p.shape_rule
@@ -210,10 +207,6 @@ def _triangular(
     )
 
 
-lu_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(lu_p)
-
-
 @lu_p.lower
 def _(b, x):
     out, pivots, permutation = b.outs
@@ -225,7 +218,7 @@ def _(b, x):
     outs = [out, pivots, ShapedArray(lead, INT32)]
     factors, swaps, info = lapack(b, "getrf", (x,), outs, len(lead), aliased=(0,))
     swaps = b.op("stablehlo.subtract", (swaps, b.full(1, pivots)), pivots)  # Fortran counts from 1
-    factors = failed_is_nan(b, succeeded(b, info, "GE"), factors)
+    (factors,) = checked(b, info, [factors], "GE")
     (order,) = _lower_permutation(b, swaps, permutation_size=permutation.shape[-1])
     return [factors, swaps, order]
 

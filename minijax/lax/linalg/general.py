@@ -12,10 +12,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import no_rule
 from minijax.features.library import library
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import (
     abs_p,
     add_p,
@@ -34,17 +32,16 @@ from minijax.lax.linalg.common import (
     INT32,
     adjoint,
     as_complex,
-    batch_in_front,
     check_operands,
     check_square,
+    checked,
+    decomposition,
     diagonal_of,
     each_matrix,
-    failed_is_nan,
     lapack,
     matmul,
     mT,
     row,
-    succeeded,
 )
 from minijax.lax.linalg.elimination import solve_general
 from minijax.lax.linalg.hermitian import gap_inverses
@@ -72,8 +69,7 @@ class EigImplementation(enum.Enum):
     LAPACK = "lapack"
 
 
-eig_p = Primitive("eig", multiple_results=True)
-set_layout(eig_p, parts=batched("eig", 2))
+eig_p = decomposition("eig")
 
 
 @eig_p.shape_rule
@@ -154,20 +150,11 @@ def _vector_tangent(w: Any, v: Any, c: Any) -> Any:
     return add_p.bind(t, mul_p.bind(v, row(factor)))
 
 
-eig_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(eig_p)
-
-
 @eig_p.lower
 def _(
-    b,
-    x,
-    *,
-    compute_left_eigenvectors,
-    compute_right_eigenvectors,
-    enable_eigvec_derivs,
+    b, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
     implementation,
-):
+):  # fmt: skip
     if b.platform == "cpu" and implementation not in (None, EigImplementation.LAPACK):
         raise ValueError("Only the lapack implementation is supported on CPU: leave it out.")
     if 0 in x.shape:
@@ -188,13 +175,8 @@ def _(
         compute_right="V" if compute_right_eigenvectors else "N",
     )
     w = b.op("stablehlo.complex", w, values) if is_real else w[0]
-    ok = succeeded(b, info)
-    found = [w]
-    if compute_left_eigenvectors:
-        found.append(left)
-    if compute_right_eigenvectors:
-        found.append(right)
-    return [failed_is_nan(b, ok, out) for out in found]
+    found = [w, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
+    return checked(b, info, found)
 
 
 def eig(
@@ -260,8 +242,7 @@ def _eig(
 
 # -- hessenberg -----------------------------------------------------------------------------------
 
-hessenberg_p = Primitive("hessenberg", multiple_results=True)
-set_layout(hessenberg_p, parts=batched("hessenberg", 2))
+hessenberg_p = decomposition("hessenberg")
 
 
 @hessenberg_p.shape_rule
@@ -276,8 +257,6 @@ def _(a):
 
 
 hessenberg_p.rule_jvp = no_rule("Differentiation rule for 'hessenberg' not implemented.")
-hessenberg_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(hessenberg_p)
 
 
 @hessenberg_p.lower
@@ -289,8 +268,7 @@ def _(b, a):
     reduced, taus, info = lapack(
         b, "gehrd", (a,), outs, len(lead), aliased=(0,), high=a.shape[-1], low=1
     )
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, reduced), failed_is_nan(b, ok, taus)]
+    return checked(b, info, (reduced, taus))
 
 
 @library
@@ -311,8 +289,7 @@ def hessenberg(a: Array) -> tuple[Array, Array]:
 
 # -- schur ----------------------------------------------------------------------------------------
 
-schur_p = Primitive("schur", multiple_results=True)
-set_layout(schur_p, parts=batched("schur", 2))
+schur_p = decomposition("schur")
 
 
 @schur_p.shape_rule
@@ -323,8 +300,6 @@ def _(x, *, compute_schur_vectors, sort_eig_vals, select_callable):
 
 
 schur_p.rule_jvp = no_rule("Differentiation rule for 'schur' not implemented.")
-schur_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(schur_p)
 
 
 @schur_p.lower
@@ -340,8 +315,7 @@ def _(b, x, *, compute_schur_vectors, sort_eig_vals, select_callable):
     form, vectors, *_, info = lapack(
         b, "gees", (x,), outs, len(lead), aliased=(0,), mode=mode, sort="N"
     )
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in (form, vectors)[: len(b.outs)]]
+    return checked(b, info, (form, vectors)[: len(b.outs)])
 
 
 @library(static=("compute_schur_vectors", "sort_eig_vals", "select_callable"))

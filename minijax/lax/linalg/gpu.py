@@ -12,15 +12,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core.avals import ShapedArray
-from minijax.lax.linalg.common import (
-    INT32,
-    adjoint,
-    each_matrix,
-    failed_is_nan,
-    kernel,
-    part,
-    succeeded,
-)
+from minijax.lax.linalg.common import INT32, adjoint, checked, each_matrix, kernel, part
 from minijax.lax.linalg.definite import cholesky_p, cholesky_update_p, symmetric_product_p
 from minijax.lax.linalg.elimination import lu_p, lu_pivots_to_permutation_p
 from minijax.lax.linalg.general import EigImplementation, eig_p
@@ -55,7 +47,7 @@ def _(b, x):
     factor, info = kernel(
         b, _name(b, "solver_potrf_ffi"), (x,), outs, len(lead), aliased=(0,), lower=True
     )
-    return failed_is_nan(b, succeeded(b, info), factor)
+    return checked(b, info, [factor])[0]
 
 
 def _by_rows(avals: Any) -> list[list[int]]:
@@ -97,7 +89,7 @@ def _(b, x):
         b, _name(b, "solver_getrf_ffi"), (x,), outs, len(lead), aliased=(0,)
     )
     swaps = b.op("stablehlo.subtract", (swaps, b.full(1, pivots)), pivots)  # counted from 1
-    factors = failed_is_nan(b, succeeded(b, info, "GE"), factors)
+    (factors,) = checked(b, info, [factors], "GE")
     name = _name(b, "_lu_pivots_to_permutation")
     return [factors, swaps, kernel(b, name, (swaps,), [permutation], len(lead))[0]]
 
@@ -157,8 +149,7 @@ def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
         b, _name(b, "solver_syevd_ffi"), (x,), outs, len(lead), aliased=(0,),
         algorithm=np.uint8(_EIGH[algorithm]), lower=lower,
     )  # fmt: skip
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, v), failed_is_nan(b, ok, w)]
+    return checked(b, info, (v, w))
 
 
 @tridiagonal_p.lower_on(*_GPUS)
@@ -167,8 +158,7 @@ def _(b, x, *, lower):
     outs = [*b.outs, _counts(lead)]
     name = _name(b, "solver_sytrd_ffi")
     *found, info = kernel(b, name, (x,), outs, len(lead), aliased=(0,), lower=lower)
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in found]
+    return checked(b, info, found)
 
 
 _EIG = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
@@ -196,8 +186,7 @@ def _(
     )  # fmt: skip
     w = b.op("stablehlo.complex", w, values) if is_real else w[0]
     found = [w, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in found]
+    return checked(b, info, found)
 
 
 # -- singular values --------------------------------------------------------------------------
@@ -227,8 +216,7 @@ def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
             "on NVIDIA CUDA: leave `algorithm` out."
         )
     s, u, vh, info = _SVD[algorithm](b, x, full_matrices, compute_uv)
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in ((s, u, vh) if compute_uv else (s,))]
+    return checked(b, info, ((s, u, vh) if compute_uv else (s,)))
 
 
 def _decomposed(b, routine, x, shapes, **flags):

@@ -10,29 +10,26 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.primitive import Primitive, no_rule
+from minijax.core.primitive import no_rule
 from minijax.features.library import library
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.linalg.common import (
     adjoint,
     as_complex,
-    batch_in_front,
     check_operands,
     check_square,
+    checked,
     checked_subset,
     column,
+    decomposition,
     diagonal_of,
     each_matrix,
     eye,
-    failed_is_nan,
     is_complex,
     lapack,
     matmul,
     row,
     spread,
-    succeeded,
     symmetrized,
 )
 from minijax.lax.rules import scalar_like
@@ -58,8 +55,7 @@ class EighImplementation(enum.Enum):
     QDWH = "qdwh"
 
 
-eigh_p = Primitive("eigh", multiple_results=True)
-set_layout(eigh_p, parts=batched("eigh", 2))
+eigh_p = decomposition("eigh")
 
 
 @eigh_p.shape_rule
@@ -106,10 +102,6 @@ def _(primals, tangents, **params):
     return outs, [t_v, t_w]
 
 
-eigh_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(eigh_p)
-
-
 @eigh_p.lower
 def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
     vectors, values = b.outs
@@ -131,8 +123,7 @@ def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
     v, w, info = lapack(
         b, ("syevd", "heevd"), (x,), outs, len(lead), aliased=(0,), mode="V", uplo=uplo
     )
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, v), failed_is_nan(b, ok, w)]
+    return checked(b, info, (v, w))
 
 
 @library(
@@ -175,8 +166,7 @@ def eigh(
 
 # -- tridiagonal --------------------------------------------------------------------------------
 
-tridiagonal_p = Primitive("tridiagonal", multiple_results=True)
-set_layout(tridiagonal_p, parts=batched("tridiagonal", 2))
+tridiagonal_p = decomposition("tridiagonal")
 
 
 @tridiagonal_p.shape_rule
@@ -198,8 +188,6 @@ def _(x, *, lower):
 tridiagonal_p.rule_jvp = no_rule(
     "Differentiation rule for 'tridiagonal' not implemented: differentiate `eigh`."
 )
-tridiagonal_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(tridiagonal_p)
 
 
 @tridiagonal_p.lower
@@ -210,8 +198,7 @@ def _(b, x, *, lower):
     outs = [*b.outs, ShapedArray(lead, np.int32)]
     uplo = "L" if lower else "U"
     *found, info = lapack(b, ("sytrd", "hetrd"), (x,), outs, len(lead), aliased=(0,), uplo=uplo)
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in found]
+    return checked(b, info, found)
 
 
 @library(static=("lower",))

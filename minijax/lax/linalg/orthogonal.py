@@ -21,6 +21,7 @@ from minijax.lax.linalg.common import (
     as_complex,
     batch_in_front,
     check_operands,
+    decomposition,
     eye,
     is_complex,
     lapack,
@@ -214,8 +215,7 @@ def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool
 
 # -- qr -----------------------------------------------------------------------------------------
 
-qr_p = Primitive("qr", multiple_results=True)
-set_layout(qr_p, parts=batched("qr", 2))
+qr_p = decomposition("qr")
 
 
 @qr_p.shape_rule
@@ -300,10 +300,6 @@ def _full_tangents(q: Any, t_q: Any, t_r: Any, k: int) -> tuple[Any, Any]:
     t_second = sub_p.bind(matmul(t_q, w_adjoint), matmul(towards, change))
     t_q = concatenate_p.bind(t_q, t_second, dimension=t_q.ndim - 1)
     return t_q, widen(t_r, rows, t_r.shape[-1])
-
-
-qr_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(qr_p)
 
 
 def _factor(x, *, pivoting, full_matrices, use_magma):

@@ -10,29 +10,25 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
-from minijax.core.primitive import Primitive, no_rule
 from minijax.features.library import library
-from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.sharding_rules import batched
 from minijax.lax.arithmetic import add_p, div_p, mul_p, real_p, sub_p
 from minijax.lax.compare import eq_p
 from minijax.lax.convert import to_dtype
 from minijax.lax.linalg.common import (
     adjoint,
-    batch_in_front,
     check_operands,
+    checked,
     checked_subset,
     column,
+    decomposition,
     diagonal_of,
     each_matrix,
     eye,
-    failed_is_nan,
     is_complex,
     lapack,
     matmul,
     row,
     spread,
-    succeeded,
 )
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value
@@ -57,8 +53,7 @@ class SvdAlgorithm(enum.Enum):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-svd_p = Primitive("svd", multiple_results=True)
-set_layout(svd_p, parts=batched("svd", 2))
+svd_p = decomposition("svd")
 
 
 @svd_p.shape_rule
@@ -144,10 +139,6 @@ def _outside(u: Any, s: Any, moved: Any) -> Any:
     return div_p.bind(rest, to_dtype(row(s), rest.dtype))
 
 
-svd_p.rule_transpose = no_rule("it is not linear in its operand")
-batch_in_front(svd_p)
-
-
 @svd_p.lower
 def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
     rows, columns = x.shape[-2:]
@@ -170,8 +161,7 @@ def _(b, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
     mode = ("A" if full_matrices else "S") if compute_uv else "N"
     routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
     _, *found, info = lapack(b, routine, (x,), outs, len(lead), aliased=(0,), mode=mode)
-    ok = succeeded(b, info)
-    return [failed_is_nan(b, ok, out) for out in found[: len(b.outs)]]
+    return checked(b, info, found[: len(b.outs)])
 
 
 def _identity(b, out: ShapedArray):

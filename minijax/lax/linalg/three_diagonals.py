@@ -13,14 +13,7 @@ from minijax.features.library import library
 from minijax.lax.arithmetic import div_p, mul_p, neg_p, sub_p
 from minijax.lax.control_flow.scan import scan
 from minijax.lax.joining import concatenate_p
-from minijax.lax.linalg.common import (
-    batch_in_front,
-    check_operands,
-    column,
-    failed_is_nan,
-    lapack,
-    succeeded,
-)
+from minijax.lax.linalg.common import batch_in_front, check_operands, checked, column, lapack
 from minijax.lax.rules import scalar_like
 from minijax.lax.shapes import as_value, reshaped
 from minijax.lax.slicing import pad_p, slice_p
@@ -107,7 +100,7 @@ def _(b, dl, d, du, y, *, perturb_singular):
         return lapack(b, "tridiagonal_solve_perturbed_ffi", operands, [b.out], len(lead))[0]
     outs = [*[x.aval for x in operands[:3]], b.out, ShapedArray(lead, np.int32)]
     *_, x, info = lapack(b, "gtsv", operands, outs, len(lead), aliased=(0, 1, 2, 3))
-    return failed_is_nan(b, succeeded(b, info), x)
+    return checked(b, info, [x])[0]
 
 
 _UNROLLED = 32  # rows of an elimination that are one step of the loop

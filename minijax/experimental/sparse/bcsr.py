@@ -26,6 +26,7 @@ from minijax.features.vmappable import register_vmappable
 from minijax.lax.sparse.bcsr import (
     BCSRProperties,
     bcoo_to_bcsr,
+    bcsr_dot_general_p,
     bcsr_extract_p,
     bcsr_fromdense_p,
     bcsr_to_bcoo,
@@ -33,7 +34,6 @@ from minijax.lax.sparse.bcsr import (
     check_bcsr,
     check_bcsr_indices,
 )
-from minijax.lax.sparse.bcsr_dot import bcsr_dot_general_p
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_dtypes
 from minijax.tree_util import register_pytree_node_class

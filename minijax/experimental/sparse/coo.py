@@ -16,7 +16,7 @@ from minijax.core.array import Array
 from minijax.errors import check_arguments_of
 from minijax.experimental.sparse.base import JAXSparse
 from minijax.experimental.sparse.util import stored_elements
-from minijax.lax.sparse.coo import (
+from minijax.lax.sparse.matrices import (
     COOInfo,
     coo_fromdense_p,
     coo_matmat_p,

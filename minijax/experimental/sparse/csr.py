@@ -21,7 +21,7 @@ from minijax.experimental.sparse.coo import (
     matrix_of,
     promoted,
 )
-from minijax.lax.sparse.csr import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
+from minijax.lax.sparse.matrices import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
 from minijax.namespace import shown
 from minijax.tree_util import register_pytree_node_class
 from minijax.typing import DTypeLike

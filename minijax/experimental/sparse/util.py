@@ -23,7 +23,7 @@ from minijax.experimental.sparse.base import (
     SparseInfo,
 )
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
-from minijax.lax.sparse.csr import csr_rows
+from minijax.lax.sparse.matrices import csr_rows
 from minijax.lax.sparse.places import take_at
 from minijax.namespace import shown
 from minijax.transforms.vmap import vmap

@@ -1,30 +1,43 @@
-"""The primitives of the formats COO and CSR, which differ in how they hold rows and columns.
+"""The primitives of COO and CSR, which differ in how they hold rows and columns of elements.
 
-They have no batching rule: upstream's have none, and BCOO and BCSR are the formats with batch
-dimensions.
+CSC is CSR of the transpose. They have no batching rule: upstream's have none, and BCOO and BCSR
+are the formats with batch dimensions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.arithmetic import mul
+from minijax.lax.compare import select_n
+from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import full
 from minijax.lax.reductions import reduce_sum
 from minijax.lax.rules import linear_in
 from minijax.lax.shapes import broadcast_in_dim
-from minijax.lax.sparse.places import add_at, nonzero_places, take_at, values_taken
+from minijax.lax.sparse.places import (
+    add_at,
+    nonzero_places,
+    pointers,
+    row_numbers,
+    take_at,
+    values_taken,
+)
 from minijax.lowering.module import lower_by
 from minijax.transforms.tangents import is_undefined
 
-__all__ = ["matrix_format"]
+__all__ = [
+    "COOInfo", "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p",
+    "csr_fromdense_p", "csr_matmat_p", "csr_matvec_p", "csr_rows", "csr_todense_p",
+]  # fmt: skip
 
 
-def matrix_format(
+def _format(
     name: str,
     *,
     places: Callable,
@@ -149,3 +162,46 @@ def _sampled(rows: Any, columns: Any, ct: Any, other: Any) -> Any:
     """Return the elements of `ct @ other^T` at given indices: the cotangent of a product's factor."""
     terms = mul(take_at(ct, (rows,)), take_at(other, (columns,)))
     return terms if terms.ndim == 1 else reduce_sum(terms, tuple(range(1, terms.ndim)))
+
+
+# -- the formats ----------------------------------------------------------------------------------
+
+
+class COOInfo(NamedTuple):
+    """The static fields of a COO matrix, beside its buffers."""
+
+    shape: tuple[int, ...]
+    rows_sorted: bool = False
+    cols_sorted: bool = False
+
+
+def _converted(row, column, real, rows, dtype):
+    return [convert_element_type(x, dtype) for x in (row, column)]
+
+
+coo_fromdense_p, coo_todense_p, coo_matvec_p, coo_matmat_p = _format(
+    "coo",
+    places=_converted,
+    lengths=lambda nse, rows: (nse, nse),
+    coordinates=lambda row, column: (row, column),
+    shape_of=lambda params: params["spinfo"].shape,
+)
+
+
+def csr_rows(indices, indptr):
+    """The row of each element."""
+    return row_numbers(indptr, indices.shape[0], indices.dtype)
+
+
+def _compressed(row, column, real, rows, dtype):
+    row = select_n(real, full(row.shape, rows, row.dtype), row)
+    return [convert_element_type(column, dtype), pointers(row, rows, dtype)]
+
+
+csr_fromdense_p, csr_todense_p, csr_matvec_p, csr_matmat_p = _format(
+    "csr",
+    places=_compressed,
+    lengths=lambda nse, rows: (nse, rows + 1),
+    coordinates=lambda indices, indptr: (csr_rows(indices, indptr), indices),
+    shape_of=lambda params: params["shape"],
+)

@@ -17,7 +17,7 @@ from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.lax.arithmetic import neg
 from minijax.lax.callbacks import pure_callback
 from minijax.lax.sorting import sort
-from minijax.lax.sparse.csr import csr_matvec_p, csr_rows
+from minijax.lax.sparse.matrices import csr_matvec_p, csr_rows
 from minijax.lax.sparse.places import pointers
 from minijax.lowering.module import lower_by
 from minijax.transforms.primitives import add_tangents

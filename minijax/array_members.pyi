@@ -43,86 +43,7 @@ class _Updates:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array: ...
-    def add(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def subtract(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def multiply(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def mul(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def divide(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def power(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def min(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
-    def max(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    add = subtract = multiply = mul = divide = power = min = max = set
 
 class _Indexable:
     # `x.at`
@@ -254,15 +175,11 @@ class ArrayMembers:
     def all(
         self, axis: _Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
     ) -> Array: ...
-    def any(
-        self, axis: _Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-    ) -> Array: ...
+    any = all
     def argmax(
         self, axis: int | None = None, out: None = None, keepdims: bool | None = None
     ) -> Array: ...
-    def argmin(
-        self, axis: int | None = None, out: None = None, keepdims: bool | None = None
-    ) -> Array: ...
+    argmin = argmax
     def argpartition(self, kth: int, axis: int = -1) -> Array: ...
     def argsort(
         self,
@@ -290,8 +207,8 @@ class ArrayMembers:
     def conj(self) -> Array: ...
     def conjugate(self) -> Array: ...
     def copy(self) -> Array: ...
-    def cumprod(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Array: ...
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Array: ...
+    cumprod = cumsum
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
     def dot(
         self, b: Any, *, precision: Any = None, preferred_element_type: Any = None
@@ -305,6 +222,7 @@ class ArrayMembers:
         initial: Any = None,
         where: Any = None,
     ) -> Array: ...
+    min = max
     def mean(
         self,
         axis: _Axis = None,
@@ -314,25 +232,7 @@ class ArrayMembers:
         *,
         where: Any = None,
     ) -> Array: ...
-    def min(
-        self,
-        axis: _Axis = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Array: ...
     def nonzero(self, *, fill_value: Any = None, size: int | None = None) -> tuple[Array, ...]: ...
-    def prod(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-        promote_integers: bool = True,
-    ) -> Array: ...
     def ptp(self, axis: _Axis = None, out: None = None, keepdims: bool = False) -> Array: ...
     def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
     def repeat(
@@ -369,6 +269,7 @@ class ArrayMembers:
         where: Any = None,
         correction: float | None = None,
     ) -> Array: ...
+    var = std
     def sum(
         self,
         axis: _Axis = None,
@@ -379,6 +280,7 @@ class ArrayMembers:
         where: Any = None,
         promote_integers: bool = True,
     ) -> Array: ...
+    prod = sum
     def swapaxes(self, axis1: int, axis2: int) -> Array: ...
     def take(
         self,
@@ -394,15 +296,4 @@ class ArrayMembers:
         self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
     ) -> Array: ...
     def transpose(self, *args: Any) -> Array: ...
-    def var(
-        self,
-        axis: _Axis = None,
-        dtype: Any = None,
-        out: None = None,
-        ddof: int = 0,
-        keepdims: bool = False,
-        *,
-        where: Any = None,
-        correction: float | None = None,
-    ) -> Array: ...
     def view(self, dtype: Any = None) -> Array: ...

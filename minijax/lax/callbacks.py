@@ -33,7 +33,7 @@ from minijax.runtime.callbacks import (
 )
 from minijax.runtime.escape import quoted
 from minijax.runtime.sharding import Sharding
-from minijax.transforms.primitives import moveaxis, to_shape
+from minijax.transforms.primitives import insert_axes, moveaxis
 
 __all__ = [
     "VMAP_METHODS", "io_callback", "io_callback_p", "lower_callback", "map_call", "pure_callback",
@@ -320,17 +320,11 @@ def map_call(
         )
     if vmap_method != "legacy_vectorized":
         size = 1 if vmap_method == "expand_dims" else axis.size
-        args = [x if m else _in_front(x, size) for x, m in zip(args, mapped, strict=True)]
+        args = [x if m else insert_axes(x, (0,), size) for x, m in zip(args, mapped, strict=True)]
         mapped = [True] * len(args)
     avals = tuple(aval.update(shape=(axis.size, *aval.shape)) for aval in result_avals)
     outs = primitive.bind(*args, result_avals=avals, **widened(params, mapped))
     return outs, [0] * len(outs)
-
-
-def _in_front(x: Any, size: int) -> Any:
-    """A new first axis of this size."""
-    shape = np.shape(x)
-    return to_shape(x, (size, *shape), range(1, len(shape) + 1))
 
 
 def _one_by_one(primitive, args, mapped, size, unroll, result_avals, params) -> list[Any]:

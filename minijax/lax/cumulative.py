@@ -36,6 +36,7 @@ from minijax.lax.compare import eq_p, lt_p, ne_p, select_n_p
 from minijax.lax.control_flow.associative import associative_scan
 from minijax.lax.reductions import combine_by, greatest, least, one, zero
 from minijax.lax.rules import INEXACT, NUMBER, check_dtype, elementwise, linear, scalar_like
+from minijax.lax.slicing import lower_pad
 from minijax.lax.transcendental import exp_p, log1p_p
 from minijax.lax.window_rules import lower_window
 from minijax.lowering.module import i64_array, lower_by
@@ -82,16 +83,11 @@ class _Scan:
 
     def pad(self, x, low: int, high: int):
         """Add identities before and after along the axis, or take elements away."""
-        ndim, axis = len(x.shape), self.axis
-        lows, highs = [0] * ndim, [0] * ndim
-        lows[axis], highs[axis] = low, high
-        attributes = (
-            f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
-            f"interior_padding = {i64_array([0] * ndim)}"
-        )
+        axis, config = self.axis, [(0, 0, 0)] * len(x.shape)
+        config[axis] = (low, high, 0)
         fill = self.b.constant(self.identity, x.aval.update(shape=()))
         out = _resized(x, axis, x.shape[axis] + low + high)
-        return self.b.op("stablehlo.pad", (x, fill), out, attributes)
+        return lower_pad(self.b, x, fill, config, out)
 
     def unrolled(self, x):
         size = x.shape[self.axis]

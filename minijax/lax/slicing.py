@@ -294,12 +294,17 @@ def _(args, dims, *, padding_config):
 
 @pad_p.lower
 def _(b, x, value, *, padding_config):
+    return lower_pad(b, x, value, padding_config, b.out)
+
+
+def lower_pad(b, x, value, padding_config: Sequence[tuple[int, int, int]], out: ShapedArray):
+    """`stablehlo.pad`."""
     lows, highs, interiors = zip(*padding_config, strict=True) if padding_config else ((), (), ())
     attributes = (
         f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
         f"interior_padding = {i64_array(interiors)}"
     )
-    return b.op("stablehlo.pad", (x, value), b.out, attributes)
+    return b.op("stablehlo.pad", (x, value), out, attributes)
 
 
 def pad(

@@ -14,12 +14,12 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.lax.compare import ge_p
 from minijax.lax.reductions import greatest, least
-from minijax.lax.rules import ORDERED, check_dtype, merged
-from minijax.lax.slicing import pad_p, slice_p
+from minijax.lax.rules import ORDERED, check_dtype, linear_in, merged
+from minijax.lax.slicing import lower_pad, pad_p, slice_p
 from minijax.lax.window_rules import batch_windows, lower_window, pairs, window_shape, with_axis
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import to_front
-from minijax.transforms.tangents import Zero, is_undefined, zero_like
+from minijax.transforms.tangents import is_undefined
 
 __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p", "select_and_scatter_p"]
 
@@ -38,17 +38,7 @@ def _(t, x, *, select_prim, **window):
     return ShapedArray(shape, t.dtype, t.weak_type)
 
 
-@select_and_gather_add_p.jvp
-def _(primals, tangents, **params):
-    return _jvp_choice(select_and_gather_add_p, primals, tangents, params)
-
-
-def _jvp_choice(p: Primitive, primals, tangents, params):
-    """JVP of a choice: it does not change by an infinitesimal step, and is linear in what is moved."""
-    out = p.bind(*primals, **params)
-    if type(tangents[0]) is Zero:
-        return out, zero_like(out)
-    return out, p.bind(tangents[0], primals[1], **params)
+linear_in(select_and_gather_add_p, 0)  # the choice does not change by an infinitesimal step
 
 
 @select_and_gather_add_p.transpose
@@ -102,9 +92,7 @@ def _(source, x, *, select_prim, **window):
     return ShapedArray(x.shape, source.dtype, source.weak_type)
 
 
-@select_and_scatter_add_p.jvp
-def _(primals, tangents, **params):
-    return _jvp_choice(select_and_scatter_add_p, primals, tangents, params)
+linear_in(select_and_scatter_add_p, 0)
 
 
 @select_and_scatter_add_p.transpose
@@ -142,15 +130,9 @@ def _padded_scatter(b, x, source, edge, start, select, scatter, padding, window,
     """`stablehlo.select_and_scatter`; the padding is made, for it may be chosen and be lost."""
     padded = x
     if any(low or high for low, high in padding):
-        lows, highs = zip(*padding, strict=True)
-        shape = tuple(
-            [low + size + high for size, (low, high) in zip(x.shape, padding, strict=True)]
-        )
-        attributes = (
-            f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
-            f"interior_padding = {i64_array((0,) * len(lows))}"
-        )
-        padded = b.op("stablehlo.pad", (x, edge), x.aval.update(shape=shape), attributes)
+        shape = [low + size + high for size, (low, high) in zip(x.shape, padding, strict=True)]
+        config = [(*pair, 0) for pair in padding]
+        padded = lower_pad(b, x, edge, config, x.aval.update(shape=tuple(shape)))
     element, given = x.aval.update(shape=()), source.aval.update(shape=())
     attributes = (
         f"window_dimensions = {i64_array(window['window_dimensions'])}, "
@@ -167,12 +149,7 @@ def _padded_scatter(b, x, source, edge, start, select, scatter, padding, window,
     if padded is x:
         return scattered
     # A padding below zero took elements away: they were in no window, so that they get nothing.
-    lows, highs = [-low for low, _ in padding], [-high for _, high in padding]
-    attributes = (
-        f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
-        f"interior_padding = {i64_array((0,) * len(lows))}"
-    )
-    return b.op("stablehlo.pad", (scattered, start), out, attributes)
+    return lower_pad(b, scattered, start, [(-low, -high, 0) for low, high in padding], out)
 
 
 select_and_scatter_p = Primitive("select_and_scatter", memoize=False)

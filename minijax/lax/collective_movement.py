@@ -21,17 +21,18 @@ from minijax.lax.dynamic_slicing import dynamic_slice_in_dim
 from minijax.lax.gathers import (
     all_gather_invariant_p,
     all_gather_reduced_p,
+    gathered_shape,
     scattered_shape,
     unreduced_reduce_scatter_p,
 )
 from minijax.lax.indexing import GatherDimensionNumbers, gather
 from minijax.lax.named_axes import (
     axis_size,
+    batch_over,
     check_bound,
     collective,
     group_size,
     index_groups,
-    no_groups,
     some_names,
 )
 from minijax.lax.parallel import axis_index
@@ -41,7 +42,7 @@ from minijax.lax.slicing import index_in_dim, pad_p
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.batching import to_front
-from minijax.transforms.primitives import moveaxis, reduce_sum_p
+from minijax.transforms.primitives import reduce_sum_p
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast",
@@ -64,11 +65,8 @@ def _(x, *, axis_name, perm):
     return x
 
 
-@ppermute_p.batch_axis
-def _(axis, args, dims, *, axis_name, perm):
-    (x,), (dim,) = args, dims
-    if axis.name not in axis_name:
-        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), dim
+@batch_over(ppermute_p)
+def _(axis, x, dim, *, axis_name, perm):
     if len(perm) != axis.size:
         raise AssertionError(
             f"ppermute: the permutation has {len(perm)} pairs, and the axis {axis.name!r} has size "
@@ -149,27 +147,12 @@ all_gather_p = collective(
 
 @all_gather_p.shape_rule
 def _(x, *, all_gather_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    shape = list(x.shape)
-    if tiled:
-        shape[all_gather_dimension] *= axis_size
-    else:
-        shape.insert(all_gather_dimension, axis_size)
-    return x.update(shape=tuple(shape))
+    return x.update(shape=gathered_shape(x, all_gather_dimension, axis_size, tiled))
 
 
-@all_gather_p.batch_axis
-def _(axis, args, dims, *, all_gather_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    (x,), (dim,) = args, dims
+@batch_over(all_gather_p, "all_gather_dimension")
+def _(axis, x, dim, *, all_gather_dimension, axis_name, tiled, **params):
     where = all_gather_dimension
-    if axis.name not in axis_name:
-        if dim is not None:
-            x, where = moveaxis(x, dim, 0), where + 1
-        out = all_gather_p.bind(
-            x, all_gather_dimension=where, axis_name=axis_name,
-            axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled,
-        )  # fmt: skip
-        return out, (None if dim is None else 0)
-    no_groups(axis_index_groups)
     x, others = to_front(x, dim, axis.size), [name for name in axis_name if name != axis.name]
     for name in reversed(others):
         x = all_gather_p.bind(
@@ -309,19 +292,9 @@ def _(x, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled):
     return x.update(shape=scattered_shape(x, scatter_dimension, axis_size, tiled))
 
 
-@reduce_scatter_p.batch_axis
-def _(axis, args, dims, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    (x,), (dim,) = args, dims
+@batch_over(reduce_scatter_p, "scatter_dimension")
+def _(axis, x, dim, *, scatter_dimension, axis_name, tiled, **params):
     where = scatter_dimension
-    if axis.name not in axis_name:
-        if dim is not None:
-            x, where = moveaxis(x, dim, 0), where + 1
-        out = reduce_scatter_p.bind(
-            x, scatter_dimension=where, axis_name=axis_name,
-            axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled,
-        )  # fmt: skip
-        return out, (None if dim is None else 0)
-    no_groups(axis_index_groups)
     total = reduce_sum_p.bind(to_front(x, dim, axis.size), axes=(0,), out_sharding=None)
     total = _cut(total, where, [_size(axis, name) for name in axis_name], tiled)
     place = where  # of the dimension for a name, once those of the names before it are scattered
@@ -431,18 +404,8 @@ def _(x, *, split_axis, concat_axis, axis_name, axis_index_groups, tiled):
     return x.update(shape=tuple(shape), weak_type=False)
 
 
-@all_to_all_p.batch_axis
-def _(axis, args, dims, *, axis_name, split_axis, concat_axis, axis_index_groups, tiled):
-    (x,), (dim,) = args, dims
-    if axis.name not in as_names(axis_name):
-        if dim is not None:
-            x, split_axis, concat_axis = moveaxis(x, dim, 0), split_axis + 1, concat_axis + 1
-        out = all_to_all_p.bind(
-            x, axis_name=axis_name, split_axis=split_axis, concat_axis=concat_axis,
-            axis_index_groups=axis_index_groups, tiled=tiled,
-        )  # fmt: skip
-        return out, (None if dim is None else 0)
-    no_groups(axis_index_groups)
+@batch_over(all_to_all_p, "split_axis", "concat_axis")
+def _(axis, x, dim, *, axis_name, split_axis, concat_axis, tiled, **params):
     x, names, split = to_front(x, dim, axis.size), as_names(axis_name), split_axis + 1
     x = _cut(x, split, [_size(axis, name) for name in names], tiled)
     # One dimension for each name: first of the places that parts go to, then of those they come from.
@@ -554,11 +517,8 @@ def _(x, *, axis_name, axis_size, source):
     return x
 
 
-@pbroadcast_p.batch_axis
-def _(axis, args, dims, *, axis_name, axis_size, source):
-    (x,), (dim,) = args, dims
-    if axis.name not in axis_name:
-        return pbroadcast_p.bind(x, axis_name=axis_name, axis_size=axis_size, source=source), dim
+@batch_over(pbroadcast_p)
+def _(axis, x, dim, *, axis_name, axis_size, source):
     sizes = [axis.size if name == axis.name else group_size(None, name) for name in axis_name]
     places = dict(zip(axis_name, np.unravel_index(source, sizes), strict=True))
     place = int(places.pop(axis.name))

@@ -21,7 +21,7 @@ from minijax.runtime.named_sharding import NamedSharding
 from minijax.transforms.primitives import moveaxis
 
 __all__ = [
-    "all_gather_invariant_p", "all_gather_reduced_p", "scattered_shape",
+    "all_gather_invariant_p", "all_gather_reduced_p", "gathered_shape", "scattered_shape",
     "unreduced_reduce_scatter_p",
 ]  # fmt: skip
 
@@ -44,7 +44,7 @@ def _collective(name: str, dimension: str) -> Primitive:
     return p
 
 
-def _gathered_shape(x: Any, dimension: int, axis_size: int, tiled: bool) -> tuple[int, ...]:
+def gathered_shape(x: Any, dimension: int, axis_size: int, tiled: bool) -> tuple[int, ...]:
     shape = list(x.shape)
     if tiled:
         shape[dimension] *= axis_size
@@ -101,7 +101,7 @@ def _(given, *, axis_name, **params):
 @all_gather_reduced_p.shape_rule
 def _(x, *, all_gather_dimension, axis_name, axis_size, tiled, mesh):
     unreduced, reduced = sums_of(x)
-    shape = _gathered_shape(x, all_gather_dimension, axis_size, tiled)
+    shape = gathered_shape(x, all_gather_dimension, axis_size, tiled)
     return _typed(x, shape, mesh, unreduced, reduced | frozenset(axis_name))
 
 
@@ -123,7 +123,7 @@ def _(given, *, axis_name, **params):
 
 @all_gather_invariant_p.shape_rule
 def _(x, *, all_gather_dimension, axis_name, axis_size, tiled):
-    return x.update(shape=_gathered_shape(x, all_gather_dimension, axis_size, tiled))
+    return x.update(shape=gathered_shape(x, all_gather_dimension, axis_size, tiled))
 
 
 unreduced_reduce_scatter_p = _collective("unreduced_reduce_scatter", "scatter_dimension")

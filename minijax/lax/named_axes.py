@@ -9,13 +9,12 @@ from minijax.config import local
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive
 from minijax.features.sharding.layouts import CollectivePrimitive, layout
-from minijax.lax.casts import (
-    as_names,
-)
+from minijax.lax.casts import as_names
+from minijax.transforms.primitives import moveaxis
 
 __all__ = [
-    "AxisNames", "Name", "axis_size", "check_bound", "collective", "group_size", "index_groups",
-    "no_groups", "some_names",
+    "AxisNames", "Name", "axis_size", "batch_over", "check_bound", "collective", "group_size", "index_groups",
+    "some_names",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -51,7 +50,7 @@ def _effects(names: Sequence[Name]) -> frozenset:
     return frozenset(NamedAxisEffect(name) for name in names if not isinstance(name, int))
 
 
-def no_groups(groups: Any) -> None:
+def _no_groups(groups: Any) -> None:
     if groups is not None:
         raise NotImplementedError("axis_index_groups is not supported in vmap collectives")
 
@@ -110,3 +109,26 @@ def collective(name: str, axes_of: Callable[..., tuple], lower: Callable) -> Pri
         return axes, axes
 
     return p
+
+
+def batch_over(p: Primitive, *counted: str) -> Callable[[Callable], Callable]:
+    """Decorator: `rule(axis, x, dim, **params)` maps a collective over an axis that it names.
+
+    Over another axis it stays, with those of its parameters that count dimensions one further.
+    """
+
+    def decorate(rule: Callable) -> Callable:
+        @p.batch_axis
+        def _(axis, args, dims, **params):
+            (x,), (dim,) = args, dims
+            if axis.name in as_names(params["axes" if "axes" in params else "axis_name"]):
+                _no_groups(params.get("axis_index_groups"))
+                return rule(axis, x, dim, **params)
+            if counted and dim is not None:
+                x, dim = moveaxis(x, dim, 0), 0
+                params |= {name: params[name] + 1 for name in counted}
+            return p.bind(x, **params), dim
+
+        return rule
+
+    return decorate

@@ -25,11 +25,11 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import iota_p
 from minijax.lax.named_axes import (
     axis_size,
+    batch_over,
     check_bound,
     collective,
     group_size,
     index_groups,
-    no_groups,
 )
 from minijax.lax.reductions import reduce_max, reduce_min, reduce_sum
 from minijax.lax.rules import linear_in
@@ -65,12 +65,8 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
     def _(x, *, axes, axis_index_groups):
         return x.strip_weak_type()
 
-    @p.batch_axis
-    def _(axis, args, dims, *, axes, axis_index_groups):
-        (x,), (dim,) = args, dims
-        if axis.name not in axes:
-            return p.bind(x, axes=axes, axis_index_groups=axis_index_groups), dim
-        no_groups(axis_index_groups)
+    @batch_over(p)
+    def _(axis, x, dim, *, axes, axis_index_groups):
         if dim is not None:
             x = reduce(x, (dim,))
         elif unmapped is not None:

@@ -57,6 +57,17 @@ EMPTY = frozenset(
     )
 )  # fmt: skip
 
+
+def _of(module: str, names: str, prefix: str = "") -> dict[str, str]:
+    """Objects of one module under the names that they have there, after a prefix."""
+    return {f"{prefix}{name}": f"{module}:{name}" for name in names.split()}
+
+
+def _modules(package: str, names: str) -> dict[str, str]:
+    """Modules of one package under their own names."""
+    return {name: f"{package}.{name}" for name in names.split()}
+
+
 ALIASES: dict[str, dict[str, str]] = {
     **{name: {} for name in EMPTY},
     "jax.version": {
@@ -72,11 +83,8 @@ ALIASES: dict[str, dict[str, str]] = {
     "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
     "jax._src.cache_key": {"get": "minijax.jax.private.compilation_cache:get_cache_key"},
     "jax._src.checkify": {
-        "Error": "minijax.experimental.checkify:Error",
-        "JaxException": "minijax.experimental.checkify:JaxException",
+        **_of("minijax.experimental.checkify", "Error JaxException checkify user_checks"),
         "Out": f"{_HERE}:CheckifyOut",
-        "checkify": "minijax.experimental.checkify:checkify",
-        "user_checks": "minijax.experimental.checkify:user_checks",
     },
     "jax._src.compilation_cache": {
         "is_persistent_cache_enabled": f"{_HERE}:is_persistent_cache_enabled",
@@ -84,37 +92,24 @@ ALIASES: dict[str, dict[str, str]] = {
     "jax._src.compiler": {},
     "jax._src.cloud_tpu_init": {},
     "jax._src.core": {
-        "AxisName": f"{_HERE}:AxisName",
-        "AxisSize": f"{_HERE}:AxisSize",
-        "AvalMutableQDD": "minijax.features.hijax.types:AvalMutableQDD",
-        "AvalQDD": "minijax.features.hijax.types:AvalQDD",
+        **_of(_HERE, "AxisName AxisSize trace_state_clean"),
+        **_of("minijax.features.hijax.types", "AvalMutableQDD AvalQDD aval_method aval_property"),
+        **_of("minijax.features.call_primitives", "call_p closed_call_p"),
+        **_of("minijax.lax.refs", "empty_ref_p free_ref_p freeze_p ref_p"),
+        **_of("minijax.core.avals", "ShapedArray get_aval"),
         "MemorySpace": "minijax.features.sharding.memory:MemorySpace",
         "MutableQuasiDynamicData": "minijax.features.hijax.qdd:MutableState",
-        "aval_method": "minijax.features.hijax.types:aval_method",
-        "aval_property": "minijax.features.hijax.types:aval_property",
         "call": "minijax.features.call_primitives:call_p.bind",
-        "call_p": "minijax.features.call_primitives:call_p",
-        "empty_ref_p": "minijax.lax.refs:empty_ref_p",
-        "free_ref_p": "minijax.lax.refs:free_ref_p",
-        "freeze_p": "minijax.lax.refs:freeze_p",
-        "ref_p": "minijax.lax.refs:ref_p",
-        "closed_call_p": "minijax.features.call_primitives:closed_call_p",
         "is_symbolic_dim": "minijax.export.symbolic:is_symbolic_dim",
         "Ref": "minijax.features.references.cells:Ref",
-        "ShapedArray": "minijax.core.avals:ShapedArray",
         "Tracer": "minijax.core.trace:Tracer",
-        "get_aval": "minijax.core.avals:get_aval",
         "is_concrete": f"{_INTERNALS}:is_concrete",
         "physical_aval": "minijax.lowering.types:physical",
-        "trace_state_clean": f"{_HERE}:trace_state_clean",
     },
     "jax._src.custom_api_util": {
         "forward_attr": "minijax.features.custom_rules.common:SetsInnerRules.__getattr__",
     },
-    "jax._src.debugging": {
-        "debug_effect": f"{_HERE}:debug_effect",
-        "ordered_debug_effect": f"{_HERE}:ordered_debug_effect",
-    },
+    "jax._src.debugging": _of(_HERE, "debug_effect ordered_debug_effect"),
     "jax._src.dispatch": {
         "BACKEND_COMPILE_EVENT": "minijax.monitoring:COMPILED",
         "JAXPR_TO_MLIR_MODULE_EVENT": "minijax.monitoring:LOWERED",
@@ -124,40 +119,28 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "jax._src.distributed": {"global_state": "minijax.runtime.distributed:state"},
     "jax._src.dtypes": {
-        "_bool_types": f"{_INTERNALS}:bool_types",
-        "_complex_types": f"{_INTERNALS}:complex_types",
-        "_float_types": f"{_INTERNALS}:float_types",
-        "_int_types": f"{_INTERNALS}:int_types",
-        "_intn_dtypes": f"{_INTERNALS}:intn_dtypes",
-        "_jax_dtype_set": f"{_INTERNALS}:jax_dtype_set",
-        "_jax_types": f"{_INTERNALS}:jax_types",
-        "default_types": f"{_INTERNALS}:default_types",
-        "scalar_type_to_dtype": f"{_INTERNALS}:scalar_type_to_dtype",
-        "_weak_types": f"{_INTERNALS}:weak_types",
-        "check_and_canonicalize_user_dtype": f"{_INTERNALS}:check_and_canonicalize_user_dtype",
-        "coerce_to_array": f"{_INTERNALS}:coerce_to_array",
-        "default_complex_dtype": f"{_INTERNALS}:default_complex_dtype",
-        "default_float_dtype": f"{_INTERNALS}:default_float_dtype",
-        "default_int_dtype": f"{_INTERNALS}:default_int_dtype",
-        "default_uint_dtype": f"{_INTERNALS}:default_uint_dtype",
-        "is_weakly_typed": f"{_INTERNALS}:is_weakly_typed",
-        "python_scalar_types": f"{_INTERNALS}:python_scalar_types",
-        "safe_to_cast": f"{_INTERNALS}:safe_to_cast",
-        "short_dtype_name": f"{_INTERNALS}:short_dtype_name",
-        "DType": f"{_HERE}:DType",
-        "ExtendedDType": "minijax.dtypes:ExtendedDType",
-        "TypePromotionError": "minijax.dtypes:TypePromotionError",
-        "extended": "minijax.dtypes:extended",
+        **_of(_INTERNALS,
+            "check_and_canonicalize_user_dtype coerce_to_array default_complex_dtype "
+            "default_float_dtype default_int_dtype default_types default_uint_dtype "
+            "is_weakly_typed python_scalar_types safe_to_cast scalar_type_to_dtype "
+            "short_dtype_name"
+        ),
+        **_of(_HERE, "DType supports_inf"),
+        **_of("minijax.dtypes", "ExtendedDType TypePromotionError extended"),
+        **_of(_INTERNALS,
+            "bool_types complex_types float_types int_types intn_dtypes jax_dtype_set jax_types "
+            "weak_types", "_"
+        ),
         "finfo": "minijax.numpy:finfo",
-        "supports_inf": f"{_HERE}:supports_inf",
     },
     "jax._src.effects": {
+        **_of(_SCOPES,
+            "custom_derivatives_allowed_effects partial_eval_kept_effects "
+            "shardable_ordered_effects"
+        ),
         "EffectTypeSet": "minijax.core.effects:EffectTypes",
         "Effects": "minijax.extend.core:Effects",
         "control_flow_allowed_effects": "minijax.core.effects:control_flow_allowed",
-        "custom_derivatives_allowed_effects": f"{_SCOPES}:custom_derivatives_allowed_effects",
-        "partial_eval_kept_effects": f"{_SCOPES}:partial_eval_kept_effects",
-        "shardable_ordered_effects": f"{_SCOPES}:shardable_ordered_effects",
         "lowerable_effects": "minijax.core.effects:lowerable",
         "no_effects": "minijax.core.primitive:no_effects",
         "ordered_effects": "minijax.core.effects:ordered_types",
@@ -167,9 +150,8 @@ ALIASES: dict[str, dict[str, str]] = {
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.interpreters": {},
     "jax._src.interpreters.ad": {
-        "backward_pass": f"{_PROGRAMS}:backward_pass",
+        **_of(_PROGRAMS, "backward_pass zero_jvp"),
         "jvp_jaxpr": "minijax.transforms.jvp:jvp_jaxpr",
-        "zero_jvp": f"{_PROGRAMS}:zero_jvp",
     },
     "jax._src.interpreters.batching": {"batch_jaxpr": f"{_PROGRAMS}:batch_jaxpr"},
     "jax._src.interpreters.mlir": {
@@ -188,54 +170,28 @@ ALIASES: dict[str, dict[str, str]] = {
         "_convert_element_type": f"{_INTERNALS}:convert",
     },
     "jax._src.lib": {
-        "_jax": "minijax.runtime.versions:_jax",
-        "_profile_data": "jaxlib._profile_data",
-        "_profiler": "jaxlib._profiler",
-        "gpu_linalg": "jaxlib.gpu_linalg",
-        "gpu_prng": "jaxlib.gpu_prng",
-        "gpu_rnn": "jaxlib.gpu_rnn",
-        "gpu_solver": "jaxlib.gpu_solver",
-        "gpu_sparse": "jaxlib.gpu_sparse",
-        "gpu_triton": "jaxlib.gpu_triton",
+        **_of("minijax.runtime.versions", "_jax xla_client"),
+        **_modules("jaxlib",
+            "_profile_data _profiler gpu_linalg gpu_prng gpu_rnn gpu_solver gpu_sparse "
+            "gpu_triton lapack triton utils weakref_lru_cache"
+        ),
+        **_of(_HERE, "check_jaxlib_version cuda_versions"),
         "guard_lib": "minijax.runtime.versions:_jax.guard_lib",
         "jax_jit": "minijax.runtime.versions:_jax.jax_jit",
-        "lapack": "jaxlib.lapack",
-        "triton": "jaxlib.triton",
-        "utils": "jaxlib.utils",
-        "weakref_lru_cache": "jaxlib.weakref_lru_cache",
         "ifrt_version": "minijax.runtime.versions:xla_client._ifrt_version",
-        "check_jaxlib_version": f"{_HERE}:check_jaxlib_version",
-        "cuda_versions": f"{_HERE}:cuda_versions",
         "jaxlib": "jaxlib",
         "jaxlib_extension_version": "minijax.runtime.versions:xla_client._version",
         "pytree": "minijax.runtime.versions:_jax.pytree",
         "version": "minijax.runtime.versions:jaxlib_version",
         "version_str": "minijax.runtime.versions:jaxlib_version_text",
-        "xla_client": "minijax.runtime.versions:xla_client",
     },
     "jax._src.linear_util": {"DebugInfo": "minijax.core.jaxpr:DebugInfo"},
-    "jax._src.lib.mlir": {"ir": "jaxlib.mlir.ir", "passmanager": "jaxlib.mlir.passmanager"},
+    "jax._src.lib.mlir": _modules("jaxlib.mlir", "ir passmanager"),
     "jax._src.lib.mlir.dialects": {
-        "chlo": "jaxlib.mlir.dialects.chlo",
-        "func": "jaxlib.mlir.dialects.func",
+        **_modules("jaxlib.mlir.dialects",
+            "arith builtin chlo func gpu llvm math memref mhlo mpmd nvvm scf sdy vector"
+        ),
         "hlo": "jaxlib.mlir.dialects.stablehlo",
-        **{
-            name: f"jaxlib.mlir.dialects.{name}"
-            for name in (
-                "arith",
-                "builtin",
-                "gpu",
-                "llvm",
-                "math",
-                "memref",
-                "mhlo",
-                "mpmd",
-                "nvvm",
-                "scf",
-                "sdy",
-                "vector",
-            )
-        },
     },
     "jax._src.mesh": {
         "empty_abstract_mesh": "minijax.runtime.mesh:_NO_AXES",
@@ -245,42 +201,26 @@ ALIASES: dict[str, dict[str, str]] = {
         "thread_resources": f"{_INTERNALS}:thread_resources",
     },
     "jax._src.monitoring": {
-        "get_event_duration_listeners": f"{_HERE}:get_event_duration_listeners",
-        "get_event_listeners": f"{_HERE}:get_event_listeners",
-        "get_event_time_span_listeners": f"{_HERE}:get_event_time_span_listeners",
-        "get_scalar_listeners": f"{_HERE}:get_scalar_listeners",
+        f"get_{kind}_listeners": f"{_HERE}:get_{kind}_listeners"
+        for kind in ("event", "event_duration", "event_time_span", "scalar")
     },
     "jax._src.named_sharding": {
+        **_of(_HERE, "UNSPECIFIED UnspecifiedValue"),
         "DuplicateSpecError": "minijax.runtime.mesh:DuplicateSpecError",
-        "UNSPECIFIED": f"{_HERE}:UNSPECIFIED",
-        "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
     },
     "jax._src.numpy.util": {
-        "_arraylike": f"{_INTERNALS}:arraylike",
-        "_arraylike_asarray": f"{_INTERNALS}:arraylike_asarray",
-        "_broadcast_arrays": "minijax.numpy:broadcast_arrays",
-        "_broadcast_to": "minijax.numpy:broadcast_to",
-        "_check_no_float0s": f"{_INTERNALS}:check_no_float0s",
-        "_where": "minijax.numpy:where",
-        "canonicalize_device_to_sharding": f"{_INTERNALS}:canonicalize_device_to_sharding",
-        "check_arraylike_or_none": f"{_INTERNALS}:check_arraylike_or_none",
-        "check_for_prngkeys": f"{_INTERNALS}:check_for_prngkeys",
-        "check_no_float0s": f"{_INTERNALS}:check_no_float0s",
-        "ensure_arraylike_tuple": f"{_INTERNALS}:ensure_arraylike_tuple",
-        "promote_args_complex": f"{_INTERNALS}:promote_args_complex",
-        "promote_args_numeric": f"{_INTERNALS}:promote_args_numeric",
-        "ensure_arraylike": f"{_INTERNALS}:ensure_arraylike",
-        "promote_args": f"{_INTERNALS}:promote_args",
-        "promote_args_inexact": f"{_INTERNALS}:promote_args_inexact",
-        "promote_dtypes": f"{_INTERNALS}:promote_dtypes",
-        "promote_dtypes_complex": f"{_INTERNALS}:promote_dtypes_complex",
-        "promote_dtypes_inexact": f"{_INTERNALS}:promote_dtypes_inexact",
-        "promote_dtypes_numeric": f"{_INTERNALS}:promote_dtypes_numeric",
+        **_of(_INTERNALS,
+            "canonicalize_device_to_sharding check_arraylike_or_none check_for_prngkeys "
+            "check_no_float0s ensure_arraylike ensure_arraylike_tuple promote_args "
+            "promote_args_complex promote_args_inexact promote_args_numeric promote_dtypes "
+            "promote_dtypes_complex promote_dtypes_inexact promote_dtypes_numeric"
+        ),
+        **_of(_INTERNALS, "arraylike arraylike_asarray check_no_float0s", "_"),
+        **_of("minijax.numpy", "broadcast_arrays broadcast_to where", "_"),
     },
     "jax._src.path": {"Path": "pathlib:Path"},
     "jax._src.pjit": {
-        "get_unconstrained_dims": "minijax.jax.private.placing:get_unconstrained_dims",
-        "hashable_pytree": "minijax.jax.private.placing:hashable_pytree",
+        **_of("minijax.jax.private.placing", "get_unconstrained_dims hashable_pytree"),
         "pjit": "minijax:jit",
         "with_layout_constraint": "minijax.experimental.layout:with_layout_constraint",
     },
@@ -288,15 +228,10 @@ ALIASES: dict[str, dict[str, str]] = {
         f"threefry_{name}": f"minijax.lax.threefry:threefry_prng_impl.{name}"
         for name in ("fold_in", "random_bits", "seed", "split")
     },
-    "jax._src.sharding": {
-        "common_devices_indices_map": f"{_HERE}:common_devices_indices_map",
-    },
+    "jax._src.sharding": {"common_devices_indices_map": f"{_HERE}:common_devices_indices_map"},
     "jax._src.sharding_impls": {
-        "SPMDAxisContext": "minijax.features.mlir_rules:SPMDAxisContext",
-        "ShardingContext": "minijax.features.mlir_rules:ShardingContext",
-        "UNSPECIFIED": f"{_HERE}:UNSPECIFIED",
-        "UnspecifiedValue": f"{_HERE}:UnspecifiedValue",
-        "MeshAxisName": f"{_HERE}:MeshAxisName",
+        **_of("minijax.features.mlir_rules", "SPMDAxisContext ShardingContext"),
+        **_of(_HERE, "MeshAxisName UNSPECIFIED UnspecifiedValue"),
     },
     "jax._src.state": {},
     "jax._src.state.primitives": {
@@ -307,9 +242,8 @@ ALIASES: dict[str, dict[str, str]] = {
         "ref_swap": "minijax.lax.refs:swap",
     },
     "jax._src.state.indexing": {
-        "Slice": "minijax.lax.dynamic_slices:Slice",
+        **_of("minijax.lax.dynamic_slices", "Slice dslice"),
         "ds": "minijax.lax.dynamic_slices:dslice",
-        "dslice": "minijax.lax.dynamic_slices:dslice",
     },
     "jax._src.state.types": {
         "AbstractRef": "minijax.features.references.cells:AbstractRef",
@@ -318,55 +252,39 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "jax._src.test_util": {"test_warning_util": "minijax.jax.testing.counts"},
     "jax._src.traceback_util": {
-        "UnfilteredStackTrace": "minijax.tracebacks:UnfilteredStackTrace",
+        **_of("minijax.tracebacks", "UnfilteredStackTrace register_exclusion"),
+        **_of(_HERE, "api_boundary include_frame"),
         "_exclude_paths": "minijax.tracebacks:excluded_prefixes",
-        "api_boundary": f"{_HERE}:api_boundary",
-        "include_frame": f"{_HERE}:include_frame",
-        "register_exclusion": "minijax.tracebacks:register_exclusion",
     },
     "jax._src.tree_util": {
+        **_of("minijax.tree_util", "flatten_one_level prefix_errors"),
         "_registry": f"{_HERE}:node_registry",
-        "flatten_one_level": "minijax.tree_util:flatten_one_level",
-        "prefix_errors": "minijax.tree_util:prefix_errors",
     },
     # Running Python beside devices of other processes, which is for clusters: minijax has none of it,
     # and libraries that can use it import it unasked.
     "jax.experimental.colocated_python": {},
     "jax.experimental.sparse.test_util": {
-        **{
-            name: f"minijax.experimental.sparse.test_util:{name}"
-            for name in (
-                "SparseLayout",
-                "is_sparse",
-                "iter_bcsr_layouts",
-                "iter_sparse_layouts",
-                "iter_subsets",
-                "rand_bcoo",
-                "rand_bcsr",
-                "rand_sparse",
-            )
-        },
-        **{
-            name: f"minijax.jax.testing.sparse:{name}"
-            for name in ("BatchedDotGeneralProperties", "MATMUL_TOL", "SparseTestCase")
-        },
+        **_of("minijax.experimental.sparse.test_util",
+            "SparseLayout is_sparse iter_bcsr_layouts iter_sparse_layouts iter_subsets "
+            "rand_bcoo rand_bcsr rand_sparse"
+        ),
+        **_of("minijax.jax.testing.sparse",
+            "BatchedDotGeneralProperties MATMUL_TOL SparseTestCase"
+        ),
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {
         "DeviceList": "minijax.runtime.versions:xla_client.DeviceList",
     },
     "jax._src.xla_bridge": {
+        **_of(_HERE,
+            "canonicalize_platform expand_platform_alias get_device_backend is_known_platform "
+            "known_platforms using_pjrt_c_api"
+        ),
+        **_of("minijax.runtime.plugins", "register_backend_factory register_plugin"),
         "_backends": "minijax.runtime.platforms:_clients",
         "_clear_backends": "minijax.runtime.platforms:clear_backends",
-        "canonicalize_platform": f"{_HERE}:canonicalize_platform",
-        "expand_platform_alias": f"{_HERE}:expand_platform_alias",
-        "get_device_backend": f"{_HERE}:get_device_backend",
-        "is_known_platform": f"{_HERE}:is_known_platform",
-        "known_platforms": f"{_HERE}:known_platforms",
         "make_cpu_client": "minijax.runtime.platforms:_make_cpu_client",
-        "using_pjrt_c_api": f"{_HERE}:using_pjrt_c_api",
         "backends_are_initialized": "minijax.runtime.platforms:started",
-        "register_backend_factory": "minijax.runtime.plugins:register_backend_factory",
-        "register_plugin": "minijax.runtime.plugins:register_plugin",
     },
-}
+}  # fmt: skip

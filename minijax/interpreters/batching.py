@@ -16,7 +16,7 @@ from minijax.features.vmappable import register_vmappable, unregister_vmappable
 from minijax.interpreters.tables import RuleTable
 from minijax.lax import broadcast_in_dim, reduce_sum, reshape
 from minijax.namespace import shown
-from minijax.transforms.batching import AxisData, to_front
+from minijax.transforms.batching import AxisData, all_to_front, mapped_size, to_front
 from minijax.transforms.primitives import moveaxis
 
 __all__ = [
@@ -88,7 +88,7 @@ def broadcast_batcher(
     prim: Primitive, axis_data: AxisData, args: Any, dims: Any, **params: Any
 ) -> tuple[Any, Any]:
     """The rule that `defbroadcasting` gives."""
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    size = mapped_size(args, dims)
     rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
     full = []
     for x, dim in zip(args, dims, strict=True):
@@ -103,9 +103,7 @@ def broadcast_batcher(
 
 def expand_dims_batcher(prim: Primitive, args: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
     """The rule of a primitive that takes a leading batch axis of all of its operands."""
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    front = [to_front(x, dim, size) for x, dim in zip(args, dims, strict=True)]
-    return _with_dims(prim, prim.bind(*front, **params), 0)
+    return _with_dims(prim, prim.bind(*all_to_front(args, dims), **params), 0)
 
 
 def reducer_batcher(

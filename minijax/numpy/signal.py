@@ -34,9 +34,7 @@ from minijax.numpy.promotion import (
     promote_one_inexact,
     to_array,
 )
-from minijax.numpy.ranges import (
-    arange,
-)
+from minijax.numpy.ranges import arange
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import flip, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort, searchsorted
@@ -347,21 +345,17 @@ def unwrap(
     steps = diff(p, axis=axis)
     turned = ufuncs.subtract(remainder(ufuncs.add(steps, interval), period), interval)
     at_edge = compare.and_p.bind(
-        compare.eq_p.bind(*_aligned(turned, ufuncs.negative(interval))),
-        compare.gt_p.bind(*_aligned(steps, 0)),
+        compare.eq_p.bind(*promote_dtypes(turned, ufuncs.negative(interval))),
+        compare.gt_p.bind(*promote_dtypes(steps, 0)),
     )
     turned = choose_where(at_edge, interval, turned)
     correction = ufuncs.subtract(turned, steps)
-    small = compare.lt_p.bind(*_aligned(ufuncs.abs(steps), discont))
+    small = compare.lt_p.bind(*promote_dtypes(ufuncs.abs(steps), discont))
     correction = choose_where(small, 0, correction)
     lead = (slice(None),) * axis
     rest = ufuncs.add(p[(*lead, slice(1, None))], cumsum(correction, axis=axis))
     first = p[(*lead, slice(None, 1))]
     return converted(joined("unwrap", [first, rest], axis), p.aval.dtype)
-
-
-def _aligned(x: Any, y: Any) -> list[Any]:
-    return promote_dtypes(x, y)
 
 
 # -- interpolation ----------------------------------------------------------------------------

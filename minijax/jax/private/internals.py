@@ -96,9 +96,7 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     return dtypes.canonicalize_dtype(dtype)
 
 
-def short_dtype_name(dtype: Any) -> str:
-    """A dtype's name as jaxprs print it."""
-    return dtypes.short_name(dtype)
+short_dtype_name = dtypes.short_name
 
 
 def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:

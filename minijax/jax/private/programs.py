@@ -109,14 +109,12 @@ def typematch(t1: AbstractValue, t2: AbstractValue, no_dtype_check: bool = False
     return no_dtype_check or getattr(t1, "dtype", None) == getattr(t2, "dtype", None)
 
 
-def typecompat(aval_ref: AbstractValue, aval: AbstractValue) -> bool:
-    """Whether a value of the second type may stand where the first is wanted."""
-    return typematch(aval_ref, aval)
+typecompat = typematch
 
 
 def typecheck(aval: AbstractValue, x: Any) -> bool:
     """Whether a value has a type."""
-    return typecompat(aval, get_aval(x))
+    return typematch(aval, get_aval(x))
 
 
 def join_effects(*effects: Iterable[Any]) -> frozenset:

@@ -378,9 +378,7 @@ def mem_space_to_kind(mem_space: MemorySpace) -> str:
     return HOST_KIND if mem_space is MemorySpace.Host else "device"
 
 
-def mem_kind_to_space(mem_kind: str | None) -> MemorySpace:
-    """The memory that a sharding's memory kind names."""
-    return space_of(mem_kind)
+mem_kind_to_space = space_of
 
 
 # -- types that say how arrays are split -----------------------------------------------------------

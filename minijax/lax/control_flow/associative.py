@@ -11,18 +11,14 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import eval_trace
 from minijax.lax.arithmetic import add
 from minijax.lax.compare import bitwise_or
-from minijax.lax.control_flow.common import (
-    arrayed,
-    check_callables,
-    program_of,
-    run_inline,
-)
+from minijax.lax.control_flow.common import check_callables, program_of, run_inline
 from minijax.lax.joining import concatenate
 from minijax.lax.shapes import rev
 from minijax.lax.slicing import pad, slice_in_dim
@@ -52,7 +48,7 @@ def associative_scan(
     leaves, tree = tree_util.flatten(elems)
     if not leaves:
         raise IndexError("associative_scan: elems holds no array: there is nothing to scan over.")
-    leaves = [x if isinstance(x, Array) else arrayed(x) for x in leaves]
+    leaves = [x if isinstance(x, Array) else as_value(x) for x in leaves]
     axis = _axis(leaves, axis)
     if local.context.trace is eval_trace and not local.context.settings.disable_jit:
         avals = [get_aval(x) for x in leaves]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import dtypes, tree_util
-from minijax.arrays.array import as_value
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.caches import kept_with
 from minijax.core.effects import check_allowed, control_flow_allowed
@@ -22,7 +21,7 @@ from minijax.transforms.jit import jit_p
 from minijax.transforms.tracing import Traced, any_constant, positional, trace_function
 
 __all__ = [
-    "arrayed", "check_callables", "check_carry", "difference", "plain",
+    "check_callables", "check_carry", "difference", "plain",
     "program_of", "promoted", "run_inline", "same_type",
 ]  # fmt: skip
 
@@ -92,11 +91,6 @@ def check_callables(message: str, *functions: Any) -> None:
     """TypeError with the message unless all of them can be called."""
     if not all(map(callable, functions)):
         raise TypeError(message)
-
-
-def arrayed(x: Any) -> Any:
-    """A result that is an argument passed on: numbers become arrays."""
-    return as_value(x)
 
 
 def run_inline(closed: ClosedJaxpr, name: str, *args: Any) -> list[Any]:

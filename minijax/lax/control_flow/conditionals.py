@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import fun_name
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -20,7 +21,6 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from minijax.core.trace import Tracer
 from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
-    arrayed,
     check_callables,
     difference,
     plain,
@@ -116,7 +116,7 @@ def _choose(
         outs = cond_p.bind(index, *args, branches=plan.branches, **params)
     if len(outs) != len(plan.passed):
         rest = iter(outs)
-        outs = [next(rest) if k is None else arrayed(args[k]) for k in plan.passed]
+        outs = [next(rest) if k is None else as_value(args[k]) for k in plan.passed]
     return traced[0].out_tree.unflatten(outs)
 
 

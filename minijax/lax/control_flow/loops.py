@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import dtypes, errors, tree_util
-from minijax.arrays.array import ArrayImpl
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Var, dce_jaxpr
@@ -25,13 +25,7 @@ from minijax.features.effects.kinds import is_io
 from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
 from minijax.lax.compare import lt_p
-from minijax.lax.control_flow.common import (
-    arrayed,
-    check_callables,
-    check_carry,
-    program_of,
-    promoted,
-)
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
 from minijax.lax.control_flow.dependence import (
     carry_reached,
     chosen,
@@ -187,7 +181,7 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_va
     )
     if local.context.settings.disable_jit:
         try:
-            value = tree_util.tree_map(arrayed, init_val)
+            value = tree_util.tree_map(as_value, init_val)
             while cond_fun(value):
                 value = body_fun(value)
             return value
@@ -279,7 +273,7 @@ def _run_while(plan: _WhilePlan, leaves: Sequence[Any]) -> list[Any]:
     for i, out in zip(plan.kept, outs, strict=True):
         results[i] = out
     for i in plan.moved:
-        results[i] = arrayed(results[i])
+        results[i] = as_value(results[i])
     return results
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from minijax import errors, tree_util
 from minijax.arguments.functions import check_at_most
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
@@ -17,13 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
 from minijax.features.queries import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
-from minijax.lax.control_flow.common import (
-    arrayed,
-    check_callables,
-    check_carry,
-    program_of,
-    promoted,
-)
+from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
 from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
 from minijax.lax.joining import concatenate, stack
@@ -192,9 +187,9 @@ def run_loop(
     for i, out in zip(kept, outs, strict=False):
         carry[i] = out
     for i in plan.moved:
-        carry[i] = arrayed(carry[i])
+        carry[i] = as_value(carry[i])
     rest = iter(outs[len(kept) :])
-    return carry, [next(rest) if k is None else arrayed(xs[k]) for k in plan.from_xs]
+    return carry, [next(rest) if k is None else as_value(xs[k]) for k in plan.from_xs]
 
 
 def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[Plan, Sequence[Any]]:
@@ -264,7 +259,7 @@ def _step_by_step(f, carry, xs_leaves, xs_tree, length, reverse):
     if reverse:
         rows.reverse()
     columns = zip(*rows, strict=True)
-    return carry, tree.unflatten([stack([arrayed(x) for x in column]) for column in columns])
+    return carry, tree.unflatten([stack([as_value(x) for x in column]) for column in columns])
 
 
 @scan_p.steps

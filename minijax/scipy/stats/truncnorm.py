@@ -25,10 +25,6 @@ def _log_mass(a, b):
     return jnp.where(a > 0, right, left)
 
 
-def _inside(z, a, b):
-    return jnp.clip(z, a, b)
-
-
 @located("log density", "a b")
 def logpdf(z, a, b):
     """The logarithm of the density."""
@@ -40,7 +36,7 @@ def logpdf(z, a, b):
 @located("probability", "a b")
 def logcdf(z, a, b):
     """The logarithm of the distribution function."""
-    low = _log_mass(a, _inside(z, a, b)) - _log_mass(a, b)
+    low = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
     out = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, low))
     return jnp.where(a >= b, np.nan, out)
 
@@ -48,7 +44,7 @@ def logcdf(z, a, b):
 @located("probability", "a b")
 def logsf(z, a, b):
     """The logarithm of the survival function."""
-    high = _log_mass(_inside(z, a, b), b) - _log_mass(a, b)
+    high = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
     out = jnp.where(z <= a, 0, jnp.where(z >= b, -np.inf, high))
     return jnp.where(a >= b, np.nan, out)
 

@@ -509,10 +509,6 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 # -- the incomplete beta function -----------------------------------------------------------------
 
 
-def _log_beta(a: Any, b: Any) -> Any:
-    return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-
-
 def _log_factorial(a: Any) -> Any:
     """lgamma(a + 1), which is 0 where a + 1 is rounded to 1: lgamma(1) is not."""
     one = scalar_like(1, a)
@@ -585,7 +581,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
 def _betainc_dx(t, out, a, b, x):
     one = scalar_like(1, x)
     exponent = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
-    return mul(t, exp(sub(exponent, _log_beta(a, b))))
+    return mul(t, exp(sub(exponent, sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b))))))
 
 
 _BETA_MESSAGE = "Betainc gradient with respect to a and b not supported."

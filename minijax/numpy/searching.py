@@ -373,7 +373,7 @@ def piecewise(
     """
     check_arraylike("piecewise", x)
     x = to_array("piecewise", x)
-    conditions = _stacked_conditions(condlist)
+    conditions = [asarray(c) for c in condlist]
     check_ranks("piecewise", x, *conditions)
     count = len(conditions)
     cases = list(funclist)
@@ -388,10 +388,6 @@ def piecewise(
         )
     outs = [_case(case, x, args, kw) for case in cases]
     return _piecewise(conditions, outs, x.shape)
-
-
-def _stacked_conditions(condlist: Any) -> list[Any]:
-    return [asarray(c) for c in condlist]
 
 
 def _case(case: Any, x: Any, args: tuple, kw: dict) -> Any:

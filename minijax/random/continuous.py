@@ -159,16 +159,11 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: Any, dtype: Any) 
     out = lax.mul(root, lax.erf_inv(uniform_between(key, shape, dtype, low, high)))
     # Rounding must not carry a sample out of the open interval.
     least, most = (
-        lax.nextafter(lax.stop_gradient(x), _like(towards, x))
+        lax.nextafter(lax.stop_gradient(x), get_aval(x).dtype.type(towards))
         for x, towards in ((lower, np.inf), (upper, -np.inf))
     )
     least, most = (spread(x, shape) if x.ndim else x for x in (least, most))
     return lax.min(most, lax.max(least, out))
-
-
-def _like(value: float, x: Any) -> Any:
-    """A number as a scalar of the dtype of `x`."""
-    return get_aval(x).dtype.type(value)
 
 
 def maxwell_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

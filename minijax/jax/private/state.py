@@ -127,10 +127,6 @@ def eval_bitcast_shape(x: Any, dtype: Any) -> tuple[int, ...]:
 # -- indices ---------------------------------------------------------------------------------------
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    return getattr(x, "shape", ())
-
-
 @dataclass
 class NDIndexer:
     """An index of an array: a `Slice`, an integer or an array of integers for each axis.
@@ -159,7 +155,7 @@ class NDIndexer:
             )
         entries += [slice(None)] * (len(shape) - len(entries))
         found = tuple(_entry(e, size) for e, size in zip(entries, shape, strict=True))
-        arrays = [_shape(e) for e in found if not isinstance(e, Slice)]
+        arrays = [getattr(e, "shape", ()) for e in found if not isinstance(e, Slice)]
         return cls(found, tuple(shape), broadcast_shapes(*arrays) if arrays else (), True)
 
     @classmethod

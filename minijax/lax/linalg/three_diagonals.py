@@ -132,7 +132,7 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: Any) -> Any:
     pivot, above = _rows(main, 0, 1), _rows(right, 0, 1)
     first = div_p.bind(_rows(upper, 0, 1), pivot), div_p.bind(above, _like(pivot, above))
     rest = [_rows(x, 1, rows) for x in (lower, main, upper, right)]
-    (_, last), found = scan(down, [_row(x) for x in first], rest, unroll=_UNROLLED)
+    (_, last), found = scan(down, [reshaped(x, x.shape[1:]) for x in first], rest, unroll=_UNROLLED)
     ratios, ys = (_rows(_joined(x, y), 0, rows - 1) for x, y in zip(first, found, strict=True))
     _, x = scan(up, last, (ratios, ys), reverse=True, unroll=_UNROLLED)
     x = _joined(x, reshaped(last, (1, *last.shape)))
@@ -144,10 +144,6 @@ def _rows(x: Any, start: int, stop: int) -> Any:
     return slice_p.bind(
         x, start_indices=(start, *zeros), limit_indices=(stop, *x.shape[1:]), strides=None
     )
-
-
-def _row(x: Any) -> Any:
-    return reshaped(x, x.shape[1:])
 
 
 def _joined(x: Any, y: Any) -> Any:

@@ -34,10 +34,11 @@ from minijax.lax.precision import (
     has_algorithm,
     precision_config,
 )
+from minijax.lax.shapes import permute
 from minijax.lowering.types import element_type
 from minijax.runtime.mesh import axes_of
 from minijax.runtime.named_sharding import out_sharding_of
-from minijax.transforms.primitives import add_tangents, transpose_p
+from minijax.transforms.primitives import add_tangents
 from minijax.transforms.tangents import Zero, is_undefined, zero_tangent
 from minijax.typing import DTypeLike
 
@@ -279,10 +280,7 @@ def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params
     places = (*batch, *free, *[contract[i] for i in order])
     params = {**params, "out_sharding": cotangent_sharding(aval, places, ct, other)}
     out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
-    inverse = tuple([int(i) for i in np.argsort(places)]) if places else ()
-    if inverse != tuple(range(aval.ndim)):
-        out = transpose_p.bind(out, permutation=inverse)
-    return to_dtype(out, aval.dtype)
+    return to_dtype(permute(out, np.argsort(places)), aval.dtype)
 
 
 # -- batching -------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.dot import (
     Dims,
+    batched_dot,
     canonical_dimension_numbers,
     check_dot,
     check_preferred,
@@ -32,12 +33,12 @@ from minijax.lax.dot import (
 )
 from minijax.lax.precision import PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
-from minijax.lax.shapes import reshaped
+from minijax.lax.shapes import permute, reshaped
 from minijax.lowering.module import lower_by
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.batching import all_to_front, mapped_size, to_front
-from minijax.transforms.primitives import to_shape, transpose_p
+from minijax.transforms.primitives import to_shape
 from minijax.transforms.tangents import is_undefined
 from minijax.typing import DTypeLike
 
@@ -134,17 +135,7 @@ def _check_ragged(x: ShapedArray, y: ShapedArray, numbers: RaggedDotDimensionNum
 
 
 @ragged_dot_general_p.shape_rule
-def _(
-    x,
-    y,
-    sizes,
-    *,
-    ragged_dot_dimension_numbers,
-    precision,
-    preferred_element_type,
-    group_offset,
-    out_sharding,
-):
+def _(x, y, sizes, *, ragged_dot_dimension_numbers, preferred_element_type, **params):
     numbers = ragged_dot_dimension_numbers
     _check_ragged(x, y, numbers)
     shape = check_dot("ragged_dot_general", x, y, numbers.dot_dimension_numbers)
@@ -205,10 +196,7 @@ def _(ct, x, y, sizes, *, ragged_dot_dimension_numbers, **params):
 
 def _put(x: Any, places: Sequence[int], aval: ShapedArray) -> Any:
     """`x`, whose axes stand for the dimensions `places`, as a cotangent of type `aval`."""
-    order = tuple([int(i) for i in np.argsort(places)])
-    if order != tuple(range(len(order))):
-        x = transpose_p.bind(x, permutation=order)
-    return to_dtype(x, aval.dtype)
+    return to_dtype(permute(x, np.argsort(places)), aval.dtype)
 
 
 def _span(start: int, count: int) -> Dims:
@@ -279,12 +267,10 @@ def _(args, dims, *, ragged_dot_dimension_numbers, **params):
         full = (count, *[x.shape[1 + d] for d in plan.prefix], sizes.shape[-1])
         if sizes.shape != full:
             sizes = to_shape(sizes, full, (0, len(full) - 1))
-    (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
-    shift = lambda dims: shifted(dims, 0)
     numbers = RaggedDotDimensionNumbers(
-        ((shift(lc), shift(rc)), ((0, *shift(lb)), (0, *shift(rb)))),
-        shift(numbers.lhs_ragged_dimensions),
-        shift(numbers.rhs_group_dimensions),
+        batched_dot(0, 0, x.ndim, y.ndim, numbers.dot_dimension_numbers)[0],
+        shifted(numbers.lhs_ragged_dimensions, 0),
+        shifted(numbers.rhs_group_dimensions, 0),
     )
     out = ragged_dot_general_p.bind(x, y, sizes, ragged_dot_dimension_numbers=numbers, **params)
     return out, 1 if plan.kind == "contracting" else 0
@@ -299,10 +285,7 @@ def _iota(shape: Dims, dimension: int, dtype: np.dtype) -> Any:
 
 def _spread(x: Any, shape: Dims, dims: Dims) -> Any:
     """`broadcast_in_dim` for dimensions in any order."""
-    order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
-    if order != tuple(range(len(order))):
-        x = transpose_p.bind(x, permutation=order)
-    return to_shape(x, shape, sorted(dims))
+    return to_shape(permute(x, np.argsort(dims)), shape, sorted(dims))
 
 
 def _by_group(x: Any, sizes: Any, ragged: int, prefix: Dims) -> Any:
@@ -334,15 +317,7 @@ def _by_group(x: Any, sizes: Any, ragged: int, prefix: Dims) -> Any:
 
 @ragged_dot_general_p.lower
 @lower_by
-def _lower_dense(
-    x,
-    y,
-    sizes,
-    *,
-    ragged_dot_dimension_numbers,
-    group_offset,
-    **params,
-):
+def _lower_dense(x, y, sizes, *, ragged_dot_dimension_numbers, group_offset, **params):
     numbers = ragged_dot_dimension_numbers
     plan = _Plan(numbers, x.ndim, y.ndim)
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
@@ -459,14 +434,7 @@ def ragged_dot(
     (3, 4)
     """
     return ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        _BASIC,
-        precision,
-        preferred_element_type,
-        group_offset,
-        out_sharding,
+        lhs, rhs, group_sizes, _BASIC, precision, preferred_element_type, group_offset, out_sharding
     )
 
 
@@ -508,15 +476,10 @@ def _(x, y, x_scale, y_scale, *, dimension_numbers, preferred_element_type):
 
 
 @scaled_dot_p.batch
-def _(args, dims, *, dimension_numbers, preferred_element_type):
+def _(args, dims, *, dimension_numbers, **params):
     args = all_to_front(args, dims)
-    (lc, rc), (lb, rb) = dimension_numbers
-    shift = lambda dims: shifted(dims, 0)
-    numbers = (shift(lc), shift(rc)), ((0, *shift(lb)), (0, *shift(rb)))
-    out = scaled_dot_p.bind(
-        *args, dimension_numbers=numbers, preferred_element_type=preferred_element_type
-    )
-    return out, 0
+    numbers, place = batched_dot(0, 0, args[0].ndim, args[1].ndim, dimension_numbers)
+    return scaled_dot_p.bind(*args, dimension_numbers=numbers, **params), place
 
 
 def _scaled(x: Any, scale: Any, contract: int) -> Any:

@@ -247,22 +247,12 @@ def _combiner(p: Primitive, dtype: Any) -> ClosedJaxpr:
     return found
 
 
-def _bind_scatter(
-    p: Primitive, operand, indices, updates, numbers, *, indices_are_sorted, unique_indices, mode
-):
+def _bind_scatter(p: Primitive, operand, indices, updates, numbers, **params):
     """Bind a scatter with the combiner that belongs to its primitive."""
     op = _OPERATIONS.get(p)
-    return p.bind(
-        operand,
-        indices,
-        updates,
-        dimension_numbers=numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-        update_jaxpr=None if op is None else _combiner(op, get_aval(operand).dtype),
-        update_consts=(),
-    )
+    params["update_jaxpr"] = None if op is None else _combiner(op, get_aval(operand).dtype)
+    params |= {"update_consts": (), "dimension_numbers": numbers}
+    return p.bind(operand, indices, updates, **params)
 
 
 def _scatter_batch(p: Primitive) -> Callable:
@@ -382,16 +372,7 @@ def _(primals, tangents, **params):
 
 def _rebind(p: Primitive, operand, indices, updates, params: dict) -> Any:
     """Another kind of scatter of the same windows."""
-    return _bind_scatter(
-        p,
-        operand,
-        indices,
-        updates,
-        params["dimension_numbers"],
-        indices_are_sorted=params["indices_are_sorted"],
-        unique_indices=params["unique_indices"],
-        mode=params["mode"],
-    )
+    return _bind_scatter(p, operand, indices, updates, params["dimension_numbers"], **params)
 
 
 @scatter_mul_p.transpose

@@ -21,7 +21,6 @@ from minijax.numpy.division import divmod as divmod_
 from minijax.numpy.division import remainder
 from minijax.numpy.logic import truth
 from minijax.numpy.promotion import (
-    axis_of,
     broadcast_to_shape,
     check_arraylike,
     check_ranks,
@@ -29,7 +28,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.searching import known, where
-from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
+from minijax.numpy.shapes import along_axis, expanded, moveaxis, reshaped
 from minijax.numpy.ufuncs import add, clip, multiply
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
@@ -67,9 +66,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         )
     places = _bit_places(bitorder)
     bits = converted(truth(a), dtypes.uint8)
-    if axis is None:
-        bits, axis = ravel(bits), 0
-    axis = axis_of(axis, bits.aval.ndim)
+    bits, axis = along_axis(bits, axis)
     bits = moveaxis(bits, axis, -1)
     *lead, length = bits.aval.shape
     rest = -length % 8
@@ -102,9 +99,7 @@ def unpackbits(
     if a.aval.dtype != dtypes.uint8:
         raise TypeError(f"Expected an input array of unsigned byte data type; got {a.aval.dtype}.")
     masks = compare.shift_left_p.bind(np.uint8(1), _bit_places(bitorder))
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.aval.ndim)
+    a, axis = along_axis(a, axis)
     a = expanded(moveaxis(a, axis, -1), (a.aval.ndim,))
     shape = (*a.aval.shape[:-1], 8)
     bits = compare.and_p.bind(broadcast_to_shape(a, shape), broadcast_to_shape(masks, shape))

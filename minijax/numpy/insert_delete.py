@@ -26,7 +26,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.searching import known, nonzero
 from minijax.numpy.selecting import choose_where
-from minijax.numpy.shapes import broadcast_to, moveaxis, ravel, reshaped
+from minijax.numpy.shapes import along_axis, broadcast_to, moveaxis, ravel, reshaped
 from minijax.numpy.sorting import argsort
 from minijax.numpy.taking import take
 from minijax.typing import ArrayLike
@@ -149,9 +149,7 @@ def insert(
     """
     arr, values = to_array("insert", arr), to_array("insert", values, 2)
     _check_places("insert", obj)
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = axis_of(axis, arr.ndim)
+    arr, axis = along_axis(arr, axis)
     length = arr.shape[axis]
     scalar = not isinstance(obj, slice) and np.ndim(obj) == 0
     places = _range_of(obj, length) if isinstance(obj, slice) else obj
@@ -278,9 +276,7 @@ def delete(
     _check_places("delete", obj)
     if hasattr(obj, "__jax_array__"):
         obj = obj.__jax_array__()
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = axis_of(axis, arr.ndim)
+    arr, axis = along_axis(arr, axis)
     length = arr.shape[axis]
     if isinstance(obj, slice):
         obj = _range_of(obj, length)

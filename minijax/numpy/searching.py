@@ -26,7 +26,6 @@ from minijax.numpy.cumulative import cumsum
 from minijax.numpy.indexing import IndexHelper
 from minijax.numpy.logic import truth
 from minijax.numpy.promotion import (
-    axis_of,
     broadcast_shapes,
     broadcast_to_shape,
     check_arraylike,
@@ -38,7 +37,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.selecting import choose_where, where_arrays
-from minijax.numpy.shapes import ravel, reshaped
+from minijax.numpy.shapes import along_axis, ravel, reshaped
 from minijax.numpy.taking import take
 from minijax.typing import Array, ArrayLike
 
@@ -436,9 +435,7 @@ def compress(
     condition, a = to_array("compress", condition), to_array("compress", a, 1)
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1D array; compress got shape {condition.shape}.")
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.ndim)
+    a, axis = along_axis(a, axis)
     length = a.shape[axis]
     if condition.shape[0] > length:
         if size is None and known(condition, "compress", _GIVE_SIZE)[length:].any():

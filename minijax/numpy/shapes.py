@@ -389,6 +389,11 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 # -- axes of size one -------------------------------------------------------------------------
 
 
+def along_axis(a: Any, axis: int | None) -> tuple[Any, int]:
+    """An array and the number of one of its axes; if that is None the array is flattened first."""
+    return (ravel(a), 0) if axis is None else (a, axis_of(axis, a.ndim))
+
+
 def expanded(x: Any, axes: Sequence[int]) -> Any:
     """New axes of size one at these places of the result."""
     return insert_axes(x, sorted(axes))

@@ -33,7 +33,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.selecting import choose_where
-from minijax.numpy.shapes import ravel, reshaped
+from minijax.numpy.shapes import along_axis, ravel, reshaped
 from minijax.numpy.taking import put_along_axis, take
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -86,9 +86,7 @@ def sort(
     """
     _check_kind("sort", kind, order)
     a = to_array("sort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.aval.ndim)
+    a, axis = along_axis(a, axis)
     (out,) = _sorted((a,), axis, bool(stable), 1)
     return _flipped(out, axis) if descending else out
 
@@ -120,9 +118,7 @@ def argsort(
     """
     _check_kind("argsort", kind, order)
     a = to_array("argsort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = axis_of(axis, a.aval.ndim)
+    a, axis = along_axis(a, axis)
     dtype = as_dtype(dtype, "argsort") or dtypes.int_()
     places = creation.broadcasted_iota(dtype, a.aval.shape, axis)
     if descending and stable:

@@ -2,9 +2,9 @@
 
 The machine calls a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
 it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below
-says, which is what a package without that feature needs. Where a call of its own would cost too
-much, or where a slot is a method of a class, `hooks.method` has the class hold the function itself.
-Read `core.trace` next.
+says: what a package without that feature needs, or, where nothing runs without one, as for `place`,
+an error that names it. Where a call of its own would cost too much, or where a slot is a method of
+a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
 """
 
 from __future__ import annotations

@@ -177,12 +177,8 @@ linear_in(all_gather_p, 0)
 
 
 @all_gather_p.transpose
-def _(ct, x, *, all_gather_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    out = reduce_scatter_p.bind(
-        ct, scatter_dimension=all_gather_dimension, axis_name=axis_name,
-        axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled,
-    )  # fmt: skip
-    return [out]
+def _(ct, x, *, all_gather_dimension, **params):
+    return [reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params)]
 
 
 def _canonical(axis: int, ndim: int) -> int:
@@ -325,12 +321,8 @@ linear_in(reduce_scatter_p, 0)
 
 
 @reduce_scatter_p.transpose
-def _(ct, x, *, scatter_dimension, axis_name, axis_index_groups, axis_size, tiled):
-    out = all_gather_p.bind(
-        ct, all_gather_dimension=scatter_dimension, axis_name=axis_name,
-        axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled,
-    )  # fmt: skip
-    return [out]
+def _(ct, x, *, scatter_dimension, **params):
+    return [all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params)]
 
 
 def psum_scatter(

@@ -142,16 +142,12 @@ def _by_halving(
         if odd:
             xs = [concatenate_p.bind(x, p[1], dimension=0) for x, p in zip(xs, parts, strict=True)]
         count = half + odd
-    starts = [_spread(init, x.shape[1:]) for init, x in zip(inits, xs, strict=True)]
+    starts = [
+        to_shape(init, x.shape[1:], range(np.ndim(init))) for init, x in zip(inits, xs, strict=True)
+    ]
     if count == 0:
         return starts
     return map_scalars(jaxpr, starts, [reshaped(x, x.shape[1:]) for x in xs])
-
-
-def _spread(x: Any, shape: tuple[int, ...]) -> Any:
-    """A scalar, or values for axis 0, repeated to a shape."""
-    dims = tuple(range(np.ndim(x)))
-    return to_shape(x, shape, dims)
 
 
 def map_scalars(jaxpr: ClosedJaxpr, left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
@@ -226,6 +222,17 @@ _KNOWN = {
 }
 
 
+def flat_operands(operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of operands and of their initial values; ValueError if their trees differ."""
+    flat, tree = tree_util.flatten(operands)
+    inits, init_tree = tree_util.flatten(init_values)
+    if tree != init_tree:
+        raise ValueError(
+            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}."
+        )
+    return flat, inits, tree
+
+
 def known_computation(table: dict, computation: Any) -> Any:
     try:
         return table.get(computation)
@@ -281,12 +288,7 @@ def reduce(
     >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
     Array(6, dtype=int32)
     """
-    flat, tree = tree_util.flatten(operands)
-    inits, init_tree = tree_util.flatten(init_values)
-    if tree != init_tree:
-        raise ValueError(
-            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}."
-        )
+    flat, inits, tree = flat_operands(operands, init_values)
     dimensions = tuple(dimensions)
     known = known_computation(_KNOWN, computation) if flat and flat[0] is operands else None
     if known is not None and starts_from(inits[0], known[1]):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax import tree_util
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
@@ -30,6 +29,7 @@ from minijax.lax.rules import NUMBER, check_dtype, linear_in
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.lax.variadic import (
     as_strong_as,
+    flat_operands,
     halves,
     known_computation,
     map_scalars,
@@ -292,12 +292,7 @@ def reduce_window(
     >>> lax.reduce_window(jnp.array([1, 2, 3, 4]), 0, lax.add, (2,))
     Array([3, 5, 7], dtype=int32)
     """
-    flat, tree = tree_util.flatten(operand)
-    inits, init_tree = tree_util.flatten(init_value)
-    if tree != init_tree:
-        raise ValueError(
-            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}."
-        )
+    flat, inits, tree = flat_operands(operand, init_value)
     if not flat:
         raise ValueError("reduce_window must have at least one operand: got an empty tree.")
     width = tuple(map(index, window_dimensions))

@@ -189,7 +189,7 @@ _MODULES: dict[str, str] = {
     "sharding_impls": "jax.private.gspmd jax.private.placing sharding runtime.mesh "
                       "runtime.named_sharding runtime.sharding minijax",
     "source_info_util": "extend.source_info_util core.source",
-    "sourcemap": "jax.private.sourcemap",
+    "sourcemap": "experimental.source_mapper.sourcemap",
     "stages": "stages features.stages.stages",
     "state": "jax.private.state features.references.cells features.references.discharge core.effects features.effects.inputs features.effects.kinds features.references.effects ref",
     "state.discharge": "jax.private.state features.references.cells features.references.discharge",

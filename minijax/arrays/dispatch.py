@@ -348,18 +348,17 @@ def run_primitive(
 
     A primitive with an `impl` rule is run by that, unless `use_impl` is false.
     """
-    if primitive._avals is None:  # it holds programs
+    if primitive.holds_programs:
         found = hooks.call_on_arrays(trace, primitive, args, params)
         if found is not None:
             return found
     if primitive.rule_impl is not None and use_impl:
         return primitive.rule_impl(*args, **params)
     arrays = [a if type(a) is ArrayImpl else concrete(a) for a in args]
-    # What holds programs is remembered with the first of them, and goes when it goes.
-    if primitive._avals is not None:
-        tables, described = _programs.tables, params.items()
-    else:
+    if primitive.holds_programs:  # kept with the first of them
         tables, described = _tables_of(params)
+    else:
+        tables, described = _programs.tables, params.items()
     key = (primitive, *[a.signature for a in arrays], *described)
     try:
         program = tables[local.context.key][key]

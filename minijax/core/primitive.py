@@ -10,8 +10,9 @@ A rule is a function set by a decorator:
     @sin_p.jvp
     def _(primals, tangents): ...                       # -> primal out, tangent out
 
-Each interpreter asks the primitive for its rule; none keeps a table. A cell that has no rule holds
-the reason why (`not_differentiable("...")`), so that the table is total and can be checked.
+Each interpreter asks the primitive for its rule; none keeps a table. A primitive that has no rule of
+a kind holds the reason instead (`not_differentiable("...")`), so that a test can tell a rule that was
+forgotten. The class `Primitive` lists all rules; what follows it is read when it is met.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.config import local
+from minijax.core.avals import AbstractValue
 from minijax.core.caches import also_cleared
 from minijax.core.hooks import hooks
-from minijax.errors import say_where
+from minijax.errors import say_where, shortened
 from minijax.tracebacks import hide_frames
 
 __all__ = [
@@ -31,206 +33,87 @@ __all__ = [
 ]  # fmt: skip
 
 all_primitives: dict[str, Primitive] = {}
-
-
-def _forget_types() -> None:
-    for primitive in all_primitives.values():
-        if primitive._avals is not None:
-            primitive._avals.clear()
-
-
-also_cleared.append(_forget_types)
-
-
-class NoRule:
-    """Stands where a rule would: calling it raises with the reason."""
-
-    __slots__ = ("error", "reason")
-
-    def __init__(self, reason: str, error: type[Exception] = NotImplementedError):
-        self.reason = reason
-        self.error = error
-
-    def __call__(self, *args, **params):
-        raise self.error(self.reason)
-
-    def __repr__(self) -> str:
-        return f"NoRule({self.reason!r})"
-
-
-def no_rule(reason: str, error: type[Exception] = NotImplementedError) -> NoRule:
-    """A cell of the rule table that is empty on purpose."""
-    return NoRule(reason, error)
-
-
-not_differentiable = no_rule
-
-
-class Misplaced(Exception):
-    """Raised by a layout rule for operands that must be recorded as others: see `hooks.aligned`."""
+no_effects: frozenset = frozenset()
 
 
 def _setter(slot: str) -> Callable:
+    kind = slot.removeprefix("rule_")
+
     def decorate(self: Primitive, rule: Callable) -> Callable:
+        if getattr(rule, "__name__", None) == "_":  # Python's errors show its name
+            rule.__name__ = f"{self.name}_{kind}"
+            rule.__qualname__ = rule.__qualname__[:-1] + rule.__name__
         setattr(self, slot, rule)
         return rule
 
-    decorate.__name__ = slot.removeprefix("rule_")
-    decorate.__doc__ = f"Decorator: set the {decorate.__name__!r} rule. See the module's top."
+    decorate.__name__ = kind
+    decorate.__doc__ = f"Decorator: set the {kind!r} rule. See `Primitive`."
     return decorate
-
-
-class ByPlatform:
-    """A lowering rule that is chosen by the platform that the module is for."""
-
-    __slots__ = ("default", "name", "rules")
-
-    def __init__(self, name: str, default: Callable | None):
-        self.name = name
-        self.default = default
-        self.rules: dict[str, Callable] = {}
-
-    def __call__(self, builder: Any, *operands: Any, **params: Any) -> Any:
-        rule = self.rules.get(builder.platform, self.default)
-        if rule is None:
-            raise NotImplementedError(
-                f"MLIR translation rule for primitive {self.name!r} not found for platform "
-                f"{builder.platform}, only for {sorted(self.rules)}: register one with "
-                "platform=None for all."
-            )
-        return rule(builder, *operands, **params)
-
-
-class Programs:
-    """Map from the operands of a primitive to the inputs of the programs in its params.
-
-    The operands are groups, one behind the other: `counts` says how many there are in each group
-    but the last, by a number or by the param that holds it. Each keyword is a param that holds a
-    program, or a tuple of programs of which one is called, with the groups that are its inputs.
-    The results are those of the last. What stands before it decides about its calls, and so does a
-    group that is no input.
-
-    - `carried`: the group whose values each turn of a loop gives anew, as its first results
-    - `mapped`: the group of which each turn is given a slice; the other results are stacked
-    - `ruled`: whether transforms follow rules that come with the call, not the program
-
-        Programs(jaxpr=(0,))  # a call
-        Programs((1,), branches=(1,))  # a choice by the first operand
-        Programs(("num_consts", "num_carry"), jaxpr=(0, 1, 2), carried=1, mapped=2)  # a loop
-    """
-
-    __slots__ = ("carried", "counts", "inputs", "mapped", "result", "ruled")
-
-    def __init__(
-        self, counts: tuple[int | str, ...] = (), *, carried: int | None = None,
-        mapped: int | None = None, ruled: bool = False, **inputs: tuple[int, ...],
-    ) -> None:  # fmt: skip
-        self.counts, self.carried, self.mapped, self.ruled = counts, carried, mapped, ruled
-        self.inputs = inputs
-        self.result = list(inputs)[-1]
-
-    def groups(self, operands: Sequence[Any], params: dict) -> list[list[Any]]:
-        """Return the operands, or what is said of each, by group."""
-        found, start = [], 0
-        for count in self.counts:
-            stop = start + (params[count] if type(count) is str else count)
-            found.append(list(operands[start:stop]))
-            start = stop
-        return [*found, list(operands[start:])]
-
-    def given(self, name: str, groups: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return what stands for the inputs of the program in a param, of what stands for all."""
-        return [x for number in self.inputs[name] for x in groups[number]]
-
-    def held(self, name: str, params: dict) -> tuple[Any, ...]:
-        """Return the program in a param, or those of which one is called."""
-        value = params[name]
-        return value if type(value) is tuple else (value,)
-
-    def all(self, params: dict) -> list[Any]:
-        """Return the programs in all params."""
-        return [program for name in self.inputs for program in self.held(name, params)]
-
-    def lower(self, builder: Any, *operands: Any, **params: Any) -> Any:
-        """Write the program where it is called; the rule of lowering where no other is set."""
-        return builder.closed_jaxpr(params[self.result], *operands)
-
-    def rules(self) -> tuple[Callable[..., list], Callable[..., frozenset]]:
-        """Return the rules of types and of effects that are in force where no others are set."""
-        result, alone = self.result, len(self.inputs) == 1
-
-        def out_avals(*avals: Any, **params: Any) -> list[Any]:
-            held = params[result]
-            return (held[0] if type(held) is tuple else held).out_avals
-
-        def effects(**params: Any) -> frozenset[Any]:
-            held = params[result]
-            if alone and type(held) is not tuple:
-                return held.effects
-            return no_effects.union(*[program.effects for program in self.all(params)])
-
-        return out_avals, effects
 
 
 class Primitive:
     """An operation that tracers record and interpreters give meaning to.
 
-    Rules, with what they take and give (`params` are keyword arguments; results are one value, or a
-    list if `multiple_results`):
+    These rules every primitive has, or a `NoRule`. `params` are keyword arguments; with
+    `multiple_results`, results, their tangents and cotangents are lists.
 
-    - shape_rule(*avals, **params) -> aval(s)
-    - effects_rule(**params) -> the set of effects of a call; none if absent. It is told the avals
-      too, as shape_rule is, where `def_effectful_abstract_eval` set it
-    - jvp(primals, tangents, **params) -> out, tangent out; a tangent may be a symbolic `Zero`
-    - linearize(trace, primals, tangents, **params): like jvp, with the linear part recorded in
-      the `PartialTrace` given; needed only by primitives that hold sub-programs
-    - partial_eval(trace, args, **params): split a call of which some arguments are unknown
-    - transpose(cotangents, *args, **params) -> a cotangent, Zero or None for each argument; the
-      linear arguments are `UndefinedPrimal`s
-    - batch(args, dims, **params) -> out, out dim; `None` is an unbatched dim
-    - batch_axis(axis, args, dims, **params): the same, told the mapped axis (`AxisData`)
-    - lower(ctx, *operands, **params) -> result values; see `minijax.lowering`. `lower_on("cuda",
-      "rocm")` sets the rule of platforms that have one of their own
-    - impl(*args, **params): run it eagerly, where compiling one equation is not the way
-    - stage(trace, args, params): record it, where one equation with these params is not the way
-    - layout(avals, out, params) -> the types of the results, which are `out` as far as the shape
-      rule says, with their placements, from those of the operands; see `features.sharding.layouts`,
-      which has the rule of operations on elements, the default
-    - dce(used_outputs, eqn) -> used inputs, new equation or None
-    - steps(run, *args, **params): run the programs that it holds one after the other, each as
-      `run(program, *args) -> results`: so an error is found within it
+    - shape_rule(*avals, **params) -> aval of the result
+    - jvp(primals, tangents, **params) -> result, its tangent. A tangent may be a symbolic `Zero`.
+      The result is computed by primitives, and the tangent by linear operations on the tangents
+    - transpose(cotangent, *args, **params) -> a list with a cotangent, Zero or None for each of
+      `args`. Those in which the operation is linear are `UndefinedPrimal`s, the others values
+    - batch(args, dims, **params) -> result, its batch dimension. A dimension of None is unbatched
+    - lower(builder, *operands, **params) -> `Value` of the result; see `lowering.module`.
+      `lower_on("cuda", "rocm")` sets a rule for some platforms only
 
-    `programs` says how it calls the programs that it holds, if it does: see `Programs`.
+    These replace what an interpreter does by default:
+
+    - effects_rule(**params) -> the set of effects of a call, in place of none. One that
+      `def_effectful_abstract_eval` sets is given the avals too
+    - linearize(trace, primals, tangents, **params): as jvp, where the linear part is recorded in
+      `trace`, a `PartialTrace`. Of primitives that hold programs
+    - partial_eval(trace, args, params): apply it where some of `args` are tracers of `trace`, a
+      `PartialTrace`, in place of recording one equation
+    - batch_axis(axis, args, dims, **params): as batch, given the mapped axis (`AxisData`) too
+    - impl(*args, **params): run it, in place of compiling a program of one equation
+    - stage(trace, args, params): record it in a `JaxprTrace`, in place of recording one equation
+    - layout(avals, out, params) -> `out`, the aval that the shape rule gives, with a placement. By
+      default that of an operation on elements: see `features.sharding.layouts`
+    - dce(used_outputs, eqn) -> used inputs, and the equation without what is not used, or None
+    - steps(run, *args, **params): run the programs in the params one after the other, each by
+      `run(program, *args) -> results`, so that an error can be located within them
     """
 
     __slots__ = (
-        "__weakref__", "_avals", "_effects_by_type", "brought", "multiple_results", "name", "printed",
-        "programs", "rule_batch", "rule_batch_axis", "rule_dce", "rule_effects", "rule_impl",
-        "rule_jvp", "rule_layout", "rule_linearize", "rule_lower", "rule_partial_eval", "rule_shape",
-        "rule_stage", "rule_steps", "rule_transpose", "shown",
+        "__weakref__", "_avals", "_effects_by_type", "holds_programs", "multiple_results", "name",
+        "printed", "programs", "rule_batch", "rule_batch_axis", "rule_dce", "rule_effects",
+        "rule_impl", "rule_jvp", "rule_layout", "rule_linearize", "rule_lower", "rule_partial_eval",
+        "rule_shape", "rule_stage", "rule_steps", "rule_transpose", "shown", "user_rules",
     )  # fmt: skip
 
     def __init__(
         self, name: str, *, multiple_results: bool = False, memoize: bool = True,
-        programs: Programs | None = None,
+        holds_programs: bool = False, programs: Programs | None = None,
     ) -> None:  # fmt: skip
-        """Set `programs` if params hold programs, and `memoize=False` if they hold functions.
+        """Register a primitive.
 
-        Results of the shape rule are then not kept.
+        - `memoize`: whether the results of the shape rule are kept, and with them the params
+        - `holds_programs`: whether params hold programs; nothing is kept then
+        - `programs`: how these are called, if by a rule that `Programs` can state
         """
         self.name = name
         self.multiple_results = multiple_results or programs is not None
+        self.holds_programs = holds_programs or programs is not None
+        self._avals: dict[tuple, Any] | None = {} if memoize and not self.holds_programs else None
         self._effects_by_type = False
-        self.brought = False  # whether its rules are the user's: they see tuples, numbers as given
-        self._avals: dict[tuple, Any] | None = {} if memoize else None
-        self.printed: Callable[[dict], dict] | None = None  # the params that are shown
-        self.shown: Callable[[Any, Any], str] | None = None  # a whole equation, by a printer
+        self.user_rules = False  # whether rules take tuples, and numbers as the user gave them
+        self.printed: Callable[[dict], dict] | None = None  # params -> the params that are printed
+        self.shown: Callable[[Any, Any], str] | None = None  # printer, equation -> its text
         for slot in Primitive.__slots__:
             if slot.startswith("rule_"):
                 setattr(self, slot, None)
         self.programs = programs
         if programs is not None:
-            self._avals = None
             self.rule_shape, self.rule_effects = programs.rules()
             self.rule_lower = programs.lower
         all_primitives[name] = self
@@ -249,7 +132,7 @@ class Primitive:
     steps = _setter("rule_steps")
     layout = _setter("rule_layout")
     transposes_zeros = False  # whether the transpose rule is run where all cotangents are zero
-    call_primitive = False  # whether it calls a function that is no program yet: none recorded does
+    call_primitive = False  # upstream's attribute: whether it calls a function, not a program
 
     def lower_on(self, *platforms: str) -> Callable[..., Any]:
         """Decorator: set the 'lower' rule of some platforms; `lower` sets that of all others."""
@@ -265,7 +148,10 @@ class Primitive:
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """Decorator: set the 'impl' rule. Called with values, run the rule that there was on them."""
+        """Decorator: set the 'impl' rule. Called with operands, it runs the rule of now on them.
+
+        A rule that extends another one takes that before: `run = p.impl`, then `@p.impl`.
+        """
         rule = self.rule_impl
 
         def impl(*args: Any, **params: Any) -> Any:
@@ -307,7 +193,7 @@ class Primitive:
         return trace.process_primitive(self, args, params)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The keyword arguments of `bind` for an equation with these params: mostly the same."""
+        """Return the keyword arguments of `bind` for an equation with these params."""
         return params
 
     # Upstream's names of `shape_rule` and `impl`.
@@ -322,19 +208,17 @@ class Primitive:
         return rule
 
     def out_avals(self, avals: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Return the types of the results by the shape rule; remembered, since avals and most
-        params are hashable.
-        """
+        """Return the types of the results; kept, since avals and most params can be hashed."""
         memo = self._avals
         if memo is None:
-            known = self.rule_layout is None and self.rule_shape is not None  # by its programs
+            known = self.holds_programs and self.rule_layout is None and self.rule_shape is not None
             return self.rule_shape(*avals, **params) if known else self._typed(avals, params)
         key = (avals, *params.items()) if params else avals
         try:
             return memo[key]
         except KeyError:
             pass
-        except TypeError:
+        except TypeError:  # params that cannot be hashed
             return self._typed(avals, params)
         out = memo[key] = self._typed(avals, params)
         return out
@@ -349,8 +233,13 @@ class Primitive:
             )
         hooks.check_operands(self, avals)
         if self.rule_layout is None and all(aval.placement is None for aval in avals):
-            return self.rule_shape(*avals, **params)
-        return hooks.layout(self, avals, params)
+            out = self.rule_shape(*avals, **params)
+        else:
+            out = hooks.layout(self, avals, params)
+        for aval in out if self.multiple_results and isinstance(out, (list, tuple)) else [out]:
+            if not isinstance(aval, AbstractValue):
+                raise wrong_result(self, "shape", "abstract values, one for each result", out)
+        return out
 
     def effects_of(self, params: dict[str, Any], avals: Iterable[Any] = ()) -> frozenset[Any]:
         """The effects of a call with these params, on operands of these types."""
@@ -363,8 +252,79 @@ class Primitive:
         return self.name
 
 
+class Programs:
+    """Description of how a primitive calls the programs in its params.
+
+    The operands are consecutive groups. `counts` has the size of each group but the last: a number,
+    or the name of a param. Each keyword argument names a param that holds a program, or a tuple of
+    programs of which one is called, and lists the groups that are its inputs. The results of the
+    primitive are those of the last program; the programs before it, and groups that are inputs of
+    none, decide whether or how often that is called.
+
+    - `carried`: the group that a loop carries; its next values are the program's first results
+    - `mapped`: the group of which each iteration takes a slice; it stacks the other results
+    - `ruled`: whether transforms use rules that the user gave with the call, not the program
+
+        Programs(jaxpr=(0,))  # a call
+        Programs((1,), branches=(1,))  # a choice by the first operand
+        Programs(("num_consts", "num_carry"), jaxpr=(0, 1, 2), carried=1, mapped=2)  # a loop
+    """
+
+    __slots__ = ("carried", "counts", "inputs", "mapped", "result", "ruled")
+
+    def __init__(
+        self, counts: tuple[int | str, ...] = (), *, carried: int | None = None,
+        mapped: int | None = None, ruled: bool = False, **inputs: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.counts, self.carried, self.mapped, self.ruled = counts, carried, mapped, ruled
+        self.inputs = inputs
+        self.result = list(inputs)[-1]
+
+    def groups(self, operands: Sequence[Any], params: dict) -> list[list[Any]]:
+        """Return the groups of the operands, or of a list with an item for each operand."""
+        found, start = [], 0
+        for count in self.counts:
+            stop = start + (params[count] if type(count) is str else count)
+            found.append(list(operands[start:stop]))
+            start = stop
+        return [*found, list(operands[start:])]
+
+    def given(self, name: str, groups: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the items of these groups that are for the inputs of the program in a param."""
+        return [x for number in self.inputs[name] for x in groups[number]]
+
+    def held(self, name: str, params: dict) -> tuple[Any, ...]:
+        """Return the programs in a param: one, or those of which one is called."""
+        value = params[name]
+        return value if type(value) is tuple else (value,)
+
+    def all(self, params: dict) -> list[Any]:
+        """Return the programs in all params."""
+        return [program for name in self.inputs for program in self.held(name, params)]
+
+    def lower(self, builder: Any, *operands: Any, **params: Any) -> Any:
+        """Write the program in place of the call; the default lowering rule."""
+        return builder.closed_jaxpr(params[self.result], *operands)
+
+    def rules(self) -> tuple[Callable[..., list], Callable[..., frozenset]]:
+        """Return the default shape rule and effects rule."""
+        result, alone = self.result, len(self.inputs) == 1
+
+        def out_avals(*avals: Any, **params: Any) -> list[Any]:
+            held = params[result]
+            return (held[0] if type(held) is tuple else held).out_avals
+
+        def effects(**params: Any) -> frozenset[Any]:
+            held = params[result]
+            if alone and type(held) is not tuple:
+                return held.effects
+            return no_effects.union(*[program.effects for program in self.all(params)])
+
+        return out_avals, effects
+
+
 class CallPrimitive(Primitive):
-    """A primitive that calls programs. `derived` is set by `transforms.call_rules`."""
+    """A primitive whose rules `transforms.call_rules` sets, and with them `derived`: see there."""
 
     __slots__ = ("derived",)
 
@@ -377,8 +337,63 @@ class CallPrimitive(Primitive):
 hooks.method("bind_call", CallPrimitive, "bind")
 
 
+class NoRule:
+    """Stands where a rule would: calling it raises with the reason."""
+
+    __slots__ = ("error", "reason")
+
+    def __init__(self, reason: str, error: type[Exception] = NotImplementedError):
+        self.reason = reason
+        self.error = error
+
+    def __call__(self, *args, **params):
+        raise self.error(self.reason)
+
+    def __repr__(self) -> str:
+        return f"NoRule({self.reason!r})"
+
+
+no_rule = not_differentiable = NoRule  # as it reads where a rule would be set
+
+
+def wrong_result(primitive: Primitive, kind: str, wanted: str, given: Any) -> TypeError:
+    """Return the error for a rule that did not return what it has to."""
+    return TypeError(
+        f"The {kind} rule of {primitive.name!r} must return {wanted}; it returned {shortened(given)}"
+        f" of type {type(given).__name__}."
+    )
+
+
+def checked_pair(primitive: Primitive, kind: str, wanted: str, given: Any) -> tuple[Any, Any]:
+    """Return the pair that a rule returned as a tuple; TypeError if it is no pair."""
+    if not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise wrong_result(primitive, kind, f"a pair of {wanted}", given)
+    return tuple(given)
+
+
+class ByPlatform:
+    """A lowering rule that is chosen by the platform that the module is for."""
+
+    __slots__ = ("default", "name", "rules")
+
+    def __init__(self, name: str, default: Callable | None):
+        self.name = name
+        self.default = default
+        self.rules: dict[str, Callable] = {}
+
+    def __call__(self, builder: Any, *operands: Any, **params: Any) -> Any:
+        rule = self.rules.get(builder.platform, self.default)
+        if rule is None:
+            raise NotImplementedError(
+                f"MLIR translation rule for primitive {self.name!r} not found for platform "
+                f"{builder.platform}, only for {sorted(self.rules)}: register one with "
+                "platform=None for all."
+            )
+        return rule(builder, *operands, **params)
+
+
 class RuleColumn:
-    """A column of rules that a feature adds to those of `Primitive`.
+    """Rules of a further kind, for an interpreter that is defined elsewhere.
 
     `sparse = RuleColumn("sparse")` makes it; `@sparse(sin_p)` sets the rule of a primitive, and
     `sparse.rule(sin_p)` is that rule, or None.
@@ -408,16 +423,14 @@ class RuleColumn:
         return self._rules.get(primitive)
 
 
-class CallbackPrimitive(Primitive):
-    """A primitive whose params hold functions of users: a memo of its types would keep them, and
-    all that they close over.
-    """
-
-    __slots__ = ()
-
-    def out_avals(self, avals: tuple, params: dict) -> Any:
-        """Types of the results by the shape rule, not remembered."""
-        return self._typed(avals, params)
+class Misplaced(Exception):
+    """Raised by a layout rule if operands have to be moved first: see `hooks.aligned`."""
 
 
-no_effects: frozenset = frozenset()
+def _forget_types() -> None:
+    for primitive in all_primitives.values():
+        if primitive._avals is not None:
+            primitive._avals.clear()
+
+
+also_cleared.append(_forget_types)

@@ -27,7 +27,7 @@ class RuleTable(MutableMapping):
 
     def __setitem__(self, primitive: Primitive, rule: Callable) -> None:
         setattr(primitive, self._slot, rule)
-        primitive.brought = True
+        primitive.user_rules = True
         if self._instead_of is not None:
             setattr(primitive, self._instead_of, None)
 

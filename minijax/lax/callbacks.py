@@ -19,7 +19,7 @@ from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, abstract_token, get_aval
 from minijax.core.effects import ordered_types
-from minijax.core.primitive import CallbackPrimitive, Primitive, no_rule
+from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import eval_trace, set_trace
 from minijax.features.effects.kinds import IOEffect, OrderedIOEffect
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
@@ -264,7 +264,7 @@ VMAP_METHODS = (
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized",
 )  # fmt: skip
 
-pure_callback_p = CallbackPrimitive("pure_callback", multiple_results=True)
+pure_callback_p = Primitive("pure_callback", multiple_results=True, memoize=False)
 set_layout(pure_callback_p, parts=in_shape_rule)
 pure_callback_p.impl(_impl("pure_callback"))
 
@@ -419,7 +419,7 @@ def _check_operands(name: str, leaves: Sequence[Any]) -> None:
 
 _EFFECTS = {False: IOEffect(), True: OrderedIOEffect()}
 
-io_callback_p = CallbackPrimitive("io_callback", multiple_results=True)
+io_callback_p = Primitive("io_callback", multiple_results=True, memoize=False)
 set_layout(io_callback_p, parts=in_shape_rule)
 io_callback_p.impl(_impl("io_callback"))
 

@@ -19,7 +19,7 @@ from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.effects import ordered_types
-from minijax.core.primitive import CallbackPrimitive, Primitive
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, eval_trace, set_trace
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
 from minijax.lax.callbacks import lower_callback
@@ -135,7 +135,7 @@ def _put_together(arrays: Sequence[Any], statics: Sequence[tuple[int, Any]], tre
 
 # -- debug.callback -------------------------------------------------------------------------------
 
-debug_callback_p = CallbackPrimitive("debug_callback", multiple_results=True)
+debug_callback_p = Primitive("debug_callback", multiple_results=True, memoize=False)
 _looking(
     debug_callback_p,
     lambda params: _logged("callback", params["callback"]),
@@ -272,7 +272,7 @@ def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Callable[...
 
 # -- how an array is spread -------------------------------------------------------------------------
 
-inspect_sharding_p = CallbackPrimitive("inspect_sharding", multiple_results=True)
+inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True, memoize=False)
 _looking(inspect_sharding_p, lambda params: lambda x: params["callback"](x.sharding),
          lambda params: _DEBUG)  # fmt: skip
 

@@ -16,7 +16,7 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.core.avals import ShapedArray, abstract_token
 from minijax.core.caches import kept_with
 from minijax.core.effects import ordered
-from minijax.core.primitive import CallbackPrimitive, no_rule
+from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features.export.modules import merge
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
@@ -29,7 +29,7 @@ from minijax.runtime.gpus import platform_name
 
 __all__ = ["call_exported_p", "dim_as_value_p", "sizes_of"]
 
-call_exported_p = CallbackPrimitive("call_exported", multiple_results=True)
+call_exported_p = Primitive("call_exported", multiple_results=True, memoize=False)
 set_layout(call_exported_p, parts=in_shape_rule)
 call_exported_p.effects_rule(
     lambda *, exported: frozenset((*exported.ordered_effects, *exported.unordered_effects))

@@ -68,7 +68,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 P = PartitionSpec
 
 # Operands and results are whole arrays; `jaxpr` is on the parts that the specs say.
-shard_map_p = Primitive("shard_map", multiple_results=True, memoize=False)
+shard_map_p = Primitive("shard_map", multiple_results=True, holds_programs=True)
 
 
 # -- specs -----------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from minijax.transforms.tracing import positional, trace_function
 
 __all__ = ["reduce", "reduce_p"]
 
-reduce_p = Primitive("reduce", multiple_results=True, memoize=False)
+reduce_p = Primitive("reduce", multiple_results=True, holds_programs=True)
 set_layout(reduce_p, parts=kept_axes("dimensions"))
 
 

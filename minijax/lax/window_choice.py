@@ -152,7 +152,7 @@ def _padded_scatter(b, x, source, edge, start, select, scatter, padding, window,
     return lower_pad(b, scattered, start, [(-low, -high, 0) for low, high in padding], out)
 
 
-select_and_scatter_p = Primitive("select_and_scatter", memoize=False)
+select_and_scatter_p = Primitive("select_and_scatter", holds_programs=True)
 
 
 @select_and_scatter_p.shape_rule

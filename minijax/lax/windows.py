@@ -149,7 +149,7 @@ _jvp_extremum(reduce_window_min_p, le_p)
 
 # -- windows of several arrays, reduced by a traced operation -------------------------------------------
 
-reduce_window_p = Primitive("reduce_window", multiple_results=True, memoize=False)
+reduce_window_p = Primitive("reduce_window", multiple_results=True, holds_programs=True)
 set_layout(reduce_window_p, parts=along("reduce_window", _windowed))
 
 

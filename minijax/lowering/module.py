@@ -28,6 +28,7 @@ from minijax.core.jaxpr import (
     jaxprs_in_params,
     live_equations,
 )
+from minijax.core.primitive import wrong_result
 from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.escape import label, symbol, utf8
@@ -307,6 +308,8 @@ class Builder:
                     f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
                 )
             result = primitive.rule_lower(self, *operands, **eqn.params)
+            if result is None:
+                raise wrong_result(primitive, "lower", "the values of its results", result)
         except NotImplementedError as error:
             hooks.say_place(error, eqn)
             raise

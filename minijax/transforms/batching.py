@@ -16,7 +16,7 @@ from minijax.core.avals import AbstractValue, get_aval, opaque_types
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.primitive import NoRule
+from minijax.core.primitive import NoRule, checked_pair
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, check_alive
 from minijax.transforms.primitives import broadcast_batch, moveaxis
@@ -110,11 +110,11 @@ class BatchTrace(Trace):
         return self.effect in primitive.effects_of(params, map(get_aval, args))
 
     def apply(self, primitive, values, dims, params):
-        if primitive.brought:
+        if primitive.user_rules:
             values, dims = tuple(values), tuple(dims)
         rule = primitive.rule_batch_axis
         if rule is not None:
-            out, out_dims = rule(self.axis, values, dims, **params)
+            found = rule(self.axis, values, dims, **params)
         else:
             rule = primitive.rule_batch
             if rule is None:
@@ -124,7 +124,10 @@ class BatchTrace(Trace):
                 )
             if type(rule) is NoRule:
                 raise rule.error(rule.reason)
-            out, out_dims = rule(values, dims, **params)
+            found = rule(values, dims, **params)
+        if type(found) is not tuple:
+            found = checked_pair(primitive, "batch", "results and batch dimensions", found)
+        out, out_dims = found
         if not primitive.multiple_results:
             return out if out_dims is None else self.tracer(out, out_dims)
         if not isinstance(out_dims, (list, tuple)):

@@ -15,7 +15,7 @@ from minijax.core.array import Array
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.primitive import NoRule, Primitive
+from minijax.core.primitive import NoRule, Primitive, checked_pair
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import EvalTrace, Trace, Tracer, check_alive
 from minijax.transforms.primitives import instantiate
@@ -111,21 +111,24 @@ class JVPTrace(Trace):
         return known[0]
 
     def apply(self, primitive: Primitive, primals: list, tangents: list, params: dict) -> Any:
-        brought = primitive.brought
+        user_rules = primitive.user_rules
         for index, tangent in enumerate(tangents):
             if tangent is None:
                 tangents[index] = zero_like(primals[index])
-            elif type(tangent) in _NUMBERS and not brought:
+            elif type(tangent) in _NUMBERS and not user_rules:
                 tangents[index] = as_value(tangent)
-        if brought:
+        if user_rules:
             primals, tangents = tuple(primals), tuple(tangents)
         rule = primitive.rule_jvp
         if self.linear is not None and primitive.rule_linearize is not None:
-            out, tangent_out = primitive.rule_linearize(self.linear, primals, tangents, **params)
+            found = primitive.rule_linearize(self.linear, primals, tangents, **params)
         elif rule is None or type(rule) is NoRule:
-            out, tangent_out = _without_rule(primitive, primals, tangents, params)
+            raise _no_rule(primitive)
         else:
-            out, tangent_out = rule(primals, tangents, **params)
+            found = rule(primals, tangents, **params)
+        if type(found) is not tuple:
+            found = checked_pair(primitive, "jvp", "results and tangents", found)
+        out, tangent_out = found
         if primitive.multiple_results:
             return [self.pair(x, t) for x, t in zip(out, tangent_out, strict=True)]
         return self.pair(out, tangent_out)
@@ -137,11 +140,11 @@ class JVPTrace(Trace):
         return aval.jvp_tracer(self, aval, primal, tangent)
 
 
-def _without_rule(primitive, primals, tangents, params):
+def _no_rule(primitive: Primitive) -> Exception:
     rule = primitive.rule_jvp
     if type(rule) is NoRule:
-        raise rule.error(rule.reason)
-    raise NotImplementedError(
+        return rule.error(rule.reason)
+    return NotImplementedError(
         f"Differentiation rule for {primitive.name!r} not implemented: give it one with "
         f"@{primitive.name}_p.jvp, or wrap the call in custom_jvp or custom_vjp."
     )

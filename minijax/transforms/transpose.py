@@ -10,7 +10,7 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.primitive import NoRule
+from minijax.core.primitive import NoRule, wrong_result
 from minijax.core.source import joined, transposed
 from minijax.core.staging import trace_to_jaxpr
 from minijax.transforms.primitives import add_tangents
@@ -120,7 +120,7 @@ def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
     """All cotangents are zero: so are those of the operands, and a custom rule further back is still
     to be run. What holds programs ends them: there may be none within.
     """
-    if eqn.primitive._avals is not None:
+    if not eqn.primitive.holds_programs:
         for var in eqn.invars:
             if type(var) is not Literal and var not in known:
                 pending.setdefault(var, _cotangent(None, var.aval))
@@ -149,7 +149,7 @@ def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any])
     primitive = eqn.primitive
     rule = primitive.rule_transpose
     if rule is None or type(rule) is NoRule:
-        reason = rule.reason if rule else "it has no transpose rule"
+        reason = rule.reason if rule else f"give it one with @{primitive.name}_p.transpose"
         error = rule.error if rule else NotImplementedError
         raise error(
             f"Transpose rule (for reverse-mode differentiation) for {primitive.name!r} not "
@@ -157,6 +157,9 @@ def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any])
         )
     ct_in = cotangents if primitive.multiple_results else cotangents[0]
     results = rule(ct_in, *args, **eqn.params)
+    if not isinstance(results, (list, tuple)) or len(results) != len(args):
+        wanted = f"a list of {len(args)} cotangents, one for each operand (or Zero, or None)"
+        raise wrong_result(primitive, "transpose", wanted, results)
     for var, arg, ct in zip(eqn.invars, args, results, strict=True):
         if type(ct) is Summed:
             pending[var] = ct.value

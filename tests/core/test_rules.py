@@ -9,7 +9,7 @@ import minijax.lax.linalg
 import minijax.lax.ragged_exchange  # registers its primitives
 import minijax.random
 from minijax import lax
-from minijax.core.primitive import NoRule, all_primitives
+from minijax.core.primitive import NoRule, Primitive, all_primitives
 
 pytestmark = pytest.mark.both_ends
 
@@ -63,3 +63,55 @@ def test_primitives_that_take_a_sharding_have_a_layout():
         and primitive.rule_layout is None
     ]
     assert not missing
+
+
+def primitive_with(**rules):
+    p = Primitive("tested")
+    p.shape_rule(rules.pop("shape", lambda x: x))
+    p.lower(lambda b, x: b.op("stablehlo.sine", (x,), b.out))
+    p.jvp(lambda primals, tangents: (p.bind(*primals), p.bind(*tangents)))
+    for kind, rule in rules.items():
+        getattr(p, kind)(rule)
+    return p.bind
+
+
+@pytest.mark.parametrize("given", [1.0, None, [], [1, 2, 3]], ids=repr)
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [
+        ("shape", lambda f: f(1.0)),
+        ("jvp", lambda f: minijax.jvp(f, (1.0,), (1.0,))),
+        ("batch", lambda f: minijax.vmap(f)(minijax.numpy.ones(2))),
+        ("transpose", lambda f: minijax.linear_transpose(f, 1.0)(1.0)),
+    ],
+)
+def test_results_that_a_rule_may_not_have(kind, run, given):
+    f = primitive_with(**{kind: lambda *args: given})
+    with pytest.raises(TypeError, match=f"The {kind} rule of 'tested' must return .*it returned"):
+        run(f)
+
+
+def test_a_lowering_rule_that_forgets_its_result():
+    f = primitive_with(lower=lambda b, x: None)
+    with pytest.raises(TypeError, match="The lower rule of 'tested' must return the values"):
+        minijax.jit(f)(1.0)
+
+
+def test_errors_name_rules_without_a_name():
+    p = Primitive("tested")
+
+    @p.shape_rule
+    def _(x, *, axis):
+        return x
+
+    with pytest.raises(TypeError, match=r"tested_shape\(\) missing 1 required keyword-only"):
+        p.bind(1.0)
+
+
+def test_a_rule_of_impl_may_extend_the_one_before():
+    p = Primitive("tested")
+    p.shape_rule(lambda x: x)
+    p.lower(lambda b, x: b.op("stablehlo.sine", (x,), b.out))
+    before = p.impl
+    p.impl(lambda x: 2 * before(x))
+    assert p.bind(1.0) == 2 * minijax.numpy.sin(1.0)

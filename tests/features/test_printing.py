@@ -24,7 +24,7 @@ pytestmark = pytest.mark.both_ends
 
 THEIRS = jax.extend.core.Primitive("printing_test")
 THEIRS.multiple_results = True
-OURS = Primitive("printing_test", multiple_results=True, memoize=False)
+OURS = Primitive("printing_test", multiple_results=True, holds_programs=True)
 
 
 @THEIRS.def_abstract_eval

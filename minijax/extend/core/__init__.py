@@ -60,7 +60,7 @@ class CallPrimitive(Primitive):
     """A primitive that calls a function: it has any number of results."""
 
     def __init__(self, name: str):
-        super().__init__(name, multiple_results=True, memoize=False)
+        super().__init__(name, multiple_results=True, holds_programs=True)
 
 
 class TraceTag:

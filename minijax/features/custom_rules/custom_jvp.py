@@ -83,7 +83,7 @@ custom_jvp_call_p = custom_rules.RuledCall(
     "custom_jvp_call",
     {"call_jaxpr": (FlatFunction, LayeredFunction), "jvp": (FlatSteps, LayeredSteps)},
 )
-custom_jvp_call_p.brought = True
+custom_jvp_call_p.user_rules = True
 custom_jvp_call_p.printed = lambda params: {
     "name": custom_rules.name_of(params["call_jaxpr"]),
     **{name: params[name] for name in ("call_jaxpr", "jvp", "symbolic_zeros")},

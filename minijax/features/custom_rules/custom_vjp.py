@@ -135,7 +135,7 @@ class _CustomLinear(Primitive):
     transposes_zeros = True
 
 
-custom_lin_p = _CustomLinear("custom_lin", multiple_results=True, memoize=False)
+custom_lin_p = _CustomLinear("custom_lin", multiple_results=True, holds_programs=True)
 custom_lin_p.printed = lambda params: {
     "bwd": params["bwd"],
     "in_zeros": [not nonzero for nonzero in params["perturbed"]],

@@ -63,7 +63,7 @@ class HiPrimitive(HighPrimitive):
 
     def __init__(self, name: str):
         super().__init__(name, multiple_results=vars_of(type(self), "multiple_results") is True)
-        self._avals, self.brought = None, True
+        self._avals, self.holds_programs, self.user_rules = None, True, True
         self.rule_shape = self._types
         self.rule_stage, self.rule_impl = self._stage, self._run
         self.rule_jvp, self.rule_transpose = self._jvp, self._transpose
@@ -164,7 +164,7 @@ class LowTrace(RefTrace):
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         if isinstance(primitive, HighPrimitive):
             return primitive.rule_impl(*args, **params)
-        if primitive._avals is None and is_high_call(primitive, args, params):
+        if primitive.holds_programs and is_high_call(primitive, args, params):
             return lower_call(primitive, args, params, self.parent)
         return self.pass_to_parent(primitive, args, params)
 

@@ -176,8 +176,8 @@ def _spread(prefix: Any, tree: Any) -> list[Any]:
     return tree_util.flatten_axes("out_dims", tree, prefix)
 
 
-call_hi_primitive_p = HighPrimitive("call_hi_primitive", multiple_results=True, memoize=False)
-call_hi_primitive_p.brought = True
+call_hi_primitive_p = HighPrimitive("call_hi_primitive", multiple_results=True, holds_programs=True)
+call_hi_primitive_p.user_rules = True
 call_hi_primitive_p.lower(no_rule("it is expanded before it is lowered"))
 
 
@@ -250,7 +250,9 @@ def _(axis, args, dims, *, _prim):
 
 # The linear part. Operands are residuals for its transpose, those for `linearized` if there may be a
 # need for them, and the tangents that are not zero.
-linearized_p = HighPrimitive("call_hi_primitive_linearized", multiple_results=True, memoize=False)
+linearized_p = HighPrimitive(
+    "call_hi_primitive_linearized", multiple_results=True, holds_programs=True
+)
 
 
 @linearized_p.shape_rule

@@ -20,7 +20,7 @@ def follow_states(eqn: JaxprEqn) -> None:
 
     TypeError if the body of a loop changes a state, or the branches of a choice differ in one.
     """
-    if eqn.primitive._avals is not None:  # it holds no programs
+    if not eqn.primitive.holds_programs:
         return
     name, atoms, outvars, params = eqn.primitive.name, eqn.invars, eqn.outvars, eqn.params
     if not any(type(var.aval) is AvalQDD for var in (*atoms, *outvars)):

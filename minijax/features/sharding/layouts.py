@@ -98,14 +98,14 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
     """
     rule = primitive.rule_layout
     known = rule is not None and rule.parts is in_shape_rule
-    if primitive._avals is None and known:
+    if primitive.holds_programs and known:
         return primitive.rule_shape(*avals, **params)
     if not local.context.varying and all(aval.placement is None for aval in avals):
         if (params.get("out_sharding") or params.get("sharding")) is None or known:
             return primitive.rule_shape(*avals, **params)
     axes = outs = NO_AXES.union(*map(vma_of, avals))
     varying = local.context.varying
-    if varying and primitive._avals is not None:
+    if varying and not primitive.holds_programs:
         wanted, collective = axes, rule is not None and rule.varying is not None
         if collective:
             wanted, outs = rule.varying(axes, **params)

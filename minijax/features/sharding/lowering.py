@@ -127,7 +127,7 @@ class ShardedBuilder(OperationBuilder):
         if self.module.manual:
             return super().eqn(eqn, operands)
         sums = [explicit_of(v.aval) for v in eqn.invars if sums_of(v.aval)[0]]
-        if sums and eqn.primitive._avals is not None:
+        if sums and not eqn.primitive.holds_programs:
             pairs = zip(operands, eqn.invars, strict=True)
             inner = self.summing({x.name for x, v in pairs if sums_of(v.aval)[0]}, sums[0])
             results = Builder.eqn(inner, eqn, operands)

@@ -55,7 +55,7 @@ class _LinearSolveTuple(NamedTuple):
 
 # Operands: the constants of the four programs, then the right-hand side. The results are the
 # solution, of the types of the right-hand side, and whatever else `solve` gives.
-linear_solve_p = Primitive("custom_linear_solve", multiple_results=True, memoize=False)
+linear_solve_p = Primitive("custom_linear_solve", multiple_results=True, holds_programs=True)
 
 
 def _split(args: Sequence[Any], const_lengths: _LinearSolveTuple) -> tuple:

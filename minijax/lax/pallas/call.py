@@ -33,7 +33,7 @@ from minijax.transforms.tangents import Zero, spread_tangents
 
 __all__ = ["pallas_call_p"]
 
-pallas_call_p = Primitive("pallas_call", multiple_results=True, memoize=False)
+pallas_call_p = Primitive("pallas_call", multiple_results=True, holds_programs=True)
 pass_on_elements(pallas_call_p)  # kernels leave NaN where they write nothing
 
 

@@ -31,7 +31,7 @@ class Array(_Members):
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 100
-    __dir__ = hiding("concrete", "described", "known", "origin", "signature")
+    __dir__ = hiding("concrete", "described", "origin", "signature", "value_for")
     aval: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -85,12 +85,12 @@ class Array(_Members):
 
 
 def attach(members: dict[str, Callable | property], owner: type[Array] = Array) -> None:
-    """Give `Array`, or one of its classes, operators and methods; called once by who has them."""
+    """Set operators and methods of `Array`, or of one of its classes; called once for each."""
     for name, member in members.items():
         setattr(owner, name, member)
 
 
 def attach_class(members: type, owner: type[Array]) -> None:
-    """Give a class of arrays the members that stand in another class."""
+    """Set the members of another class as members of a class of arrays."""
     of_classes = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"}
     attach({name: x for name, x in vars(members).items() if name not in of_classes}, owner)

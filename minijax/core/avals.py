@@ -36,14 +36,16 @@ Shape = tuple[int, ...]
 class AbstractValue:
     """The base class of all avals.
 
-    The classes of the tracers that stand for a value of a type are slots: `staged_tracer`,
-    `jvp_tracer` and `batch_tracer` of `core.hooks`.
+    The classes of the tracers that stand for a value of a type are attributes of it: `staged_tracer`,
+    `jvp_tracer` and `batch_tracer`, set at the end of this module from the slots of these names.
+
+    The methods return what holds for arrays. Other types, such as those of references, override them.
     """
 
     __slots__ = ()
-    is_high = False  # whether values of it are made of several arrays
+    is_high = False  # whether a value of this type is made of several arrays
     placement: Any = None
-    # `zero()` and `add(x, y)` of a type that is no array's, for tangents; None for arrays
+    # `zero()` and `add(x, y)` for tangents of a type that is no array's; None for arrays
     vspace_zero: Callable[[], Any] | None = None
     vspace_add: Callable[[Any, Any], Any] | None = None
 
@@ -51,15 +53,15 @@ class AbstractValue:
         return self
 
     def for_constant(self, value: Any) -> AbstractValue:
-        """Return the type of the variable that stands for a value of this type, as it is now."""
+        """Return the type of the variable that stands for `value` as a constant of a program."""
         return self
 
     def for_argument(self, value: Any) -> AbstractValue:
-        """Return the type of the variable that stands for an argument, as the current trace sees it."""
+        """Return the type of the variable that stands for `value` as an argument of a program."""
         return self
 
     def of_values(self) -> AbstractValue:
-        """Return a type without what it says of the value of one variable."""
+        """Return the type that all values of it share, without what it says of a single one."""
         return self
 
     def check_differentiated(self, transform: str) -> None:
@@ -71,7 +73,7 @@ class AbstractValue:
     def check_result(self, fun: Callable, transform: str) -> None:
         """Raise an error if values of this type are no results of a traced function."""
 
-    # An array is made of itself, where values of other types are made of several arrays.
+    # The types of the arrays that a value is made of, and the value as these arrays.
     def lo_ty(self) -> list[AbstractValue]:
         return [self]
 
@@ -178,7 +180,7 @@ class ShapedArray(AbstractValue):
         shape = self.shape
         return ShapedArray((*shape[:axis], size, *shape[axis:]), self.dtype, self.weak_type)
 
-    # What a library's own type of several arrays says of each of them (`HiType`); None is no axis.
+    # Of an array within a value of a library's own type (`HiType`); a `spec` of None is no axis.
     def dec_rank(self, size: int, spec: int | None) -> ShapedArray:
         if spec is None:
             return self
@@ -279,7 +281,7 @@ def _intern(cls, shape, dtype, weak_type, placement) -> ShapedArray:
 
 # From the type of a value to the function that gives its aval; the layers above add their own.
 aval_makers: dict[type, Callable[[Any], AbstractValue]] = {}
-# Classes of values that are no arrays, and go as they are to the primitives that are given them.
+# Classes of values that are no arrays, and that primitives are given as they are.
 opaque_types: set[type] = set()
 
 
@@ -327,7 +329,7 @@ def is_array_type(x: Any) -> bool:
 
 
 def raised(avals: Iterable[Any], values: Iterable[Any]) -> list[Any]:
-    """Return values of these types, made of the arrays."""
+    """Return values of these types, made of the arrays `values`."""
     rest = iter(values)
     return [aval.raise_val(*[next(rest) for _ in aval.lo_ty()]) for aval in avals]
 

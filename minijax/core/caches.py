@@ -73,7 +73,7 @@ class ProgramCache:
 
 _caches: weakref.WeakSet[ProgramCache] = weakref.WeakSet()
 _by_function: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
-also_cleared: list[Callable[[], None]] = []  # functions that empty what is no cache of programs
+also_cleared: list[Callable[[], None]] = []  # called by `clear_caches`, to empty other tables
 
 
 def kept_with(fun: Any, kind: Any, make: Callable[[], Any] = ProgramCache) -> Any:

@@ -17,16 +17,16 @@ __all__ = [
 
 
 class Effect:
-    """The base class. Those of `ordered_types` happen in program order, by a token that is threaded."""
+    """The base class. Effects of `ordered_types` happen in program order: a token is threaded."""
 
     pure = False
 
     def shown(self, name: Callable[[Any], str]) -> str:
-        """Return the text of it in a jaxpr, whose variables have names."""
+        """Return the text of the effect in a jaxpr, where `name` gives the names of variables."""
         return str(self)
 
     def ends_within(self, jaxpr: Any) -> bool:
-        """Whether it is on something that a program makes itself, so that nothing outside sees it."""
+        """Whether nothing outside of a program can observe the effect."""
         return False
 
 

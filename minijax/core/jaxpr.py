@@ -34,7 +34,7 @@ class Var:
 
 
 class DropVar(Var):
-    """The output of an equation that nothing reads; printed `_`. It was `var` before that was known."""
+    """The output of an equation that nothing reads, printed as `_`; `var` while it was recorded."""
 
     __slots__ = ("var",)
 

@@ -62,7 +62,7 @@ _LITERAL_TYPES = (bool, int, float, complex)
 class JaxprTrace(Trace):
     """Records equations; values from outside become constants, numbers become literals.
 
-    `values`, if any, knows what tracers stand for: their text, and their value if it is one.
+    `values`, if it is not None, gives the text and the value of those tracers whose value is known.
     """
 
     __slots__ = ("constants", "debug_info", "effects", "eqns", "in_vars", "values")
@@ -87,7 +87,7 @@ class JaxprTrace(Trace):
         return self.record(primitive, args, params)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
-        """Append one equation; gives the tracer(s) of its result(s)."""
+        """Append one equation, and return the tracers of its results."""
         atoms = [
             a._var if type(a) is StagedTracer and a._trace is self else self.lift(a) for a in args
         ]
@@ -161,7 +161,7 @@ class JaxprTrace(Trace):
         """
         return StagedTracer(self, self.lift(x) if aval is None else Literal(x, aval))
 
-    def known(self, x: Any) -> Literal | None:
+    def literal_of(self, x: Any) -> Literal | None:
         """The literal that a value is in this program, if it is one."""
         if type(x) is StagedTracer:
             return x._var if type(x._var) is Literal else None
@@ -183,12 +183,12 @@ class JaxprTrace(Trace):
         self.end()
         if self.effects:
             hooks.check_effects(jaxpr)
-        drop_unused(jaxpr)
-        return prune_trivial(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
+        mark_unused_outputs(jaxpr)
+        return without_unused_constants(ClosedJaxpr(jaxpr, [value for _, value in pairs]))
 
 
-def drop_unused(jaxpr: Jaxpr) -> None:
-    """Mark outputs that nothing reads, so that they print as `_`."""
+def mark_unused_outputs(jaxpr: Jaxpr) -> None:
+    """Put a `DropVar`, which is printed as `_`, for each output of an equation that nothing reads."""
     read = {v for eqn in jaxpr.eqns for v in eqn.invars}
     read.update(jaxpr.outvars)
     for eqn in jaxpr.eqns:
@@ -197,8 +197,8 @@ def drop_unused(jaxpr: Jaxpr) -> None:
                 eqn.outvars[index] = DropVar(var)
 
 
-def prune_trivial(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Leave out constants that no equation reads (values lifted, then unused)."""
+def without_unused_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program without the constants that nothing reads."""
     if not closed.consts:
         return closed
     read = {v for eqn in closed.jaxpr.eqns for v in eqn.invars}

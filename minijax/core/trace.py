@@ -1,8 +1,9 @@
-"""Traces and tracers: the machine that every transform is built on.
+"""Traces and tracers, on which every transform is built.
 
-There is no stack of traces: the current trace is thread-local, each trace holds the one it was made
-in (`parent`), and each tracer knows its trace. A trace gives meaning to a primitive by `process`;
-while it works on its parent's values it makes the parent current.
+There is no stack of traces: the current trace is `local.context.trace` (the state of the thread, see
+`config.Context`), each trace holds the one it was made in (`parent`), and each tracer knows its trace.
+A trace gives meaning to a primitive by `process`; while it works on the values within its tracers it
+makes its parent current.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ __all__ = [
 
 
 class Trace:
-    """An interpreter that is at work; `alive` until its transform has ended."""
+    """The base class of interpreters: one instance for each run of a transform.
+
+    It is `alive` until its transform has ended. An interpreter overrides `process`.
+    """
 
     __slots__ = ("__weakref__", "alive", "parent", "thread")
-    has_cells = False  # whether values that change in place are objects there
-    maps = False  # whether it evaluates for all positions along an axis at once
-    adjective, other = "traced", "an outer"  # what messages call its values, and those of others
+    has_cells = False  # whether references are objects there, which hold their value of now
+    maps = False  # whether it computes the elements along an axis together
+    adjective, other = "traced", "an outer"  # how messages call its values, and values of others
 
     def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
@@ -41,9 +45,10 @@ class Trace:
     main = property(lambda self: self)  # libraries tell levels apart by it
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """Apply a primitive.
+        """Apply a primitive to values and tracers, of this trace and of those outside of it.
 
-        Traces that libraries define have `process_primitive`, which runs outside of all traces.
+        What stands here is for the traces of libraries, which follow upstream: they override
+        `process_primitive`, which is called with the outermost trace as the current one.
         """
         context = local.context
         saved = context.trace
@@ -61,7 +66,7 @@ class Trace:
     def pass_to_parent(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
-        """Leave the primitive to the parent, which is current meanwhile."""
+        """Apply a primitive that none of this trace's tracers reaches, in the parent."""
         context = local.context
         saved = context.trace
         context.trace = self.parent
@@ -137,36 +142,36 @@ class Tracer(Array):
         """The value, where the trace knows it (as under an un-jitted `grad`); else None."""
         return None
 
-    def known(self, asked: str) -> Any:
-        """The value; an error that says what asked for it where the trace does not know it."""
+    def value_for(self, asked: str) -> Any:
+        """The value, or an error that says what `asked` for it if the trace does not know it."""
         value = self.concrete()
         if value is None:
             raise hooks.unknown_value(self, asked)
         return value
 
     def __bool__(self) -> Any:
-        return bool(self.known("bool"))
+        return bool(self.value_for("bool"))
 
     def __index__(self) -> Any:
-        return operator.index(self.known("index"))
+        return operator.index(self.value_for("index"))
 
     def __int__(self) -> Any:
-        return int(self.known("int"))
+        return int(self.value_for("int"))
 
     def __float__(self) -> Any:
-        return float(self.known("float"))
+        return float(self.value_for("float"))
 
     def __complex__(self) -> Any:
-        return complex(self.known("complex"))
+        return complex(self.value_for("complex"))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise hooks.unknown_value(self, "__array__")
 
     def item(self, *args: Any) -> Any:
-        return np.asarray(self.known("item")).item(*args)
+        return np.asarray(self.value_for("item")).item(*args)
 
     def tolist(self) -> Any:
-        return np.asarray(self.known("tolist")).tolist()
+        return np.asarray(self.value_for("tolist")).tolist()
 
     def __copy__(self) -> Any:
         return self
@@ -176,7 +181,7 @@ class Tracer(Array):
 
 
 def is_constant(x: Any) -> bool:
-    """Whether a program that is kept may hold a value: an array of now, which stays what it is."""
+    """Whether a program that is kept may hold this value: an array that is not being traced."""
     return not isinstance(x, Tracer) and type(x) not in opaque_types
 
 

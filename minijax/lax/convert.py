@@ -91,7 +91,7 @@ def _(trace, args, params):
     """A number in a program is converted at once, and stays a number."""
     x = args[0]
     outside = type(x) is StagedTracer and x._trace is not trace  # a value that is closed over
-    literal = None if outside else trace.known(x)
+    literal = None if outside else trace.literal_of(x)
     if literal is None or params["weak_type"] or not _both_numeric(literal.aval.dtype, params):
         return trace.record(convert_element_type_p, args, params)
     with np.errstate(all="ignore"):

@@ -28,8 +28,8 @@ __all__ = [
 
 
 class AxisData:
-    """The axis that is mapped: its name (or None), its size, and the mesh axes it is spread on:
-    by XLA (`spmd_name`), or by the types of the arguments (`split`).
+    """The axis that is mapped: its name (or None), its size, and the mesh axes it is sharded over,
+    as XLA is told (`spmd_name`) or as the types of the arguments say (`split`).
     """
 
     __slots__ = ("name", "size", "split", "spmd_name")
@@ -185,7 +185,7 @@ def batch_flat(
     args: Sequence[Any],
     dims: Sequence[int | None],
 ) -> tuple[list[Any], list[int | None]]:
-    """Results of a function on flat values, mapped over the given axes, and where their axis is."""
+    """Return the results of a function on flat values, mapped over `dims`, and their batch axes."""
     context = local.context
     parent = context.trace
     trace = BatchTrace(parent, axis)
@@ -240,14 +240,14 @@ def batch_jaxpr(
     dims: Sequence[int | None],
     front: Sequence[bool] | bool = False,
 ) -> tuple[ClosedJaxpr, list[int | None]]:
-    """The program mapped over one axis, and where its results have that axis.
+    """Return the program mapped over one axis, and the batch axes of its results.
 
-    `front` asks for results with the axis in front, whether or not they depend on it.
+    Results that `front` marks have the axis in front, whether or not they depend on it.
     """
     dims = tuple(dims)
     if isinstance(front, bool):
         front = (front,) * len(closed.out_avals)
-    key = ("batch", axis, dims, tuple(front), local.context.key)
+    key = ("batch", axis, dims, tuple(front))
     return closed.derive(key, lambda: _make_batched(closed, axis, dims, front))
 
 

@@ -1,10 +1,10 @@
 """Cached calls: keys, operands and results of calls whose program is known.
 
-`jit`, compiled functions and library functions keep an entry for each program: a tuple of what
-executes the operands, the handlers of the results, the signature of the only result, and what makes
-several. Their fast paths are one template, `cached_call`, whose lines find the key and the operands in
-the ways that the arguments allow. A fast path that calls one function for the lookup and another one
-for the execution, in place of these lines, takes 0.1 us (2 %) more for an eager `sin(x)`, of 4.4 us.
+`jit`, compiled functions and library functions keep an entry for each program: a tuple of the function
+that executes it, the handlers of its results, the signature of its only result, and the function that
+makes a pytree of several. Their fast paths are made from one template by `cached_call`; each gives the
+lines that find the key and the operands. Functions in place of these lines take 0.1 us (2 %) more for
+an eager `sin(x)`, of 4.4 us.
 """
 
 from __future__ import annotations
@@ -27,15 +27,9 @@ from minijax.runtime.released import released
 from minijax.tracebacks import hide_frames
 
 __all__ = [
-    "LEAF",
-    "NUMBERS",
-    "CACHE_MISS_ERRORS",
-    "cached_call",
-    "entry_of",
-    "gather",
-    "new_array",
+    "CACHE_MISS_ERRORS", "LEAF", "NUMBERS", "cached_call", "entry_of", "gather", "new_array",
     "operand_of",
-]
+]  # fmt: skip
 
 NUMBERS = dtypes.python_scalar_dtypes
 # Raised by the lookup of a cached call where the general path is to be taken.
@@ -46,8 +40,8 @@ CACHE_MISS_ERRORS = (
 
 _CONTAINERS = frozenset((dict, list, tuple))
 LEAF = tree_util.tree_structure(0)
-_FEW = 16  # results, for which lines are made in 0.3 ms
-new_array = object.__new__  # with its two attributes set, `ArrayImpl(...)` in fewer steps
+_FEW = 16  # results, for which a function is made by `hooks.result_builder`, in 0.3 ms
+new_array = object.__new__  # faster than `ArrayImpl(...)`: the caller sets the two attributes
 
 
 _TEMPLATE = """
@@ -72,8 +66,8 @@ def {name}({parameters}):
         (out._buffer,) = results
         out.signature = signature
         return out
-    {forgotten} = None  # perhaps copies of large arrays of the host, which are made again
-    try:  # outside of the handler: errors from here on have no other as context
+    {forgotten} = None
+    try:  # not within the handler, whose exception would be the context of errors from here on
         return {missed}
     except Exception as error:
         hide_frames(error)
@@ -88,12 +82,13 @@ def cached_call(
 ) -> Callable:  # fmt: skip
     """Return the function of a fast path, made of source.
 
-    - `traced`: statements for calls within a trace
-    - `lookup`: statements that give `key` and `operands`, or raise one of CACHE_MISS_ERRORS
+    - `traced`: statements for calls under a trace
+    - `lookup`: statements that set `key` and `operands`, or raise one of CACHE_MISS_ERRORS
     - `tables`: expression for the entries, by settings and key
-    - `given`: expression for the arguments, to say which of them was deleted
+    - `given`: expression for the arguments, for the error on one that was deleted
     - `missed`: expression for calls without an entry
-    - `factory`: parameters of a function that makes the function; these are its cells
+    - `forgotten`: variables set to None before that, which may hold copies of large arrays
+    - `factory`: parameters of a function that makes the function, which closes over them
     """
     traced, lookup = [indent(dedent(lines).strip(), " " * 8) for lines in (traced, lookup)]
     source = _TEMPLATE.format(
@@ -122,9 +117,10 @@ def _refuse(given: Any, error: Exception) -> NoReturn:
 def entry_of(
     program: Program, out_tree: Any, execute: Callable | None = None, often: bool = False
 ) -> tuple:
-    """The entry for a simple program, or for what executes the operands of another.
+    """Return the entry for a program: a simple one, or one that `execute` runs on the operands.
 
-    An `out_tree` of None is that of one array. What is called `often` may take long to make.
+    An `out_tree` of None is that of one array. Of a program that is called `often`, the function that
+    makes the results may be slow to make.
     """
     signatures = tuple(program.out_signatures)
     many = None if out_tree is None or out_tree == LEAF else _made(out_tree, signatures, often)
@@ -132,15 +128,15 @@ def entry_of(
 
 
 def _made(tree: Any, signatures: tuple, often: bool) -> Callable:
-    """Return the function that makes a pytree of results of the buffers of a program."""
+    """Return the function that makes a pytree of arrays of the buffers of a program's results."""
     written = hooks.result_builder(tree, signatures) if often or len(signatures) <= _FEW else None
     return written or (lambda results: tree.unflatten(map(ArrayImpl, results, signatures)))
 
 
 def gather(x: Any, key: list, operands: list, context: Any) -> None:
-    """An argument that is not static, into the key of its call and the operands of its program.
+    """Append an argument that is not static to the key of its call and the operands of the program.
 
-    Raises one of `CACHE_MISS_ERRORS` for what is to take the general way.
+    Raises one of `CACHE_MISS_ERRORS` for what cannot be an operand as it is.
     """
     kind = type(x)
     if kind is not ArrayImpl:
@@ -168,7 +164,7 @@ def gather(x: Any, key: list, operands: list, context: Any) -> None:
 
 
 def operand_of(x: Any, context: Any) -> ArrayImpl:
-    """A number, or an array of the host, on the device. TypeError for anything else."""
+    """Return a number or a NumPy array on the device; TypeError for anything else."""
     kind = type(x)
     if kind in NUMBERS:
         return scalar_array(x)
@@ -180,7 +176,7 @@ def operand_of(x: Any, context: Any) -> ArrayImpl:
     raise TypeError
 
 
-_NAMES = {  # which the sources name
+_NAMES = {  # the globals of functions made by `cached_call`
     "ArrayImpl": ArrayImpl, "CACHE_MISS_ERRORS": CACHE_MISS_ERRORS, "eval_trace": eval_trace,
     "hide_frames": hide_frames, "local": local, "new_array": new_array, "operand_of": operand_of,
     "refuse": _refuse, "released": released,

@@ -1,6 +1,7 @@
-"""The rules of primitives that call programs, such as `jit_p`. Each interpreter transforms a program
-once, and the primitive is bound to what that gives. What else the primitive holds is `derived` for
-the other program, where it depends on it.
+"""The rules of primitives that call programs, such as `jit_p`.
+
+Each of them makes another program of the one called, by `jvp_jaxpr`, `batch_jaxpr` and the like, which
+is kept with it, and applies the primitive to that. Params that depend on the program are `derived`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ Places = Sequence[int | None]
 
 
 def agreeing(programs: Sequence[ClosedJaxpr], derive: Callable, count: int) -> tuple:
-    """Return a derived program for each of several of which one is called, with the same results.
+    """Return a derived program for each of the branches of a choice, all with the same results.
 
-    `derive(program, instantiate)` gives it, and which results it has; it is asked again for those
-    programs that lack one that another has.
+    `derive(program, wanted)` returns it, and which of `count` results it has; it is called again for
+    the branches that lack a result of another one.
     """
     found = [derive(program, [False] * count) for program in programs]
     union = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
@@ -43,11 +44,14 @@ def agreeing(programs: Sequence[ClosedJaxpr], derive: Callable, count: int) -> t
 
 
 def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) -> None:
-    """Set the rules of a primitive that calls a program; some also of one that chooses a program.
+    """Set the rules of a primitive that calls a program.
 
-    `derived(params, made, outs, ins)` gives the params for a program made of that one: `outs` says
-    for each of its results of which one it is the value, the tangent or a part (None: of an
-    argument, or a residual); `ins` which arguments it still takes, None if they are others.
+    The rules for jvp and dce also hold for a primitive that calls one of several programs.
+
+    `derived(params, made, outs, ins)` returns the params for `made`, a program derived from the one in
+    `params`. `outs` has, for each result of `made`, the index of the result of the other program that
+    it is, or is the tangent of; None for other results. `ins` says which arguments `made` still takes;
+    it is None if it takes other ones.
     """
     calls, name = p.programs, p.programs.result
     if derived is None:
@@ -118,25 +122,29 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) 
 
     @p.dce
     def _(used, eqn):
-        programs = calls.held(name, eqn.params)
-
-        def make():
-            found = [dce_jaxpr(program.jaxpr, used) for program in programs]
-            kept = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
-            if len(programs) > 1:
-                found = [dce_jaxpr(program.jaxpr, used, kept) for program in programs]
-            pairs = zip(found, programs, strict=True)
-            return tuple([ClosedJaxpr(jaxpr, other.consts) for (jaxpr, _), other in pairs]), kept
-
-        made, ins = programs[0].derive(("dce", tuple(used), programs[1:]), make)
+        made, ins = _used_parts(calls.held(name, eqn.params), used)
         if not any(used) and not any(program.effects for program in made):
             return [False] * len(eqn.invars), None
-        ins = [*[True] * (len(eqn.invars) - len(ins)), *ins]  # what chooses stands in front
+        ins = [*[True] * (len(eqn.invars) - len(ins)), *ins]  # the index of a choice is in front
         made = made if type(eqn.params[name]) is tuple else made[0]
         params = derived(eqn.params, made, _marked(used), ins)
         invars = [v for v, keep in zip(eqn.invars, ins, strict=True) if keep]
         outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
         return ins, eqn.replace(invars=invars, outvars=outvars, params=params)
+
+
+def _used_parts(programs: tuple, used: Sequence[bool]) -> tuple[tuple, list[bool]]:
+    """Return the parts of programs that the used results need, and the inputs that these take."""
+
+    def make():
+        found = [dce_jaxpr(program.jaxpr, used) for program in programs]
+        kept = [any(flags) for flags in zip(*(flags for _, flags in found), strict=True)]
+        if len(programs) > 1:
+            found = [dce_jaxpr(program.jaxpr, used, kept) for program in programs]
+        pairs = zip(found, programs, strict=True)
+        return tuple([ClosedJaxpr(jaxpr, other.consts) for (jaxpr, _), other in pairs]), kept
+
+    return programs[0].derive(("dce", tuple(used), programs[1:]), make)
 
 
 def _marked(which: Sequence[bool]) -> list[int]:

@@ -43,24 +43,25 @@ _X = TypeVar("_X")  # auxiliary data
 
 
 def as_given(x: Any) -> Any:
-    """A value as a rule of the user's gave it: numbers stay numbers."""
+    """Return a result as a user's rule gave it: numbers stay numbers."""
     return x if type(x) in dtypes.python_scalar_dtypes else as_result(x)
 
 
 def materialized(x: Any) -> Any:
-    """A tangent or cotangent as custom rules see it: zeros are arrays."""
+    """Return a tangent or cotangent as custom rules see it: zeros are arrays."""
     return as_result(instantiate(x))
 
 
 def stepped(x: Any) -> Any:
-    """A tangent as a custom jvp rule sees it: zeros are arrays, numbers what they were."""
+    """Return a tangent as a custom jvp rule sees it: zeros are arrays, numbers stay numbers."""
     return materialized(x) if type(x) is Zero else as_given(x)
 
 
 class FlatFunction:
     """A function on the leaves of its arguments; keeps the structure of what it returned last.
 
-    Of its auxiliary data only tracers take part: the rest may be anything, and is handed on.
+    With `has_aux` the tracers of the auxiliary data are further results, behind the first `count`.
+    Anything else in that data is kept as it is.
     """
 
     def __init__(self, fun: Callable, in_tree: Any, has_aux: bool, transform: str):
@@ -82,7 +83,7 @@ class FlatFunction:
         return [*outs, *[x for x in self.aux if isinstance(x, Tracer)]]
 
     def results(self, outs: Sequence[Any], kept: Sequence[bool] = ()) -> tuple[Any, Any]:
-        """Output and auxiliary data as trees; of the outputs those flagged as they were given."""
+        """Return output and auxiliary data as pytrees; outputs that `kept` marks stay numbers."""
         kept = kept or [False] * self.count
         out = self.out_tree.unflatten(
             [as_given(x) if keep else as_result(x) for x, keep in zip(outs, kept, strict=False)]
@@ -95,8 +96,8 @@ class FlatFunction:
         return out, aux
 
 
-def _known(fun: str, leaves: Sequence[Any]) -> list[Any]:
-    """The leaves, each checked to be a value that can be differentiated."""
+def _checked(leaves: Sequence[Any]) -> list[Any]:
+    """Return the leaves, NumPy's as arrays; TypeError for one that is no value."""
     for x in leaves:
         get_aval(x)
     return [as_result(x) if not isinstance(x, (int, float, complex)) else x for x in leaves]
@@ -182,7 +183,7 @@ def linearize(
     check_callable(fun)
     leaves, in_tree = tree_util.flatten(primals)
     flat = FlatFunction(fun, in_tree, has_aux, "linearize")
-    outs, live, closed = linearize_flat(flat, _known("linearize", leaves), count=lambda: flat.count)
+    outs, live, closed = linearize_flat(flat, _checked(leaves), count=lambda: flat.count)
     out, aux = flat.results(outs)
     function = LinearFunction(
         closed.jaxpr,
@@ -197,7 +198,7 @@ def linearize(
 
 
 def tangent_for(x: Any, t: Any) -> Any:
-    """A tangent, checked against its primal; symbolic zero where the primal has no tangent."""
+    """Return a tangent, checked against its primal; a symbolic zero if the primal has no tangent."""
     if type(t) is Zero:
         return t
     return zero_like(x) if check_tangent(x, t) else t
@@ -207,6 +208,7 @@ def tangent_for(x: Any, t: Any) -> Any:
 
 
 def pullback_of(flat: FlatFunction, leaves: Sequence[Any], in_tree: Any) -> tuple[list[Any], Any]:
+    """Return the results of a function on flat values, and its linear map, to be transposed."""
     outs, live, closed = linearize_flat(flat, leaves, count=lambda: flat.count, kind="vjp")
     in_avals = [get_aval(x) for x in leaves]
     out_avals = [get_aval(x) for x in outs[: flat.count]]
@@ -250,7 +252,7 @@ def vjp(
     no_reduce_axes("vjp", reduce_axes)
     leaves, in_tree = tree_util.flatten(primals)
     flat = FlatFunction(fun, in_tree, has_aux, "vjp")
-    leaves = _known("vjp", leaves)
+    leaves = _checked(leaves)
     outs, pullback = pullback_of(flat, leaves, in_tree)
     pullback = hooks.vjp_function(pullback, leaves)
     out, aux = flat.results(outs)

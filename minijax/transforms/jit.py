@@ -1,8 +1,14 @@
-"""`jit`: calling a sub-program, and compiling one.
+"""`jit`: calling a program, and compiling one.
 
-`jit_p` is the primitive that calls a program; each interpreter transforms the program once and
-calls the result. `PjitFunction` is what `jit` gives: on a cached call it costs one dict lookup and
-the execution; see `entries`.
+`jit_p` is the primitive that calls a program. `jit` returns a `PjitFunction`, whose calls go
+
+- under another trace, to `_bind`: `jit_p` is applied to the program
+- eagerly, if there is an entry for arguments of these types, to the compiled program, after one dict
+  lookup: see `cached_calls`
+- eagerly otherwise, to `_call`, which makes that entry: `_compile` traces the function, lowers the
+  program and compiles it
+
+Both `_bind` and `_compile` take the program from `_traced`, which keeps it.
 """
 
 from __future__ import annotations
@@ -97,7 +103,7 @@ def _(b, *operands, jaxpr, name, **params):
 
 
 def _derived(params: dict, made: ClosedJaxpr, outs: Any, ins: Sequence[bool] | None) -> dict:
-    """The params for a program made of the one called: what is donated, if it takes the same."""
+    """Return the params for a derived program: it donates the arguments that it still takes."""
     donated = params["donated_invars"] if ins is not None else ()
     donated = tuple(d for d, kept in zip(donated, ins or (), strict=False) if kept)
     return {**params, "jaxpr": made, "donated_invars": donated}
@@ -107,7 +113,7 @@ calls_program(jit_p, _derived)
 
 
 def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of large constants, which are not to be written into a program."""
+    """Make leading arguments of large constants, which are not written into a module."""
     return closed.derive("large", lambda: close_over(closed, is_large_constant))
 
 
@@ -123,7 +129,7 @@ class _Caches:
         self.traces = ProgramCache()
         self.fast = ProgramCache()  # entries of cached calls
         self.programs = ProgramCache()
-        self.readers: dict[Any, Callable | None] = {}  # by structures of arguments met often
+        self.readers: dict[Any, Callable | None] = {}  # by structure of frequent arguments
 
     def clear(self) -> None:
         for cache in (self.traces, self.fast, self.programs):
@@ -134,7 +140,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-_OFTEN = 32  # calls after which it is worth while to ask for a reader of their structure
+_OFTEN = 32  # calls after which a reader for the structure of the arguments is made
 
 
 class PjitFunction(Generic[_P, _R]):
@@ -227,7 +233,7 @@ class PjitFunction(Generic[_P, _R]):
         return (key[0] if len(key) == 1 else tuple(key)), operands
 
     def _call(self, context, args, kwargs):
-        """An eager call that is not simply of arrays met before."""
+        """Call it eagerly where there is no entry for arguments of these types yet."""
         if context.settings.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._marks.split(args, kwargs) if self._has_static else None
@@ -244,7 +250,7 @@ class PjitFunction(Generic[_P, _R]):
             entry = self._compile(call or self._marks.split(args, kwargs), arrays, key)
         program, out_tree = entry
         if type(program) is Program and program.simple:
-            if call is None:  # not the values of the host, which would be copied again
+            if call is None:  # of the arrays: values of the host would be copied again
                 args, kwargs = tree.unflatten(arrays)
             fast = self._caches.fast
             with contextlib.suppress(*CACHE_MISS_ERRORS):
@@ -255,7 +261,7 @@ class PjitFunction(Generic[_P, _R]):
         return out_tree.unflatten(program(arrays))
 
     def _as_array(self, x: Any, args: tuple, kwargs: dict) -> ArrayImpl:
-        """A leaf of the arguments of an eager call as an array."""
+        """Return a leaf of the arguments of an eager call as an array."""
         if isinstance(x, Tracer):
             return concrete(x)
         try:
@@ -267,7 +273,7 @@ class PjitFunction(Generic[_P, _R]):
             raise
 
     def _compile(self, call: Call, arrays: list, key: tuple) -> tuple:
-        """Trace and compile for these arguments."""
+        """Return what is called with these arguments as arrays, and the structure of its results."""
         traced = self._traced(call)
         opaque = not opaque_types.isdisjoint(map(type, traced.consts))
         if opaque or hooks.as_arrays(traced.closed) is not None:
@@ -286,7 +292,7 @@ class PjitFunction(Generic[_P, _R]):
         return entry
 
     def _traced(self, call: Call) -> Traced:
-        """The program for arguments of these types; traced at most once, also by many threads."""
+        """Return the program for arguments of these types; traced once, also by several threads."""
         fun, tree = self._fun, call.in_tree
         avals = tuple(
             [
@@ -321,7 +327,7 @@ class PjitFunction(Generic[_P, _R]):
         return traced
 
     def _bind(self, context: Context, args: tuple, kwargs: dict) -> Any:
-        """The call within another trace: one equation, or the equations themselves if inline."""
+        """Call it under another trace."""
         if context.settings.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._marks.split(args, kwargs)
@@ -335,7 +341,7 @@ class PjitFunction(Generic[_P, _R]):
         return traced.out_tree.unflatten(self._applied(call, traced))
 
     def _applied(self, call: Call, traced: Traced) -> list[Any]:
-        """The leaves of the results of a call, by the primitive."""
+        """Return the leaves of the results of `jit_p`, applied to the program."""
         closed, large = without_large_constants(traced.closed)
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
@@ -382,7 +388,7 @@ def _with_constants(program: Program, traced: Traced) -> Callable:
 
 
 def _is_lasting(traced: Traced) -> bool:
-    """Whether other calls may use a program: the types of what it closes over say so."""
+    """Whether other calls may use a program, by the types of what it closes over."""
     return all(map(hooks.is_lasting, traced.consts))
 
 

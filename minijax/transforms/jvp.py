@@ -38,8 +38,8 @@ class JVPTracer(Tracer):
         self.tangent = tangent
 
     def concrete(self) -> Any:
-        known = self.primal
-        return known.concrete() if isinstance(known, Tracer) else known
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
 
     def __repr__(self) -> str:
         primal = self.primal.described() if isinstance(self.primal, Tracer) else self.primal
@@ -54,8 +54,8 @@ hooks.fill(jvp_tracer=JVPTracer)
 
 
 class JVPTrace(Trace):
-    """Pushes tangents forward. With a `PartialTrace` as its parent it linearizes: primals are
-    computed at once, and the operations on tangents are recorded.
+    """Pushes tangents forward. With a `PartialTrace` as its parent, `linear`, it linearizes: primals
+    are computed at once, and the operations on tangents are recorded.
     """
 
     __slots__ = ("linear", "shared")
@@ -153,7 +153,7 @@ def _no_rule(primitive: Primitive) -> Exception:
 def jvp_flat(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Outputs and output tangents (perhaps `Zero`) of a function on flat values."""
+    """Return the results and their tangents (perhaps `Zero`) of a function on flat values."""
     context = local.context
     parent = context.trace
     trace = JVPTrace(parent)
@@ -171,7 +171,7 @@ def jvp_flat(
 
 
 def unpair(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The primals and tangents of results of a trace."""
+    """Return the primals and the tangents of the results of a function under a trace."""
     primals, tangents = [], []
     for out in outs:
         if isinstance(out, JVPTracer) and out._trace is trace:
@@ -194,7 +194,7 @@ def jvp_jaxpr(
     nonzeros = tuple(nonzeros)
     if isinstance(instantiate_outs, bool):
         instantiate_outs = (instantiate_outs,) * len(closed.out_avals)
-    key = ("jvp", nonzeros, tuple(instantiate_outs), local.context.key)
+    key = ("jvp", nonzeros, tuple(instantiate_outs))
     return closed.derive(key, lambda: _make_jvp_jaxpr(closed, nonzeros, instantiate_outs))
 
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def as_result(x: Any) -> Any:
-    """A value as a function gives it to its user: numbers become arrays."""
+    """Return a result as the user gets it: numbers become arrays."""
     if type(x) is ArrayImpl or isinstance(x, Tracer):
         return x
     if getattr(x, "dtype", None) == dtypes.float0:
@@ -46,13 +46,11 @@ def short_type(x: Any) -> str:
     return f"float0{np.shape(x)}" if tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
 
 
-# -- linear maps ----------------------------------------------------------------------------------
-
-
 class LinearMap:
-    """The linear program of tangents, with its residuals: `live` marks the outputs that it gives.
+    """A linear program on tangents, with its residuals; `live` marks the outputs that it computes.
 
-    Its kinds are pytrees whose leaves are the residuals: a jitted function may return them.
+    The other outputs are zero. Subclasses are pytrees whose leaves are the residuals, so that a jitted
+    function may return them.
     """
 
     def __init__(self, jaxpr: Jaxpr, consts, live, in_avals, out_avals, in_tree, out_tree):
@@ -109,7 +107,7 @@ class LinearFunction(LinearMap):
 
 
 class Pullback(LinearMap):
-    """A linear map that is transposed: cotangents of the outputs in, of the inputs out."""
+    """A linear map, applied backwards: cotangents of the outputs in, of the inputs out."""
 
     @boundary
     def __call__(self, *cotangents):

@@ -30,12 +30,14 @@ def linearize_flat(
     count: Callable[[], int] | None = None,
     kind: str = "linearize",
 ) -> tuple[list[Any], list[bool], ClosedJaxpr]:
-    """Outputs, which of them have a nonzero tangent, and the linear program of those tangents.
+    """Return results, which of them have a nonzero tangent, and the linear program of those tangents.
 
     The program takes the tangents of the inputs that `nonzeros` marks (by default those with a
-    tangent space) and gives the nonzero ones of the outputs; its constants are the residuals. If
-    `count` is given, only so many outputs are differentiated: the others are auxiliary. `kind` tells
-    primitives of libraries whether it is to be transposed ("vjp") or applied.
+    tangent space) and gives the nonzero ones of the results; its constants are the residuals.
+
+    - `count`: called when `fun` has returned; only so many results are differentiated, and the others
+      are auxiliary
+    - `kind`: "vjp" if the program will be transposed, for primitives of libraries
     """
     context = local.context
     outer = context.trace
@@ -102,7 +104,7 @@ def linearize_jaxpr(
     nonzeros = tuple(nonzeros)
     if isinstance(instantiate_outs, bool):
         instantiate_outs = (instantiate_outs,) * len(closed.out_avals)
-    key = ("linearize", nonzeros, tuple(instantiate_outs), local.context.key)
+    key = ("linearize", nonzeros, tuple(instantiate_outs))
     return closed.derive(key, lambda: linearized(closed, nonzeros, instantiate_outs))
 
 
@@ -138,7 +140,10 @@ def linearized(closed, nonzeros, wanted) -> LinearizedJaxpr:
 def _assemble(
     outer: Trace, inputs: list, outs: list, program: ClosedJaxpr, used: Jaxpr, live: list[bool]
 ) -> LinearizedJaxpr:
-    """Make inputs of the residuals that are tracers of the outer trace; close over the others."""
+    """Make inputs of the residuals that are tracers of the outer trace, and constants of the others.
+
+    A residual that is an input already is no further output of the primal program.
+    """
     read = {v for eqn in used.eqns for v in eqn.invars if type(v) is Var}
     read.update(v for v in used.outvars if type(v) is Var)
     position = {id(x._var): index for index, x in enumerate(inputs)}

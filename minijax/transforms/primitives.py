@@ -1,8 +1,7 @@
-"""The few primitives that the transforms need themselves, each with all of its rules.
+"""The primitives that the transforms need themselves, each with all of its rules.
 
-They are: adding cotangents, broadcasting (which makes zeros), summing (its transpose), moving axes,
-and nothing else; `jit_p`, calling a sub-program, stands in `transforms.jit`. `minijax.lax`
-re-exports them.
+These are adding cotangents, broadcasting (which makes zeros), summing (its transpose) and moving axes;
+`jit_p`, which calls a program, is in `transforms.jit`. `minijax.lax` exports all of them.
 """
 
 from __future__ import annotations
@@ -270,7 +269,7 @@ _scalars: dict[tuple, Any] = {}
 
 
 def scalar_of_type(value: complex, dtype: np.dtype, weak_type: bool) -> Any:
-    """A number of a type; an array where in the current mode no number is of that type."""
+    """Return a number of this type, or an array if no number has it in the current mode."""
     x64 = local.context.settings.enable_x64
     key = (value, dtype, weak_type, x64, value == 0 and str(value))  # 0.0 and -0.0 are equal
     try:

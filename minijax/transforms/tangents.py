@@ -64,9 +64,9 @@ def tangent_aval(x: Any) -> AbstractValue:
 class UndefinedPrimal:
     """A linear argument of an equation that is being transposed: it has a type and no value.
 
-    `sum`, where it is not None, is the cotangent of it so far, which a loop carries. A rule may add
-    to that in place of giving its own, and gives `Summed` then: what reads a few elements of an array
-    in a loop is to write as few, and not to make zeros for all the others.
+    `sum`, if it is not None, is its cotangent so far, which a loop carries. A rule may add to that and
+    return the sum as `Summed`. The transpose of reading a few elements of an array then writes these
+    elements only, instead of an array that is zero everywhere else.
     """
 
     __slots__ = ("aval", "sum")
@@ -82,7 +82,7 @@ class UndefinedPrimal:
 
 
 class Summed:
-    """A cotangent to which the one so far has been added already."""
+    """A cotangent that includes the one so far: see `UndefinedPrimal`."""
 
     __slots__ = ("value",)
 
@@ -96,14 +96,14 @@ def is_undefined(x: Any) -> bool:
 
 
 def sums_among(args: Sequence[Any]) -> list[bool]:
-    """Return which arguments of a transpose rule come with their cotangent so far."""
+    """Return which arguments of a transpose rule have a `sum`."""
     return [is_undefined(a) and a.sum is not None for a in args]
 
 
 def cotangents_of(args: Sequence[Any], found: Iterable[Any]) -> list[Any]:
-    """Return the cotangents of a transpose rule's undefined arguments, with None for the others.
+    """Return the result of a transpose rule: `found` for undefined arguments, None for the others.
 
-    Those of arguments that came with a sum are taken to be added to it already.
+    Cotangents of arguments with a `sum` have been added to that.
     """
     rest = iter(found)
     given = [next(rest) if is_undefined(a) else None for a in args]

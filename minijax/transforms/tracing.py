@@ -1,7 +1,7 @@
 """Recording a function of pytrees as a program.
 
 `trace_function` is how every transform that needs a program of a function gets one: `jit`,
-`make_jaxpr`, library functions, control flow, checkpoint, custom rules. Read `transforms.jit` next.
+`make_jaxpr`, library functions, control flow, checkpoint, custom rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 class Traced:
     """A function of pytrees as a program: `closed` takes `consts`, then the leaves of the arguments.
 
-    `plans` is for the functions that use it: what follows from it for some of their options.
+    `plans` is a table for its users, of what they derive from the program.
     """
 
     __slots__ = ("closed", "consts", "name", "out_tree", "plans")
@@ -36,7 +36,7 @@ class Traced:
         self.plans: dict[Any, Any] = {}
 
     def is_lasting(self) -> bool:
-        """Whether it is of use to other calls: it closes over nothing that is being traced."""
+        """Whether it can be kept for other calls: it closes over nothing that is being traced."""
         return all(map(is_constant, self.consts)) and all(map(is_constant, self.closed.consts))
 
 
@@ -46,7 +46,7 @@ def is_traced(x: Any) -> bool:
 
 
 def any_constant(x: Any) -> bool:
-    """True: for what makes arguments of all constants."""
+    """Return True: as `hoisted`, it makes arguments of all constants."""
     return True
 
 
@@ -64,12 +64,12 @@ def trace_function(
 ) -> Traced:
     """Record `fun(*args, **kwargs)`, where `in_tree` is the structure of `(args, kwargs)`.
 
-    - `what`: name of the transform, for error messages; `checked`: another one for results
+    - `what`: name of the transform, for error messages; `checked`: the name in those on results
     - `avals`: types of the leaves
     - `statics`: further arguments, by position or name, with their values
     - `wrap`: makes the function that is recorded of the one on leaves that calls `fun`; both return
       the leaves of the results, and their structure
-    - `hoisted`: which constants become leading arguments, by default what is being traced
+    - `hoisted`: which constants become leading arguments, by default those being traced
     - `values`: see `JaxprTrace`
     """
     found = []
@@ -110,7 +110,7 @@ _NO_KEYWORDS = tree_util.tree_structure({})
 
 
 def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of the constants that `wanted` picks; gives those constants too."""
+    """Make leading arguments of the constants that `wanted` picks; return these constants too."""
     pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     picked = [(v, c) for v, c in pairs if wanted(c)]
     if not picked:

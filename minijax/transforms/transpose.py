@@ -18,7 +18,7 @@ from minijax.transforms.tangents import Summed, UndefinedPrimal, Zero, is_undefi
 
 __all__ = ["UNWANTED", "backward_pass", "transpose_equation", "transpose_jaxpr"]
 
-UNWANTED = object()  # in place of a sink: the cotangent is not to be computed
+UNWANTED = object()  # in place of a sink: the cotangent is not computed
 
 
 def backward_pass(
@@ -28,11 +28,15 @@ def backward_pass(
 ) -> list[Any]:  # fmt: skip
     """Pull the cotangents of the outputs back to the arguments that are `UndefinedPrimal`.
 
-    Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that no
-    undefined argument reaches are evaluated first: what they give are residuals. `outermost` is for
-    what the user asked for, and not for programs within: the names of operations then tell. `sinks`
-    has, of some arguments, what each contribution to the cotangent is handed to, or `UNWANTED`;
-    `sums` those to which what is found is added: see `UndefinedPrimal`.
+    Returns a cotangent, or `Zero`, for each of those, and None for the others. Equations that do not
+    depend on an undefined argument are evaluated first.
+
+    - `outermost`: whether the program is the user's function, not one within it; the names of
+      operations then say that they are transposed
+    - `sinks`: by variable of an argument, a function that is called with each contribution to its
+      cotangent, or `UNWANTED`
+    - `sums`: by variable of an argument, a value to which its cotangent is added: see
+      `UndefinedPrimal`
     """
     known: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, value in zip(jaxpr.invars, args, strict=True):
@@ -83,7 +87,7 @@ class _WithSinks(dict):
 
 
 def _reached(linear: list, sources: set) -> list:
-    """The equations that any of the variables reach."""
+    """Return the equations that depend on any of the variables."""
     found = []
     for eqn in linear:
         if any(type(var) is not Literal and var in sources for var in eqn.invars):
@@ -97,7 +101,7 @@ def _cotangent(ct: Any, aval: Any) -> Any:
 
 
 def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
-    """Evaluate what depends on known values; gives the equations that are left."""
+    """Evaluate the equations on known values, and return the others."""
     linear = []
     for eqn in jaxpr.eqns:
         values = []
@@ -117,8 +121,9 @@ def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
 
 
 def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
-    """All cotangents are zero: so are those of the operands, and a custom rule further back is still
-    to be run. What holds programs ends them: there may be none within.
+    """Give the operands of an equation whose cotangents are all zero a zero cotangent.
+
+    A custom rule further back is then still run. Primitives that hold programs end this.
     """
     if not eqn.primitive.holds_programs:
         for var in eqn.invars:
@@ -127,7 +132,10 @@ def _pass_zeros_on(eqn, known: dict, pending: dict) -> None:
 
 
 def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any]) -> None:
-    """Add what the results of a linear equation have pending to what its operands have."""
+    """Pull the cotangents of the results of a linear equation back to its operands.
+
+    `pending` has the cotangents so far by variable: those of the results are taken out of it.
+    """
     cotangents = [pending.pop(var, None) for var in eqn.outvars]
     if all(ct is None for ct in cotangents):
         return
@@ -173,7 +181,7 @@ def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any])
 
 
 def _may_add(var: Var, before: Sequence[Any], cotangents: Sequence[Any]) -> bool:
-    """Whether a rule may add to a sum itself: once in an equation, and where it is placed alike."""
+    """Whether a rule may add to a sum itself: for the first use of a variable in an equation only."""
     if var in before:
         return False
     avals = (var.aval, *map(get_aval, cotangents))
@@ -184,13 +192,13 @@ def transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzeros: Sequence[bool],
     summed: Sequence[bool] = (),
 ) -> tuple[ClosedJaxpr, list[bool]]:  # fmt: skip
-    """The program `(*known arguments, *nonzero cotangents, *sums) -> (*nonzero cotangents in)`.
+    """Return the program `(*known arguments, *nonzero cotangents, *sums) -> (*nonzero cotangents)`.
 
-    `linear` marks the linear inputs, `summed` those whose cotangents are added to sums that are
-    given. Returns also which of those have a nonzero cotangent.
+    `linear` marks the linear inputs, `summed` those of them whose cotangents are added to a sum that
+    is an argument. Returns also which linear inputs have a nonzero cotangent.
     """
     linear, ct_nonzeros, summed = tuple(linear), tuple(ct_nonzeros), tuple(summed)
-    key = ("transpose", linear, ct_nonzeros, summed, local.context.key)
+    key = ("transpose", linear, ct_nonzeros, summed)
     return closed.derive(key, lambda: _make_transposed(closed, linear, ct_nonzeros, summed))
 
 

@@ -78,10 +78,12 @@ def vmap(
 
 
 class MappedCall:
-    """A call of a mapped function, on flat values: those of the user's tree, and what replaces them.
+    """A call of a mapped function on flat values.
 
-    Types of the user's that say themselves how they are mapped give their `elements`; what the
-    function may change (`cells`) is read before, and written after.
+    Three slots of `core.hooks` replace leaves, and are None where arguments and results are arrays:
+    `elements` and `wholes` for containers that say themselves how they are mapped, which are taken
+    apart into arrays and made again, and `cells` for references, which are read before the call and
+    written after it.
     """
 
     __slots__ = (
@@ -127,7 +129,7 @@ class MappedCall:
         return flat_axes("vmap out_axes", self.out_tree, self.out_axes)
 
     def results(self, outs: Sequence[Any], found: Sequence[int | None], axis_name: Any) -> Any:
-        """The results as the user's tree, each with its mapped axis where `out_axes` wants it."""
+        """Return the results as a pytree, each with its mapped axis where `out_axes` asks for it."""
         if self.cells is not None:
             place = lambda x, dim, wanted: _at(x, dim, wanted, self.size)
             outs, found = self.cells.keep(outs, found, self.dims, place)
@@ -145,7 +147,7 @@ class MappedCall:
 
 
 def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-    """A result with its mapped axis where `out_axes` wants it."""
+    """Return a result with its mapped axis moved to `wanted`."""
     if wanted is None or (not is_axis(wanted) and dim == wanted):
         return x
     if not (is_axis(wanted) and (dim is None or is_axis(dim))):

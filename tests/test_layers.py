@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -374,3 +375,22 @@ def test_tests_mirror_the_package():
     tests = pathlib.Path(__file__).parent
     folders = {path.name for path in tests.iterdir() if path.is_dir() and path.name[0] != "_"}
     assert all((ROOT / name).is_dir() for name in folders - SHARED)
+
+
+def test_sections_of_slots_name_the_modules_that_fill_them():
+    section, sections = "", {}
+    for line in (ROOT / "core" / "hooks.py").read_text().splitlines():
+        if heading := re.match(r"    # -- .*: (.*?)(?:;.*)? -+$", line):
+            section = heading[1]
+        elif slot := re.match(r"    def (\w+)\(", line):
+            sections[slot[1]] = section.split(", ")
+    filled = set()
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "hooks.fill":
+                here = named(path).removeprefix("minijax.")
+                for slot in node.keywords:
+                    wanted = sections[slot.arg]
+                    assert any(f"{here}.".startswith(f"{name}.") for name in wanted), slot.arg
+                    filled.add(slot.arg)
+    assert {name for name, modules in sections.items() if modules != [""]} == filled

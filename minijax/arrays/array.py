@@ -24,9 +24,10 @@ __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_arr
 
 
 class Signature:
-    """All that a compiled program may depend on in a concrete argument: its aval, where it lies,
-    and whether it must stay there (`committed`). Interned: compares by identity. `viewed` says
-    whether NumPy can look at its memory.
+    """Everything about a concrete argument that a compiled program may depend on.
+
+    That is its aval, its sharding, and whether it is `committed` to it. `viewed` says whether NumPy can
+    read its memory. Signatures are interned: they compare by identity.
     """
 
     __slots__ = ("aval", "committed", "sharding", "viewed")
@@ -49,7 +50,7 @@ class Signature:
 _signatures: dict[tuple, Signature] = {}
 
 
-_asarray = np.asarray
+_asarray = np.asarray  # a name of this module is found faster
 
 
 class ArrayImpl(Array):
@@ -163,10 +164,10 @@ def array_from_numpy(
     copy: bool = True,
     explicit: bool | None = False,
 ) -> ArrayImpl:
-    """A NumPy array on a device: the default one, unless a sharding is given.
+    """Return a NumPy array on a device: the default one, unless a sharding is given.
 
-    `aval` may be that of random keys; the array then holds their words. `explicit` says that the
-    user asked for the transfer; None, that the library made the value itself.
+    - `aval`: its type, if that is not the array's own: that of random keys, for their words
+    - `explicit`: whether the user asked for the transfer; None if the library made the value itself
     """
     if aval is None:
         aval = get_aval(value)
@@ -184,13 +185,13 @@ def array_from_numpy(
 
 
 _scalars: dict[tuple, ArrayImpl] = {}
-_elsewhere: dict[int, tuple[ArrayImpl, dict]] = {}  # by the identity of one: its copies
+_elsewhere: dict[int, tuple[ArrayImpl, dict]] = {}  # by id: a scalar, and its copies by sharding
 _MOST_SCALARS = 2048
 _COMPLEX = frozenset((complex, np.complex64, np.complex128))
 
 
 def scalar_array(x: Any) -> ArrayImpl:
-    """A number as an array; those met lately are kept, since programs use few."""
+    """Return a number as an array; these are kept, since programs use few different ones."""
     kind = type(x)
     # Zeros have signs that comparing does not tell apart.
     key = (kind, x if x and kind not in _COMPLEX else repr(x), local.context.numbers_key)
@@ -213,7 +214,7 @@ def _keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
 
 
 def copies_of(x: ArrayImpl) -> dict[Any, ArrayImpl] | None:
-    """The copies on other devices, by sharding, of a number that is kept; None for other arrays."""
+    """Return the copies on other devices, by sharding, of a number that is kept; else None."""
     entry = _elsewhere.get(id(x))
     return entry[1] if entry is not None and entry[0] is x else None
 
@@ -222,7 +223,7 @@ _FEW_BYTES = 64
 
 
 def small_array(x: np.ndarray) -> ArrayImpl:
-    """An operand from the host; a few integers, which are mostly indices, are kept as numbers are."""
+    """Return an operand from the host; a few integers, mostly indices, are kept as numbers are."""
     lent = lent_array(x)
     if lent is not None:
         return ArrayImpl(lent[1], lent[0])
@@ -236,12 +237,11 @@ def small_array(x: np.ndarray) -> ArrayImpl:
 
 
 def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
-    """The signature and the buffer of an operand of a type met before, if it is not one that is
-    kept.
+    """Return signature and buffer of an operand from the host, if one of its type was met before.
 
-    For the call that it is made for, and no later: a large one is read where it lies, as upstream's
-    calls read it, so that what is written to `x` before the results are ready may show in them. One of
-    1 MB takes 4 us instead of 55.
+    The buffer is for one call only. That of a large array is the array's own memory, as in upstream's
+    calls, so that writing to `x` before the results are ready may change them: 4 us instead of 55 for
+    1 MB. None for small integers, which `small_array` keeps.
     """
     way = _host_ways.get((x.dtype, x.shape, local.context.numbers_key))
     if way is None or way[1] is None:
@@ -249,12 +249,13 @@ def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
     return way[0], way[1](x)
 
 
-# From the type of an array of the host: its signature, and how it is lent and put.
+# By the type of an array of the host: its signature, and the functions that make a buffer of it for
+# one call (see `lent_array`) and for good.
 _host_ways: dict[tuple, tuple[Signature, Callable | None, Callable]] = {}
 
 
 def _host_array(x: np.ndarray) -> ArrayImpl:
-    """An array of the host on the default device."""
+    """Return an array of the host on the default device."""
     context = local.context
     key = (x.dtype, x.shape, context.numbers_key)
     found = _host_ways.get(key)
@@ -274,15 +275,15 @@ def _host_array(x: np.ndarray) -> ArrayImpl:
     return made
 
 
-# From the type of a value that libraries define to the function that makes an array of it.
+# From a class of a library to the function that makes an array of its instances.
 canonicalizers: dict[type, Callable[[Any], Any]] = {}
 
 
-_scalar_types: set[type] = set()  # NumPy's, of which values were seen to be valid
+_scalar_types: set[type] = set()  # NumPy's, of which a value was valid
 
 
 def as_array(x: Any) -> ArrayImpl:
-    """Any value that a primitive may take, as a concrete array."""
+    """Return any value that a primitive may take as a concrete array."""
     kind = type(x)
     if kind is ArrayImpl:
         return x
@@ -312,7 +313,7 @@ def as_array(x: Any) -> ArrayImpl:
 
 
 def as_value(x: Any) -> Any:
-    """A value as an array: within a program that is being recorded, a number is a literal of it."""
+    """Return a value as an array or a tracer: a number is a literal of the program being recorded."""
     if isinstance(x, Array) or type(x) in opaque_types:
         return x
     if local.context.trace is not eval_trace and (
@@ -326,13 +327,13 @@ def as_value(x: Any) -> Any:
 
 
 def array_of(number: Any, x64: bool) -> Any:
-    """`as_value` with 64-bit dtypes on, or off, whatever the current mode is."""
+    """Return `as_value(number)` with 64-bit dtypes on, or off, whatever the current mode is."""
     with override("enable_x64", x64):
         return as_value(number)
 
 
 def as_typed(x: Any) -> Any:
-    """A NumPy value in its own dtype: as it is, or an array where the current mode narrows it."""
+    """Return a NumPy value in its own dtype: itself, or an array if the current mode narrows it."""
     return x if get_aval(x).dtype == x.dtype else array_of(x, x64=True)
 
 

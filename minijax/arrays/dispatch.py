@@ -1,7 +1,8 @@
 """Compiled programs, and running one primitive eagerly.
 
-A `Program` is a compiled jaxpr with what is needed to call it on concrete arrays; it is found by
-one dict lookup on the signatures of its arguments.
+`program_for` makes a `Program` of a jaxpr (`lower_program`, `compile_lowered`) and keeps it with the
+jaxpr, by the signatures of its arguments. `run_primitive`, the `process` of the outermost trace, does so
+for a jaxpr of one equation.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ _INLINE_BYTES = 4096  # larger constants are passed as hidden arguments, not wri
 
 
 class Lowered:
-    """A module, and how its arguments and results relate to those of its jaxpr."""
+    """A module, and how its arguments and results relate to those of its jaxpr.
+
+    Its arguments are the `hidden` ones, which are large constants, and those that are `kept`, by index;
+    `donated` is about the latter, and `lent` lists the arguments whose memory results take over. `place`
+    is what `hooks.place` returned. `keepalives` are objects that the module refers to by address.
+    """
 
     __slots__ = (
         "callbacks", "devices", "donated", "effects", "hidden", "keepalives", "kept", "lent", "name",
@@ -67,8 +73,9 @@ def lower_program(
 ) -> Lowered:
     """Write the module of a jaxpr for arguments of these signatures.
 
-    One that is `exported`, for this platform among these, has all constants in it and takes tokens.
-    One that is `located` says where its operations were made, and is to be read.
+    - `exported`: platforms that the module is for, `platform` among them; it then contains all
+      constants, and takes tokens
+    - `located`: whether the module says where its operations were made, for messages
     """
     began = time.time()
     if local.context.settings.log_compiles:
@@ -76,7 +83,9 @@ def lower_program(
     lowered = Lowered()
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=keep_unused)
     lowered.kept = kept = [index for index, keep in enumerate(used) if keep]
-    lowered.place = where = hooks.place(
+    lowered.name, lowered.options = name, options
+    lowered.out_avals, lowered.effects = closed.out_avals, observable(jaxpr.effects)
+    lowered.place = hooks.place(
         jaxpr,
         [signatures[index] for index in kept],
         device=device,
@@ -84,8 +93,7 @@ def lower_program(
         out_shardings=out_shardings,
         names=[arg_names[index] if arg_names else str(index) for index in kept],
     )
-    lowered.devices = where.devices
-    lowered.out_avals = closed.out_avals
+    lowered.devices = lowered.place.devices
     unknown = lowerable.filter_not_in(jaxpr.effects)
     if unknown:
         raise ValueError(
@@ -93,23 +101,36 @@ def lower_program(
             "programs may have them, with interpreters.mlir.lowerable_effects.add_type(...)."
         )
     small, lowered.hidden = _constants(jaxpr, closed.consts, within=bool(exported))
-    lowered.lent = []
-    lowered.donated = [bool(donated[index]) for index in lowered.kept] if donated else []
-    first = where.devices[0]
-    known = platform_name(platform or first.platform, first)
-    module = Module.make(mangled(f"jit_{name}"), known, devices=where.devices)
-    module.platforms = tuple(exported) or module.platforms
-    if exported:
-        module.builder = hooks.builder_for(closed.in_avals) or module.builder
-    homes = [*map(where.home, lowered.hidden), *where.args]
-    donations = hooks.donations(lowered, small.jaxpr, homes)
-    arg_attributes, out_attributes = where.attributes(module, small.jaxpr, homes, donations)
+    lowered.donated = [bool(donated[index]) for index in kept] if donated else []
+    shown = None
     if located:
         shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
-        hidden = ["a constant"] * len(lowered.hidden)
-        arg_attributes = hooks.tell_places(module, arg_attributes, [*hidden, *shown])
+    builder = hooks.builder_for(closed.in_avals) if exported else None
+    _write_module(lowered, small, platform, exported, builder, shown)
+    monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
+    return lowered
+
+
+def _write_module(
+    lowered: Lowered, closed: ClosedJaxpr, platform: str | None, exported: Sequence[str],
+    builder: type | None, shown: Sequence[str] | None,
+) -> None:  # fmt: skip
+    """Write the text of a module; with names of arguments it says where operations were made."""
+    where = lowered.place
+    first = where.devices[0]
+    known = platform_name(platform or first.platform, first)
+    module = Module.make(mangled(f"jit_{lowered.name}"), known, devices=where.devices)
+    module.platforms = tuple(exported) or module.platforms
+    module.builder = builder or module.builder
+    homes = [*map(where.home, lowered.hidden), *where.args]
+    lowered.lent = []
+    donations = hooks.donations(lowered, closed.jaxpr, homes)
+    arg_attributes, out_attributes = where.attributes(module, closed.jaxpr, homes, donations)
+    if shown is not None:
+        names = [*["a constant"] * len(lowered.hidden), *shown]
+        arg_attributes = hooks.tell_places(module, arg_attributes, names)
     text = write_function(
-        module, "main", small, public=True, scope=f"jit({name})/", threaded=bool(exported),
+        module, "main", closed, public=True, scope=f"jit({lowered.name})/", threaded=bool(exported),
         arg_attributes=arg_attributes, out_attributes=out_attributes,
     )  # fmt: skip
     module.functions.append(text)
@@ -119,19 +140,14 @@ def lower_program(
     lowered.takes_platform = module.takes_platform
     lowered.keepalives = [*module.keepalives, *module.host_callbacks]
     lowered.callbacks = module.host_callbacks
-    lowered.effects = observable(jaxpr.effects)
-    lowered.name = name
-    lowered.options = options
-    monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
-    return lowered
 
 
 def _constants(
     jaxpr: Jaxpr, values: Sequence[Any], within: bool
 ) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
-    """The jaxpr with its small constants, and the large ones, which are its first arguments now.
+    """Return the jaxpr with its small constants, and the large ones, which are its first arguments.
 
-    All of them are small ones if they are to stand `within` the program.
+    With `within` all of them count as small.
     """
     small: dict[Var, Any] = {}
     large: dict[Var, ArrayImpl] = {}
@@ -145,14 +161,14 @@ def _constants(
 
 
 def is_large_constant(value: Any) -> bool:
-    """Whether a constant is to be an argument: it is large, or must stay where it is."""
+    """Whether a constant becomes an argument: it is large, or committed to its device."""
     if isinstance(value, ArrayImpl) and value.signature.committed:
         return True
     return get_aval(value).size * 8 > _INLINE_BYTES
 
 
 def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program:
-    """Compile a module; `located` makes the one that says where its operations were made."""
+    """Compile a module; `located` makes one that says where operations were made, for errors."""
     began = time.time()
     hooks.check_module(lowered)
     elsewhere = executables.is_compile_only(lowered.devices)
@@ -177,7 +193,12 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
 
 
 class Program:
-    """A compiled jaxpr. Calling it with a list of concrete arrays gives a list of them."""
+    """A compiled jaxpr. Calling it with a list of concrete arrays returns a list of them.
+
+    It is `simple` if calls are an execution and nothing else: no argument is moved (to its one of the
+    `targets`), dropped (see `kept` and `hidden` of `Lowered`) or looked at (by `check` and `watch`), and
+    there are no effects or results of dtype float0 (`trivial`).
+    """
 
     __slots__ = (
         "check", "effects", "execute", "executable", "handlers", "hidden", "keepalives", "kept",
@@ -221,11 +242,11 @@ class Program:
         )
 
     def constants(self, lowered: Lowered) -> list[Any]:
-        """The buffers of large constants, on the devices of the program."""
+        """Return the buffers of large constants, on the devices of the program."""
         return [moved(x, lowered.place.home(x))._buffer for x in lowered.hidden]
 
     def specialize(self, signatures: Sequence[Signature], closed: ClosedJaxpr) -> None:
-        """Note whether calls with these signatures need no move or check."""
+        """Set `simple`, for calls with these signatures, and `execute`, so that it takes them all."""
         if self.check is not None:
             self.check.specialize(closed)
         if local.context.settings.debug_key_reuse:
@@ -235,9 +256,7 @@ class Program:
         self.execute = execute or self.execute
 
     def direct(self, signatures: Sequence[Signature]) -> Callable | None:
-        """Return what executes the buffers of arguments of these types; None if there is more to
-        do.
-        """
+        """Return the function that executes buffers of these types, if the program is simple."""
         if self.watch is not None or self.trivial or self.check is not None or self.effects:
             return None
         execute, hidden, kept = self.execute, self.hidden, self.kept
@@ -251,7 +270,7 @@ class Program:
     def __call__(self, args: Sequence[ArrayImpl]) -> list[ArrayImpl]:
         operands = [a._buffer for a in args] if self.simple else self.prepare(args)
         watched = None if self.watch is None else self.watch(args)
-        next(released)
+        next(released)  # frees what jaxlib left of earlier executions
         try:
             if self.effects:
                 results = hooks.run_with_effects(self, operands)
@@ -261,7 +280,7 @@ class Program:
             hooks.check_executed(args, error)
             raise
         outs = list(map(ArrayImpl, results, self.out_signatures))
-        for index in self.trivial:  # no device computes with them: they are NumPy's
+        for index in self.trivial:  # arrays of float0 are NumPy's
             outs[index] = np.asarray(outs[index])
         if self.check is not None:
             self.check(args, outs)
@@ -278,7 +297,7 @@ class Program:
 
 
 class ProgramElsewhere(Program):
-    """A program for devices that are only described: calling it is an error that says so."""
+    """A program for devices that are described, and not here: calling it is an error."""
 
     __slots__ = ()
 
@@ -290,7 +309,7 @@ class ProgramElsewhere(Program):
 
 
 def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
-    """`moved`; numbers that are kept are kept where they were moved, too."""
+    """Return `moved(value, target)`; of a number that is kept, its copies are kept too."""
     copies = copies_of(value)
     if copies is None:
         return moved(value, target)
@@ -301,7 +320,7 @@ def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
-    """Return the array laid out as another sharding says; itself where it lies so already."""
+    """Return the array with another sharding; itself if it has that already."""
     own = value.signature.sharding
     if not copy and (own is target or own == target):
         return value
@@ -315,7 +334,7 @@ _programs = ProgramCache()
 
 
 def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **options) -> Program:
-    """The compiled program of a jaxpr for arguments like these; kept with the jaxpr."""
+    """Return the compiled program of a jaxpr for arguments like these; kept with the jaxpr."""
     signatures = tuple([a.signature for a in args])
     key = ("program", name, signatures, tuple(sorted(options.items(), key=str)))
     try:
@@ -344,7 +363,7 @@ def _thawed(options: dict) -> dict:
 def run_primitive(
     trace: EvalTrace, primitive: Primitive, args: tuple, params: dict, use_impl: bool = True
 ) -> Any:
-    """Run one equation at once: compiled on first use, then found by its key.
+    """Apply a primitive to concrete values: compiled on first use, then found by its key.
 
     A primitive with an `impl` rule is run by that, unless `use_impl` is false.
     """
@@ -384,7 +403,7 @@ def run_primitive(
 
 
 def _tables_of(params: dict) -> tuple[dict, Iterable]:
-    """The tables of the first program in the params, and the params without that program."""
+    """Return the tables of the first program in the params, and the params without that program."""
     for value in params.values():
         if isinstance(value, tuple) and value:
             value = value[0]
@@ -414,7 +433,7 @@ def _compile_primitive(primitive, signatures, params) -> Program:
 
 
 def concrete(x: Any) -> ArrayImpl:
-    """An argument of an eager operation as an array. Tracers have no place here."""
+    """Return an argument of an eager operation as an array; an error for tracers."""
     if isinstance(x, Tracer):
         check_alive(x)
         raise errors.ConcretizationTypeError(

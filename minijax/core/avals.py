@@ -17,18 +17,9 @@ from minijax.core.hooks import hooks
 from minijax.namespace import named
 
 __all__ = [
-    "AbstractToken",
-    "AbstractValue",
-    "ShapedArray",
-    "abstract",
-    "abstract_token",
-    "aval_makers",
-    "get_aval",
-    "opaque_types",
-    "raised",
-    "shaped_abstractify",
-    "typeof",
-]
+    "AbstractToken", "AbstractValue", "ShapedArray", "abstract", "abstract_token", "aval_makers",
+    "get_aval", "opaque_types", "raised", "shaped_abstractify", "typeof",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 

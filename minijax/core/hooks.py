@@ -1,10 +1,11 @@
-"""Slots through which features extend the machine.
+"""Slots through which features extend `core`, `transforms`, `lowering` and `arrays`.
 
-The machine calls a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
-it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method below
-says: what a package without that feature needs, or, where nothing runs without one, as for `place`,
-an error that names it. Where a call of its own would cost too much, or where a slot is a method of
-a class, `hooks.method` has the class hold the function itself. Read `core.trace` next.
+These packages call a slot by its name, as in `hooks.discharged(jaxpr)`. A feature fills it once, when
+it is imported: `hooks.fill(discharged=discharged)`. Until then a slot does what its method of `Hooks`
+says, which is what programs need that do not use the feature: a first reader may take it as that;
+where nothing runs without one, as for `place`, it raises an error that names the slot.
+Where an attribute of a class is a slot, or a call more would cost too much, `hooks.method` makes the
+function an attribute of the class. The sections are named after the modules that fill them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Hooks", "Slots", "hooks"]
 
 
 class Slots:
-    """One slot for each method that a class of slots adds to `fill` and `method`."""
+    """Base class: each method that a subclass adds is a slot."""
 
     def __init__(self) -> None:
         self._filled: set[str] = set()
@@ -35,43 +36,20 @@ class Slots:
                 setattr(owner, attribute, function)
 
     def method(self, name: str, owner: type, attribute: str) -> None:
-        """Have the function of a slot be a method of a class once it is filled."""
+        """Make the function in a slot an attribute of a class, now or when the slot is filled."""
         self._methods.setdefault(name, []).append((owner, attribute))
         if name in self._filled:
             setattr(owner, attribute, getattr(self, name))
 
 
 class Hooks(Slots):
-    """The slots that the machine calls."""
+    """The slots. A comment above each group says which modules fill them."""
 
-    # -- eager execution: arrays -------------------------------------------------------------------
+    # -- eager execution: arrays, explain.strictness -----------------------------------------------
 
     def run_primitive(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
         """Run a primitive at once on concrete operands; the `process` of the outermost trace."""
         raise NotImplementedError("Nothing runs primitives: import minijax.arrays.dispatch.")
-
-    def place(self, jaxpr: Any, signatures: Any, **asked: Any) -> Any:
-        """Return the devices of a program, and where its arguments and results lie.
-
-        ValueError if arguments of these signatures, or what is asked for, want different devices.
-        """
-        raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")
-
-    def moved(self, value: Any, target: Any, copy: bool) -> Any:
-        """Return an array as another sharding says, where one of the two is over several devices."""
-        raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
-
-    def run_with_effects(self, program: Any, operands: Any) -> Any:
-        """Run a program that has effects, ordered ones after those of the programs before."""
-        raise NotImplementedError("Nothing orders effects: import minijax.features.")
-
-    def donations(self, lowered: Any, jaxpr: Any, args: Any) -> list[str]:
-        """Return the attributes of the arguments of a module that lend results their memory."""
-        return [""] * len(jaxpr.invars)
-
-    def refined(self, text: str) -> str:
-        """Return a module in which all sizes are written that follow from its arguments."""
-        raise NotImplementedError("Nothing refines modules: import minijax.features.export.")
 
     def array_of(self, number: Any, x64: bool) -> Any:
         """Return a number as an array of the dtype that it has with 64-bit dtypes on, or off."""
@@ -81,13 +59,13 @@ class Hooks(Slots):
         """Return an array of the host in another dtype, in which its values may be others."""
         return value.astype(dtype)
 
-    # -- diagnostics: features.diagnostics ---------------------------------------------------------------
+    # -- diagnostics: features.diagnostics, features.source_info, features.array_members -----------
 
     def check_module(self, lowered: Any) -> None:
         """Raise an error for a module over which XLA would end the process."""
 
     def compiling(self, lowered: Any) -> Callable[[], None]:
-        """Note that a module is about to be compiled; return what is called when it has been."""
+        """Note that a module is about to be compiled; return a function to call afterwards."""
         return lambda: None
 
     def tell_places(self, module: Any, attributes: Any, names: Any) -> Any:
@@ -102,9 +80,9 @@ class Hooks(Slots):
         """Have the error of a lowering rule name the operation, and the user's line."""
 
     def result_check(self, name: str) -> Any:
-        """Return what is called with arguments and results of each run of a program, or None.
+        """Return a function of the arguments and results of each run of a program, or None.
 
-        It is told the program, by `specialize(closed)`, if there is one.
+        Its method `specialize` is called with the program, if there is one.
         """
         return None
 
@@ -127,7 +105,7 @@ class Hooks(Slots):
         raise NotImplementedError("Nothing lists caches: import minijax.features.diagnostics.")
 
     def check_executed(self, args: Any, error: Exception) -> None:
-        """Raise what users know for what jaxlib said of the arguments of a program."""
+        """Raise the documented error where jaxlib refused the arguments of a program."""
 
     def unknown_value(self, tracer: Any, asked: str) -> Exception:
         """Return the error for a tracer whose value was asked for, and is not known."""
@@ -138,19 +116,19 @@ class Hooks(Slots):
         return TypeError(f"{tracer.described()} was used after its trace had ended.")
 
     def watch_leaks(self, trace: Any) -> Callable[[], None]:
-        """Return what to call once a trace has ended and all that its maker held of it is dropped."""
+        """Return a function to call when a trace has ended and its maker has dropped it."""
         return lambda: None
 
-    # -- keys: lax.key_reuse -----------------------------------------------------------------------------
+    # -- keys: lax.key_reuse -----------------------------------------------------------------------
 
     def watcher_of(self, closed: Any) -> Callable | None:
-        """Return what is to be called with the arguments before each run of a program, or None.
+        """Return a function of the arguments, to call before each run of a program, or None.
 
-        It returns a function that is called with the results. Used while keys are checked.
+        That returns a function of the results. Used while the reuse of keys is checked.
         """
         return None
 
-    # -- printing: features.printing -----------------------------------------------------------------
+    # -- printing: features.printing ---------------------------------------------------------------
 
     def format_jaxpr(self, jaxpr: Any, **options: Any) -> str:
         """Return the text of a jaxpr."""
@@ -160,7 +138,7 @@ class Hooks(Slots):
         """Return the text of an equation."""
         return object.__repr__(eqn)
 
-    # -- stages of compilation: features.stages ----------------------------------------------------------
+    # -- stages of compilation: features.stages ----------------------------------------------------
 
     def trace(self, jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Trace a jitted function for arguments like these; its method of this name."""
@@ -175,13 +153,13 @@ class Hooks(Slots):
         raise NotImplementedError("Nothing compiles ahead of time: import minijax.features.stages.")
 
     def shape_struct(self, aval: Any) -> Any:
-        """Return what users are shown in place of a type."""
+        """Return the `ShapeDtypeStruct` that users are given in place of a type."""
         return aval
 
-    # -- containers that `vmap` maps by functions of their own: features.vmappable ---------------------
+    # -- containers that `vmap` maps by functions of their own: features.vmappable -----------------
 
     def flatten_mapped(self, tree: Any) -> tuple[list[Any], Any]:
-        """Return the leaves of what is mapped, containers of registered types among them."""
+        """Return the leaves and the structure of what is mapped; registered containers are leaves."""
         return tree_util.flatten(tree)
 
     def is_axis_spec(self, x: Any) -> bool:
@@ -189,14 +167,32 @@ class Hooks(Slots):
         return False
 
     def elements(self, leaves: Any, axes: Any) -> Any:
-        """Return arguments that are made of several arrays as these arrays; None if there are none."""
+        """Return the arrays of arguments that are registered containers; None if there are none."""
         return None
 
     def wholes(self, leaves: Any, axes: Any, size: int) -> Any:
-        """Return results that are made of several arrays as these arrays; None if there are none."""
+        """Return the arrays of results that are registered containers; None if there are none."""
         return None
 
-    # -- placements: features.sharding, lax.casts ------------------------------------------------------
+    # -- programs over devices: features.sharding, features.donation -------------------------------
+
+    def donations(self, lowered: Any, jaxpr: Any, args: Any) -> list[str]:
+        """Return the attributes of arguments in a module, which mark those that are donated."""
+        return [""] * len(jaxpr.invars)
+
+    def moved(self, value: Any, target: Any, copy: bool) -> Any:
+        """Return an array as another sharding says, where one of the two is over several devices."""
+        raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
+
+    def place(self, jaxpr: Any, signatures: Any, **asked: Any) -> Any:
+        """Return the devices of a program, and the shardings of its arguments and results.
+
+        The object, a `ProgramPlacement`, has `devices`, `args` (the shardings of arguments), `committed`
+        (of results) and `spmd` (several devices), and methods `home` (the sharding of a constant),
+        `chosen` (those of results), `attributes` (in the module) and `checked` (for donation).
+        ValueError if arguments of these signatures, or what is asked for, want different devices.
+        """
+        raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")
 
     def asked_shardings(self, ins: Any, outs: Any) -> Any:
         """Return the shardings that `jit` is asked for, hashable; None if it is not asked for any."""
@@ -205,18 +201,18 @@ class Hooks(Slots):
         raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
 
     def placed_as(self, x: Any, where: Any, name: str) -> Any:
-        """Return a result of a function that was told where it is to lie."""
+        """Return a result of a library function with the sharding that was asked for."""
         raise NotImplementedError("Nothing reads shardings: import minijax.features.sharding.")
 
     def as_primal_placed(self, ct: Any, aval: Any) -> Any:
-        """Return a cotangent, placed as its primal, which has this type."""
+        """Return a cotangent with the placement that belongs to its primal, which has this type."""
         return ct
 
     def unplaced(self, aval: Any) -> Any:
-        """Return a type without what it says of the place of its values."""
+        """Return a type without its placement."""
         return aval
 
-    # -- types with a placement: features.sharding.types, features.sharding.layouts ---------------------
+    # -- types with a placement: features.sharding, lax.casts --------------------------------------
 
     def placement(self, aval: Any, shape: Any, stated: dict) -> Any:
         """Return the placement of a type of this shape.
@@ -262,11 +258,11 @@ class Hooks(Slots):
         raise NotImplementedError
 
     def mapped_axis(self, leaves: Any, dims: Any) -> Any:
-        """Return how the axis lies over which `vmap` maps its arguments, or None."""
+        """Return the mesh axes that the axis mapped by `vmap` is sharded over, or None."""
         return None
 
     def adds_freely(self, aval: Any) -> bool:
-        """Whether the sum of two values of a type that has a placement may be made in one's memory."""
+        """Whether a rule may add to a sum of a type that has a placement: see `UndefinedPrimal`."""
         return False
 
     def is_cotangent_of(self, given: Any, wanted: Any) -> bool:
@@ -281,7 +277,7 @@ class Hooks(Slots):
         """Return the operands of an equation as its layout rule, which raised `error`, wants them."""
         raise error
 
-    # -- tracers: core.staging, transforms.jvp, transforms.batching. A type may have classes of its own --
+    # -- tracers: core.staging, transforms.jvp, transforms.batching; types may override them -------
 
     def staged_tracer(self, trace: Any, var: Any) -> Any:
         """Return the tracer that stands for a variable of a jaxpr that is being recorded."""
@@ -295,38 +291,43 @@ class Hooks(Slots):
         """Return the tracer that stands for a value with a batch axis."""
         raise NotImplementedError("Nothing maps: import minijax.transforms.batching.")
 
-    # -- calls made often: features.codegen_calls ----------------------------------------------------
+    # -- calls made often: features.codegen_calls --------------------------------------------------
 
     def call_reader(
         self, readers: dict, args: tuple, kwargs: dict, statics: Any, static_names: Any
     ) -> Callable | None:
-        """Return `read(args, kwargs) -> key, operands` for calls of the structure of this one, or None.
+        """Return `read(args, kwargs) -> key, operands` for calls with the structure of this one.
 
-        It is faster than what reads any call, and raises one of CACHE_MISS_ERRORS for another
-        structure. `statics` and `static_names` say which arguments are static; `readers` keeps it.
+        It is generated, and faster than `PjitFunction._key`; it raises one of CACHE_MISS_ERRORS for
+        another structure. `statics` and `static_names` say which arguments are static; `readers`
+        keeps it. None if there is no such function.
         """
         return None
 
     def result_builder(self, tree: Any, signatures: Any) -> Callable | None:
-        """Return `build(buffers)`, which makes a pytree of arrays of these types, or None."""
+        """Return a generated `build(buffers)`, which makes a pytree of arrays of these types, or None."""
         return None
 
-    # -- what `vjp` gives: features.vjp ------------------------------------------------------------------
+    # -- what `vjp` gives: features.vjp ------------------------------------------------------------
 
     def vjp_function(self, pullback: Any, primals: Any) -> Any:
         """Return the function of cotangents that `vjp` gives, from the linear map."""
         return pullback
 
-    # -- effects: features.effects ----------------------------------------------------------------------
+    # -- effects: features.effects -----------------------------------------------------------------
+
+    def run_with_effects(self, program: Any, operands: Any) -> Any:
+        """Run a program that has effects, ordered ones after those of the programs before."""
+        raise NotImplementedError("Nothing orders effects: import minijax.features.")
 
     def on_operands(self, effects: frozenset, atoms: Any, params: dict) -> frozenset:
-        """Return the effects of an equation, those on inputs in terms of its operands."""
+        """Return the effects of an equation; effects on an input refer to its operand."""
         return effects
 
     def check_effects(self, jaxpr: Any) -> None:
-        """Raise ValueError if a program that has been recorded cannot have its effects."""
+        """Raise ValueError if a program that was recorded must not have its effects."""
 
-    # -- values that are no arrays: features.hijax -----------------------------------------------------
+    # -- values that are no arrays: features.hijax -------------------------------------------------
 
     def recorded(self, eqn: Any) -> None:
         """Note an equation that has effects, when it has been recorded."""
@@ -334,69 +335,73 @@ class Hooks(Slots):
     def as_arrays(self, closed: Any) -> tuple[Any, list[Any]] | None:
         """Return a program on the arrays that values are made of, and the types of its results.
 
-        None for a program that is one already. Asked when a program is about to be compiled.
+        None for a program on arrays. Called before a program is compiled.
         """
         return None
 
     def call_on_arrays(self, trace: Any, primitive: Any, args: Any, params: dict) -> Any:
-        """Return the results of a primitive that holds programs which are not on arrays alone.
+        """Return the results of a primitive that holds programs on values that are no arrays.
 
-        None if they are. Asked when such a primitive runs at once.
+        None if all are on arrays. Called before a primitive that holds programs is run.
         """
         return None
 
-    # -- references: features.references, lax.refs, lax.ref_views --------------------------------------
+    # -- references: features.references, lax.ref_views --------------------------------------------
 
     def bind_call(self, primitive: Any, /, *args: Any, **params: Any) -> Any:
-        """Apply a primitive that holds programs; the method `bind` of these."""
-        raise NotImplementedError  # until the slot is filled, the class has the method of primitives
+        """Apply a primitive that calls programs; its method `bind`, in place of `Primitive.bind`."""
+        raise NotImplementedError
 
     def check_operands(self, primitive: Any, avals: Any) -> None:
-        """Raise TypeError for operands that a primitive does not take, whatever their shapes."""
+        """Raise TypeError for references, if the primitive does not take any."""
 
     def check_arguments(
         self, what: str, leaves: Any, fun: Any, in_tree: Any, outer: Any = ()
     ) -> None:
-        """Raise ValueError for arguments that a function may not be given together."""
+        """Raise ValueError if the same reference is passed twice, or passed and closed over."""
 
     def is_lasting(self, x: Any) -> bool:
         """Whether a program that closes over a value that is no array may be kept for other calls."""
         return False
 
     def mapped_cells(self, leaves: Any, dims: Any) -> Any:
-        """Return those arguments of a mapped function that it may change; None if there are none."""
+        """Return the references among the arguments of a mapped function; None if there are none."""
         return None
 
     def member_of_tracer(self, tracer: Any, name: str) -> Any:
-        """Return an attribute that arrays do not have, of a tracer that stands for something else."""
+        """Return an attribute, which arrays do not have, of a tracer for a value of another type."""
         raise AttributeError(name)
 
     def discharged(self, jaxpr: Any) -> Any | None:
         """Return a program without the references that it makes; None if it makes none."""
         return None
 
-    # -- symbolic sizes: features.symbolic, lax.dims, export.symbolic -----------------------------------
+    # -- symbolic sizes: features.symbolic ---------------------------------------------------------
 
     def is_expression(self, size: Any) -> bool:
-        """Whether a size is no number, but known only when a program is called."""
+        """Whether a size is symbolic: known only when a program is called."""
         return False
 
     def builder_for(self, avals: Any) -> type | None:
-        """Return what writes exported functions of these types; None for the ordinary builder."""
+        """Return the class of the builder of functions with symbolic sizes; None without these."""
         return None
 
-    # -- modules: features.sharding.lowering, features.export -------------------------------------------
+    # -- modules: features.sharding, features.export, features.frontend_attributes -----------------
+
+    def refined(self, text: str) -> str:
+        """Return the module with the symbolic sizes that follow from its arguments filled in."""
+        raise NotImplementedError("Nothing refines modules: import minijax.features.export.")
 
     def make_module(self, name: str, platform: str, *, devices: tuple = (None,)) -> Any:
         """Return a new module for these devices; `Module.make`."""
         raise NotImplementedError("Nothing writes modules: import minijax.lowering.module.")
 
     def on_scopes(self, fun: Callable[..., str], *scopes: str) -> str:
-        """Return what a function of scopes gives, for scopes that carry attributes."""
+        """Return the result of a function of scopes, for scopes that carry attributes."""
         raise NotImplementedError
 
     def mark_lines(self, lines: list, start: int, marks: Any, primitive: Any) -> None:
-        """Give attributes that the user named to the operations from a line on."""
+        """Add attributes that the user set to the operations from line `start` on."""
 
     def lowered_type(self, aval: Any) -> Any:
         """Return the type that an operand of a lowering rule has where that traces a function."""

@@ -74,15 +74,9 @@ class JaxprEqn:
     __slots__ = ("effects", "invars", "outvars", "params", "primitive", "scope", "source")
 
     def __init__(
-        self,
-        invars: Any,
-        outvars: Any,
-        primitive: Any,
-        params: Any,
-        effects: Any = no_effects,
-        source: Any = None,
-        scope: Any = "",
-    ) -> None:
+        self, invars: Any, outvars: Any, primitive: Any, params: Any, effects: Any = no_effects,
+        source: Any = None, scope: Any = "",
+    ) -> None:  # fmt: skip
         self.invars: list[Atom] = invars
         self.outvars: list[Var] = outvars
         self.primitive: Primitive = primitive
@@ -127,14 +121,10 @@ class Jaxpr:
     )  # fmt: skip
 
     def __init__(
-        self,
-        constvars: Sequence[Var],
-        invars: Sequence[Var],
-        outvars: Sequence[Atom],
-        eqns: Sequence[JaxprEqn],
-        effects: frozenset[Any] | None = None,
+        self, constvars: Sequence[Var], invars: Sequence[Var], outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn], effects: frozenset[Any] | None = None,
         debug_info: DebugInfo | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -175,7 +165,7 @@ _OWNER = object()  # stands for a program in its own `memo`
 
 
 class _WithOwner(tuple):
-    """A tuple in the `memo` of a program that has the program among its items."""
+    """A tuple in the `memo` of a program, with `_OWNER` in place of the program."""
 
     __slots__ = ()
 
@@ -213,7 +203,7 @@ class ClosedJaxpr:
         return self.memo.setdefault(local.context.key, {})
 
     def derive(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The value that `make` gives under the current settings, kept while this program lives.
+        """Return `make()`, computed once for `key` and the settings; kept with this program.
 
         A value that is the program itself, or a tuple with it, is kept without it: a cycle would
         hold the program and its constants until Python collects garbage.
@@ -274,7 +264,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The function on flat arguments that a closed jaxpr stands for."""
+    """Return a closed jaxpr as a function of flat arguments."""
 
     def fun(*args):
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -15,15 +15,7 @@ from minijax.config import local
 from minijax.core import source
 from minijax.core.avals import AbstractValue, get_aval
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import (
-    ClosedJaxpr,
-    DebugInfo,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-)
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Misplaced, Primitive, no_effects
 from minijax.core.trace import Trace, Tracer, check_alive
 
@@ -116,7 +108,7 @@ class JaxprTrace(Trace):
         return result
 
     def lift(self, x: Any) -> Var | Literal:
-        """The atom that stands for a value from outside of this trace."""
+        """Return the atom that stands for a value from outside of this trace."""
         kind = type(x)
         if kind in _LITERAL_TYPES:
             aval = get_aval(x)
@@ -141,11 +133,11 @@ class JaxprTrace(Trace):
         return entry[0]
 
     def atom(self, x: Any) -> Var | Literal:
-        """The atom of any value, of this trace or not."""
+        """Return the atom of any value, of this trace or not."""
         return x._var if isinstance(x, StagedTracer) and x._trace is self else self.lift(x)
 
     def tracer_of(self, x: Any) -> StagedTracer:
-        """A tracer of this trace for any value."""
+        """Return a tracer of this trace for any value."""
         if isinstance(x, StagedTracer) and x._trace is self:
             return x
         atom = self.lift(x)
@@ -155,31 +147,25 @@ class JaxprTrace(Trace):
         return atom.aval.staged_tracer(self, atom)
 
     def literal(self, x: Any, aval: AbstractValue | None = None) -> StagedTracer:
-        """A tracer of this trace for a number, which stays a literal of the program.
+        """Return a tracer of this trace for a number, which stays a literal of the program.
 
         `aval` is its type where that is not the one that a user's number has in the current mode.
         """
         return StagedTracer(self, self.lift(x) if aval is None else Literal(x, aval))
 
     def literal_of(self, x: Any) -> Literal | None:
-        """The literal that a value is in this program, if it is one."""
+        """Return the literal that a value is in this program; None if it is a variable."""
         if type(x) is StagedTracer:
             return x._var if type(x._var) is Literal else None
         kind = type(x)
         return self.lift(x) if kind in _LITERAL_TYPES or isinstance(x, np.generic) else None
 
     def closed(self, outs: Sequence[Any]) -> ClosedJaxpr:
-        """End the trace: the program that computes `outs`."""
+        """End the trace, and return the program that computes `outs`."""
         outvars = [self.atom(x) for x in outs]
         pairs = list({id(var): (var, value) for var, value in self.constants.values()}.values())
-        jaxpr = Jaxpr(
-            [var for var, _ in pairs],
-            self.in_vars,
-            outvars,
-            self.eqns,
-            frozenset(self.effects),
-            self.debug_info,
-        )
+        constvars, effects = [var for var, _ in pairs], frozenset(self.effects)
+        jaxpr = Jaxpr(constvars, self.in_vars, outvars, self.eqns, effects, self.debug_info)
         self.end()
         if self.effects:
             hooks.check_effects(jaxpr)
@@ -230,7 +216,7 @@ class PartialTrace(JaxprTrace):
 
 
 def recording_trace() -> JaxprTrace | None:
-    """The innermost trace that records a whole program, if any is open."""
+    """Return the innermost trace that records a whole program; None if there is none."""
     trace = local.context.trace
     while trace is not None and type(trace) is not JaxprTrace:
         trace = trace.parent
@@ -251,9 +237,9 @@ def trace_to_jaxpr(
     debug_info: DebugInfo | None = None,
     values: Any = None,
 ) -> ClosedJaxpr:
-    """Record `fun`, which takes and gives flat values. Constants may be tracers of outer traces.
+    """Record `fun`, a function of flat values. Constants may be tracers of outer traces.
 
-    `values` are what the tracers of an un-jitted function know of their values; see `JaxprTrace`.
+    For `values` see `JaxprTrace`.
     """
     context = local.context
     if context.settings.no_tracing:

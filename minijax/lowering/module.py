@@ -1,11 +1,14 @@
 """From a jaxpr to a StableHLO module, written as text.
 
 Text is written ten times faster than operations are built through the MLIR bindings, XLA parses it
-about as fast as those are built, and it can be read. A lowering rule is given a `Builder` and
-values, and gives values:
+about as fast as those are built, and it can be read. A lowering rule is given a `Builder` and `Value`s,
+and returns `Value`s; `b.out` is the aval of the result, `b.outs` are those of several:
 
     @add_p.lower
     def _(b, x, y): return b.op("stablehlo.add", (x, y), b.out)
+
+`arrays.dispatch.lower_program` makes a `Module`, and adds functions to it by `write_function`, which
+makes a `Builder` for each: `Builder.jaxpr` has every equation written by its primitive's rule.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from minijax.core.staging import trace_to_jaxpr
 from minijax.lowering.types import dense, element_type, physical, tensor_type
 from minijax.runtime.escape import label, symbol, utf8
 
-__all__ = ["Builder", "Module", "Value", "i64_array", "lower_by"]
+__all__ = ["Builder", "Module", "Value", "element_type", "i64_array", "lower_by", "write_function"]
 
 
 class Value:
@@ -58,23 +61,23 @@ def i64_array(items: Sequence[int]) -> str:
 class Module:
     """A module in the making: its functions by name, and what they were made from."""
 
-    builder: Callable  # of functions; another one where sizes are symbolic
+    builder: Callable  # the class `Builder`; another one where sizes are symbolic
 
     def __init__(self, name: str, platform: str, *, devices: tuple = (None,)):
         self.name = name
         self.platform = platform
-        self.platforms = (platform,)  # for all of which it is exported, each written in turn
-        self.refines = False  # whether a part of it has sizes that are not written yet
-        self.takes_platform = False  # whether a part of it does, which is an exported program
-        self.devices = devices  # one a partition
+        self.platforms = (platform,)  # all platforms that it is exported for
+        self.refines = False  # whether symbolic sizes within it are still to be filled in
+        self.takes_platform = False  # whether an exported program that it calls depends on it
+        self.devices = devices  # one for each partition
         self.within: Any = None  # the region that is being written, if functions depend on it
-        self.channels = 0  # of collectives, numbered
-        self.functions: list[str] = []
-        self.by_key: dict[Any, str] = {}
-        self.names: set[str] = {"main"}  # the public function's
+        self.channels = 0  # the number of channels of collectives
+        self.functions: list[str] = []  # their text, callees first
+        self.by_key: dict[Any, str] = {}  # the names of functions
+        self.names: set[str] = {"main"}
         self.clashes = 0
         self.header: list[str] = []
-        self.keepalives: list[Any] = []  # what the executable refers to by address: callbacks
+        self.keepalives: list[Any] = []  # objects that the executable refers to by address
         self.host_callbacks: list[Any] = []
 
     @classmethod
@@ -83,7 +86,7 @@ class Module:
         return cls(name, platform, devices=devices)
 
     def unique(self, name: str) -> str:
-        """A name for another function; those met before are numbered, as MLIR does it."""
+        """Return a new name for a function: the one given, with a number if it is taken."""
         chosen = name = utf8(name) or "_"
         while chosen in self.names:
             chosen = f"{name}_{self.clashes}"
@@ -92,12 +95,12 @@ class Module:
         return chosen
 
     def channel(self) -> int:
-        """A number that no other collective or transfer of the module has."""
+        """Return a channel number that no other collective or transfer of the module has."""
         self.channels += 1
         return self.channels
 
     def function(self, key: Any, name: str, make: Callable[[str], str]) -> str:
-        """The name of the function made for `key`; `make(name)` writes it the first time."""
+        """Return the name of the function for `key`, which `make(name)` writes the first time."""
         if key not in self.by_key:
             self.by_key[key] = chosen = self.unique(name)
             self.functions.append(make(chosen))
@@ -107,7 +110,7 @@ class Module:
         """Upstream's way to keep alive what a program refers to; compiled programs do so here."""
 
     def declarations(self) -> list[str]:
-        """Return what stands before the functions."""
+        """Return lines that precede the functions."""
         return []
 
     def text(self) -> str:
@@ -122,7 +125,10 @@ def _location(name: str) -> str:
 
 
 class Builder:
-    """Writes the operations of one function, or of one region of it."""
+    """Writes the operations of one function, or of one region of it.
+
+    `lines` are the operations, `prologue` the constants of the function, which precede them.
+    """
 
     __slots__ = (
         "_counter", "_memo", "ins", "lines", "location", "module", "out", "outs", "prologue",
@@ -132,13 +138,13 @@ class Builder:
     def __init__(self, module: Module, outer: Builder | None = None, *, isolated: bool = False):
         self.module = module
         self.lines: list[str] = []
-        self.location = ""  # written behind each operation
-        self.scope = ""  # before the name of an equation, in profiles and in the compiler's errors
-        self.source: Any = None  # of the equation at hand
-        self.ins: Sequence[Value] = ()  # of the equation at hand, and the types of its results
-        self.out: Any = None
+        self.location = ""  # written after each operation
+        self.scope = ""  # precedes the names of equations, in profiles and in the compiler's errors
+        self.source: Any = None  # of the equation being lowered
+        self.ins: Sequence[Value] = ()  # the operands of the equation being lowered
+        self.out: Any = None  # the aval of its result, or of the first one
         self.outs: list[Any] = []
-        self.tokens: dict[Any, Value] = {}
+        self.tokens: dict[Any, Value] = {}  # by ordered effect
         if outer is None:
             self._counter = [0]
         else:
@@ -152,13 +158,13 @@ class Builder:
             self.prologue, self._memo = outer.prologue, outer._memo
 
     def begin(self, args: Sequence[Value]) -> None:
-        """Told the arguments of the function before its operations."""
+        """Called with the arguments of the function before its operations are written."""
 
     @property
     def platform(self) -> str:
         return self.module.platform
 
-    # Upstream's names, for lowering rules that libraries bring.
+    # Upstream's names, for lowering rules of libraries.
     module_context = property(lambda self: self.module)
     avals_in = property(lambda self: [x.aval for x in self.ins])
     avals_out = property(lambda self: self.outs)
@@ -169,7 +175,7 @@ class Builder:
         return f"%{count}"
 
     def op(self, name: str, operands: Sequence[Value], out: Any, attributes: str = "") -> Value:
-        """One operation with one result. `attributes` is written between `<{` and `}>`."""
+        """Write an operation with one result; `attributes` are written between `<{` and `}>`."""
         counter = self._counter
         count = counter[0]
         counter[0] = count + 1
@@ -182,15 +188,10 @@ class Builder:
         return value
 
     def op_n(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        outs: Sequence[Any],
-        attributes: str = "",
-        regions: Sequence[str] = (),
-        extra: str = "",
-    ) -> list[Value]:
-        """One operation with any number of results, and with regions (see `region`).
+        self, name: str, operands: Sequence[Value], outs: Sequence[Any], attributes: str = "",
+        regions: Sequence[str] = (), extra: str = "",
+    ) -> list[Value]:  # fmt: skip
+        """Write an operation with any number of results, and with regions (see `region`).
 
         `extra` are attributes that the operation itself does not define, such as shardings.
         """
@@ -221,10 +222,10 @@ class Builder:
         isolated: bool = True,
         scope: str = "",
     ) -> str:
-        """A region of an operation; `body(builder, *args)` gives the values it returns.
+        """Return the text of a region; `body(builder, *args)` writes it and returns its results.
 
-        An isolated region refers to nothing outside of it, as reducers must not. `scope` is open
-        for the equations in it.
+        An isolated region refers to nothing outside of it, as is required of reducers. `scope` is
+        open for the equations in it.
         """
         inner = type(self)(self.module, self, isolated=isolated)
         inner.scope += scope
@@ -240,7 +241,7 @@ class Builder:
         return "{\n" + "\n".join([*block, *prologue, *inner.lines, end]) + "\n}"
 
     def constant(self, value: Any, aval: ShapedArray | None = None) -> Value:
-        """A constant; equal ones are written once, at the top of the function."""
+        """Write a constant; equal ones are written once, at the top of the function."""
         if aval is None:
             aval = get_aval(value)
         aval.check_constant(value)
@@ -268,7 +269,7 @@ class Builder:
         return None
 
     def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
-        """`broadcast_in_dim`; `dims` defaults to the trailing dimensions."""
+        """Write a `broadcast_in_dim`; `dims` defaults to the trailing dimensions."""
         shape = tuple(shape)
         if x.shape == shape and (dims is None or tuple(dims) == tuple(range(len(shape)))):
             return x
@@ -319,11 +320,11 @@ class Builder:
         return [result] if type(result) is Value else list(result)
 
     def place(self, name: str) -> str:
-        """The location that is written behind the operations of an equation of this name."""
+        """Return the location that is written after the operations of an equation of this name."""
         return _location(name)
 
     def enter(self, jaxpr: Jaxpr, env: dict[Any, Value]) -> None:
-        """Told a jaxpr, and the values of its inputs, before its equations are lowered."""
+        """Called with a jaxpr and the values of its inputs before its equations are lowered."""
 
     def jaxpr(self, jaxpr: Jaxpr, consts: Sequence[Value], *args: Value) -> list[Value]:
         """Lower the equations of a jaxpr in place."""
@@ -343,12 +344,12 @@ class Builder:
         ]
 
     def closed_jaxpr(self, closed: ClosedJaxpr, *args: Value) -> list[Value]:
-        """Write a closed jaxpr: its constants are written into the program."""
+        """Lower a closed jaxpr in place, and its constants as constants of the function."""
         consts = [self.constant(c, get_aval(c)) for c in closed.consts]
         return self.jaxpr(closed.jaxpr, consts, *args)
 
     def call_jaxpr(self, closed: ClosedJaxpr, name: str, *args: Value) -> list[Value]:
-        """Call a private function that is made from the jaxpr once a module."""
+        """Write a call of a private function, which is written once for the jaxpr."""
         function = self.module.function(
             (id(closed), self.module.within),
             name,
@@ -365,21 +366,15 @@ class Builder:
 
 
 def write_function(
-    module: Module,
-    name: str,
-    closed: ClosedJaxpr,
-    *,
-    public: bool = False,
-    scope: str = "",
-    threaded: bool | None = None,
-    arg_attributes: Sequence[str] | None = None,
+    module: Module, name: str, closed: ClosedJaxpr, *, public: bool = False, scope: str = "",
+    threaded: bool | None = None, arg_attributes: Sequence[str] | None = None,
     out_attributes: Sequence[str] | None = None,
-) -> str:
-    """The text of a function that computes a closed jaxpr.
+) -> str:  # fmt: skip
+    """Return the text of a function that computes a closed jaxpr.
 
-    `scope` is open for its equations; XLA puts that of a call before those of a private function. A
-    private one takes and gives a token for each ordered effect before all else; a public one only if
-    `threaded`.
+    `scope` is open for its equations; XLA puts the name of a call before those of a private function.
+    If it is `threaded`, as private functions are by default, a token for each ordered effect precedes
+    its arguments and its results.
     """
     threaded = not public if threaded is None else threaded
     builder = module.builder(module)
@@ -416,11 +411,11 @@ def write_function(
 Module.builder = Builder
 hooks.method("make_module", Module, "make")
 
-_traced = ProgramCache()  # the programs of lowering rules
+_traced = ProgramCache()  # the programs of functions given to `lower_by`
 
 
 def _forget_places(jaxpr: Jaxpr) -> None:
-    """Equations that stand for another one are in its place."""
+    """Forget the lines of a lowering rule: its equations are located by the one that it lowers."""
     for eqn in jaxpr.eqns:
         eqn.source = None
         for inner in jaxprs_in_params(eqn.params):
@@ -428,7 +423,7 @@ def _forget_places(jaxpr: Jaxpr) -> None:
 
 
 def lower_by(fun: Callable) -> Callable:
-    """A lowering rule from a function written with other primitives: traced, then lowered."""
+    """Make a lowering rule of a function of other primitives, which is traced and then lowered."""
 
     def rule(builder: Builder, *operands: Value, **params):
         avals = tuple([hooks.lowered_type(x.aval) for x in operands])
@@ -445,6 +440,3 @@ def lower_by(fun: Callable) -> Callable:
         return builder.closed_jaxpr(closed, *operands)
 
     return rule
-
-
-__all__ += ["element_type", "write_function"]

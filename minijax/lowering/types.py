@@ -41,7 +41,7 @@ def element_type(dtype: np.dtype) -> str:
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
-    """The aval of what lies in memory: a random key is a row of words."""
+    """Return the aval of what is in memory: of random keys, their words along a further axis."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         element = dtype.physical_element_aval
@@ -50,7 +50,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
 
 
 def tensor_type(aval: Any) -> str:
-    """`tensor<2x3xf32>`; remembered on the aval."""
+    """Return the type of an aval, such as `tensor<2x3xf32>`; kept with the aval."""
     try:
         return aval.__dict__["tensor_type"]
     except (KeyError, AttributeError):
@@ -64,7 +64,7 @@ def tensor_type(aval: Any) -> str:
 
 
 def _word(value: np.generic) -> str:
-    """A number as an MLIR literal that loses no bit."""
+    """Return an MLIR literal of a number that has the same bits."""
     dtype = value.dtype
     if dtype == np.bool_:
         return "true" if value else "false"
@@ -79,7 +79,7 @@ def _word(value: np.generic) -> str:
 
 
 def dense(value: np.ndarray) -> str:
-    """The attribute that holds an array: a splat where all elements have the same bits."""
+    """Return the attribute for an array: a splat where all elements have the same bits."""
     if value.dtype == dtypes.float0:
         value = np.zeros(value.shape, np.bool_)
     if value.size == 0:

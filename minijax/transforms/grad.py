@@ -185,15 +185,8 @@ def linearize(
     flat = FlatFunction(fun, in_tree, has_aux, "linearize")
     outs, live, closed = linearize_flat(flat, _checked(leaves), count=lambda: flat.count)
     out, aux = flat.results(outs)
-    function = LinearFunction(
-        closed.jaxpr,
-        closed.consts,
-        live,
-        [get_aval(x) for x in leaves],
-        [get_aval(x) for x in outs[: flat.count]],
-        in_tree,
-        flat.out_tree,
-    )
+    avals = [get_aval(x) for x in leaves], [get_aval(x) for x in outs[: flat.count]]
+    function = LinearFunction(closed.jaxpr, closed.consts, live, *avals, in_tree, flat.out_tree)
     return (out, function, aux) if has_aux else (out, function)
 
 

@@ -22,19 +22,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from minijax import monitoring, tree_util
 from minijax.arguments.calls import ArgumentMarks, Call, chosen_device
-from minijax.arguments.functions import (
-    aval_of_argument,
-    check_callable,
-    fun_name,
-    named_after,
-)
+from minijax.arguments.functions import aval_of_argument, check_callable, fun_name, named_after
 from minijax.arrays.array import ArrayImpl, as_array
-from minijax.arrays.dispatch import (
-    Program,
-    concrete,
-    is_large_constant,
-    program_for,
-)
+from minijax.arrays.dispatch import Program, concrete, is_large_constant, program_for
 from minijax.config import Context, local
 from minijax.core.avals import opaque_types
 from minijax.core.caches import ProgramCache, kept_with
@@ -46,12 +36,7 @@ from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, check_alive
 from minijax.runtime.platforms import Device
 from minijax.tracebacks import is_internal
-from minijax.transforms.cached_calls import (
-    CACHE_MISS_ERRORS,
-    cached_call,
-    entry_of,
-    gather,
-)
+from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, cached_call, entry_of, gather
 from minijax.transforms.call_rules import calls_program
 from minijax.transforms.tracing import Traced, close_over, trace_function
 
@@ -346,14 +331,8 @@ class PjitFunction(Generic[_P, _R]):
         outer = [*large, *traced.consts]
         donated = (False,) * len(outer) + call.donated if call.donated else ()
         hooks.check_arguments("jit", call.leaves, self._fun, call.in_tree, outer)
-        return jit_p.bind(
-            *outer,
-            *call.leaves,
-            jaxpr=closed,
-            name=traced.name,
-            donated_invars=donated,
-            **self._params,
-        )
+        params = {"jaxpr": closed, "name": traced.name, "donated_invars": donated, **self._params}
+        return jit_p.bind(*outer, *call.leaves, **params)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)

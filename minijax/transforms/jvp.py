@@ -6,7 +6,7 @@ symbolic zero is no tracer at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from minijax import dtypes
 from minijax.arrays.array import as_value
@@ -123,7 +123,7 @@ class JVPTrace(Trace):
         if self.linear is not None and primitive.rule_linearize is not None:
             found = primitive.rule_linearize(self.linear, primals, tangents, **params)
         elif rule is None or type(rule) is NoRule:
-            raise _no_rule(primitive)
+            _refuse(primitive)
         else:
             found = rule(primals, tangents, **params)
         if type(found) is not tuple:
@@ -140,11 +140,11 @@ class JVPTrace(Trace):
         return aval.jvp_tracer(self, aval, primal, tangent)
 
 
-def _no_rule(primitive: Primitive) -> Exception:
+def _refuse(primitive: Primitive) -> NoReturn:
     rule = primitive.rule_jvp
     if type(rule) is NoRule:
-        return rule.error(rule.reason)
-    return NotImplementedError(
+        raise rule.error(rule.reason)
+    raise NotImplementedError(
         f"Differentiation rule for {primitive.name!r} not implemented: give it one with "
         f"@{primitive.name}_p.jvp, or wrap the call in custom_jvp or custom_vjp."
     )

@@ -161,15 +161,8 @@ def _assemble(
         else:
             constants.append((var, value))
     primal = outer.closed([*outs, *extra])
-    linear = ClosedJaxpr(
-        Jaxpr(
-            [var for var, _ in constants],
-            [*residual_vars, *used.invars],
-            used.outvars,
-            used.eqns,
-            used.effects,
-            used.debug_info,
-        ),
-        [value for _, value in constants],
+    constvars, invars = [var for var, _ in constants], [*residual_vars, *used.invars]
+    linear = used.replace(constvars=constvars, invars=invars)
+    return LinearizedJaxpr(
+        primal, ClosedJaxpr(linear, [value for _, value in constants]), sources, live
     )
-    return LinearizedJaxpr(primal, linear, sources, live)

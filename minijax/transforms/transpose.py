@@ -157,11 +157,9 @@ def transpose_equation(eqn, known: dict, pending: dict, sums: Mapping[Var, Any])
     primitive = eqn.primitive
     rule = primitive.rule_transpose
     if rule is None or type(rule) is NoRule:
-        reason = rule.reason if rule else f"give it one with @{primitive.name}_p.transpose"
-        error = rule.error if rule else NotImplementedError
-        raise error(
+        raise (rule.error if rule else NotImplementedError)(
             f"Transpose rule (for reverse-mode differentiation) for {primitive.name!r} not "
-            f"implemented: {reason}"
+            f"implemented: {rule.reason if rule else f'give it one with @{primitive.name}_p.transpose.'}"
         )
     ct_in = cotangents if primitive.multiple_results else cotangents[0]
     results = rule(ct_in, *args, **eqn.params)

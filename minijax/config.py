@@ -258,7 +258,7 @@ class _Local(threading.local):
 
 
 def set_outermost(trace: Any) -> None:
-    """Set the trace of threads that trace nothing."""
+    """Set the trace in which this thread, and threads that start later, run what is not traced."""
     Context.outermost = local.context.trace = trace
 
 

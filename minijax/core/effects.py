@@ -26,7 +26,7 @@ class Effect:
         return str(self)
 
     def ends_within(self, jaxpr: Any) -> bool:
-        """Whether nothing outside of a program can observe the effect."""
+        """Whether the effect is on an object that the program makes, and not observed outside."""
         return False
 
 

@@ -36,14 +36,18 @@ all_primitives: dict[str, Primitive] = {}
 no_effects: frozenset = frozenset()
 
 
+def _named(rule: Callable, name: str) -> Callable:
+    """Give a rule that is defined as `_` a name, which Python's errors on its arguments show."""
+    if getattr(rule, "__name__", None) == "_":
+        rule.__name__, rule.__qualname__ = name, rule.__qualname__[:-1] + name
+    return rule
+
+
 def _setter(slot: str) -> Callable:
     kind = slot.removeprefix("rule_")
 
     def decorate(self: Primitive, rule: Callable) -> Callable:
-        if getattr(rule, "__name__", None) == "_":  # Python's errors show its name
-            rule.__name__ = f"{self.name}_{kind}"
-            rule.__qualname__ = rule.__qualname__[:-1] + rule.__name__
-        setattr(self, slot, rule)
+        setattr(self, slot, _named(rule, f"{self.name}_{kind}"))
         return rule
 
     decorate.__name__ = kind
@@ -54,7 +58,7 @@ def _setter(slot: str) -> Callable:
 class Primitive:
     """An operation that tracers record and interpreters give meaning to.
 
-    These rules every primitive has, or a `NoRule`. `params` are keyword arguments; with
+    Every primitive has these rules, or a `NoRule` in their place. `params` are keyword arguments; with
     `multiple_results`, results, their tangents and cotangents are lists.
 
     - shape_rule(*avals, **params) -> aval of the result
@@ -126,7 +130,6 @@ class Primitive:
     transpose = _setter("rule_transpose")
     batch = _setter("rule_batch")
     batch_axis = _setter("rule_batch_axis")
-    lower = _setter("rule_lower")
     stage = _setter("rule_stage")
     dce = _setter("rule_dce")
     steps = _setter("rule_steps")
@@ -134,13 +137,23 @@ class Primitive:
     transposes_zeros = False  # whether the transpose rule is run where all cotangents are zero
     call_primitive = False  # upstream's attribute: whether it calls a function, not a program
 
+    def lower(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: set the 'lower' rule of all platforms that have none of their own."""
+        _named(rule, f"{self.name}_lower")
+        if type(self.rule_lower) is ByPlatform:
+            self.rule_lower.default = rule
+        else:
+            self.rule_lower = rule
+        return rule
+
     def lower_on(self, *platforms: str) -> Callable[..., Any]:
-        """Decorator: set the 'lower' rule of some platforms; `lower` sets that of all others."""
+        """Decorator: set the 'lower' rule of some platforms."""
         known = self.rule_lower
         if type(known) is not ByPlatform:
             known = self.rule_lower = ByPlatform(self.name, known)
 
         def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+            _named(rule, f"{self.name}_lower_on_{platforms[0]}")
             known.rules.update(dict.fromkeys(platforms, rule))
             return rule
 
@@ -148,9 +161,10 @@ class Primitive:
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """Decorator: set the 'impl' rule. Called with operands, it runs the rule of now on them.
+        """Decorator: set the 'impl' rule.
 
-        A rule that extends another one takes that before: `run = p.impl`, then `@p.impl`.
+        Called with operands, it runs the rule that the primitive had when `p.impl` was read, so that
+        a new rule can call the old one: `run = p.impl`, then `@p.impl`.
         """
         rule = self.rule_impl
 
@@ -324,7 +338,10 @@ class Programs:
 
 
 class CallPrimitive(Primitive):
-    """A primitive whose rules `transforms.call_rules` sets, and with them `derived`: see there."""
+    """A primitive whose rules, and `derived`, are set by `transforms.call_rules`.
+
+    Its `bind` is that of `Primitive` until a feature fills the slot `bind_call`, for references.
+    """
 
     __slots__ = ("derived",)
 
@@ -353,7 +370,7 @@ class NoRule:
         return f"NoRule({self.reason!r})"
 
 
-no_rule = not_differentiable = NoRule  # as it reads where a rule would be set
+no_rule = not_differentiable = NoRule  # names that read well where a rule is set
 
 
 def wrong_result(primitive: Primitive, kind: str, wanted: str, given: Any) -> TypeError:
@@ -409,7 +426,7 @@ class RuleColumn:
         """Return a decorator that sets the rule of a primitive."""
 
         def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
-            self._rules[primitive] = rule
+            self._rules[primitive] = _named(rule, f"{primitive.name}_{self.name}")
             return rule
 
         return decorate

@@ -39,7 +39,7 @@ class Source(NamedTuple):
 
 
 def capture(depth: int = 2) -> Source | None:
-    """The innermost frame that is not of this package."""
+    """Return the place of the innermost frame that is not of this package."""
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
@@ -96,7 +96,7 @@ def _scope(name: str):
 
 
 def joined(outer: str, inner: str) -> str:
-    """The scope `inner` within the scope `outer`."""
+    """Return the scope `inner` within the scope `outer`."""
     if type(outer) is not str or type(inner) is not str:
         return hooks.on_scopes(joined, outer, inner)
     if not outer or not inner:
@@ -109,7 +109,7 @@ def joined(outer: str, inner: str) -> str:
 
 
 def relative(outer: str, scope: str) -> str:
-    """The `inner` that `joined` to `outer` gives `scope`."""
+    """Return the `inner` for which `joined(outer, inner)` is `scope`."""
     if type(scope) is not str:
         return hooks.on_scopes(relative, outer, scope)
     head, is_open, tail = outer.rpartition("()")
@@ -120,7 +120,7 @@ def relative(outer: str, scope: str) -> str:
 
 
 def transposed(scope: str) -> str:
-    """The scope of the transpose of an operation."""
+    """Return the scope of the transpose of an operation."""
     if type(scope) is not str:
         return hooks.on_scopes(transposed, scope)
     first, slash, rest = scope.partition("/")

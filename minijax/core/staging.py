@@ -254,7 +254,7 @@ def trace_to_jaxpr(
     finally:
         trace.alive = False
         context.trace, context.source, context.scope = saved, saved_source, saved_scope
-    check = hooks.watch_leaks(trace)
+    check = hooks.watch_leaks(trace)  # if asked for: whether anything still refers to the trace
     del trace, outs
     check()
     return closed

@@ -17,7 +17,7 @@ from minijax.core.avals import abstract_token
 from minijax.core.effects import Effect
 from minijax.core.effects import lowerable as lowerable_effects
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.core.primitive import ByPlatform, Primitive
+from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.features import mlir_rules as bindings
 from minijax.features.effects.kinds import OrderedIOEffect
@@ -83,12 +83,8 @@ def register_lowering(
     """
     if type(rule) is not _FromFunction:
         rule = bindings.BoundRule(prim, rule)
-    known = prim.rule_lower
     if platform is None:
-        if type(known) is ByPlatform:
-            known.default = rule
-        else:
-            prim.rule_lower = rule
+        prim.lower(rule)
         return
     if platform not in _PLATFORMS:
         raise NotImplementedError(

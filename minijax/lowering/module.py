@@ -40,7 +40,7 @@ __all__ = ["Builder", "Module", "Value", "element_type", "i64_array", "lower_by"
 
 
 class Value:
-    """A value of the program: its name in the text and its aval."""
+    """A value in a module: its name in the text and its aval."""
 
     __slots__ = ("aval", "name", "type")
 
@@ -59,7 +59,7 @@ def i64_array(items: Sequence[int]) -> str:
 
 
 class Module:
-    """A module in the making: its functions by name, and what they were made from."""
+    """A module that is being written."""
 
     builder: Callable  # the class `Builder`; another one where sizes are symbolic
 
@@ -107,7 +107,7 @@ class Module:
         return self.by_key[key]
 
     def add_keepalive(self, kept: Any) -> None:
-        """Upstream's way to keep alive what a program refers to; compiled programs do so here."""
+        """Do nothing: upstream's method to keep an object alive, as compiled programs do here."""
 
     def declarations(self) -> list[str]:
         """Return lines that precede the functions."""

@@ -80,7 +80,7 @@ def cached_call(
     key: str = "key", operands: str = "operands", forgotten: str = "operands",
     factory: str | None = None, **constants: Any,
 ) -> Callable:  # fmt: skip
-    """Return the function of a fast path, made of source.
+    """Make the function of a fast path from source text.
 
     - `traced`: statements for calls under a trace
     - `lookup`: statements that set `key` and `operands`, or raise one of CACHE_MISS_ERRORS

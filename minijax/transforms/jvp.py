@@ -186,7 +186,7 @@ def unpair(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiate_outs: Sequence[bool] | bool = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program `(*primals, *nonzero tangents) -> (*outs, *nonzero tangents out)`.
+    """Return the program `(*primals, *nonzero tangents) -> (*outs, *nonzero tangents out)`.
 
     Returns it with which output tangents are not zero. `instantiate_outs` asks for some of them
     in any case.

@@ -115,3 +115,19 @@ def test_a_rule_of_impl_may_extend_the_one_before():
     before = p.impl
     p.impl(lambda x: 2 * before(x))
     assert p.bind(1.0) == 2 * minijax.numpy.sin(1.0)
+
+
+def test_the_order_of_lowering_rules_is_free():
+    sine = lambda b, x: b.op("stablehlo.sine", (x,), b.out)
+    cosine = lambda b, x: b.op("stablehlo.cosine", (x,), b.out)
+    p, q = Primitive("tested"), Primitive("tested")
+    p.lower(sine)
+    p.lower_on("cuda", "rocm")(cosine)
+    q.lower_on("cuda", "rocm")(cosine)
+    q.lower(sine)
+    for each in (p, q):
+        each.shape_rule(lambda x: x)
+        for platform, operation in (("cpu", "sine"), ("rocm", "cosine"), ("tpu", "sine")):
+            traced = minijax.jit(each.bind).trace(1.0)
+            lowered = traced.lower(lowering_platforms=(platform,))
+            assert f"stablehlo.{operation}" in lowered.as_text()

@@ -45,11 +45,11 @@ __all__ = ["PjitFunction", "jit", "jit_p", "without_large_constants"]
 # -- the primitive --------------------------------------------------------------------------------
 
 jit_p = CallPrimitive("jit")
-_DEFAULTS = {
+_DEFAULTS = {  # of params, which are printed if they have another value
     "donated_invars": (), "keep_unused": False, "inline": False, "compiler_options_kvs": (),
     "device": None, "in_shardings": None, "out_shardings": None,
 }  # fmt: skip
-_ASKED = {
+_OPTIONS = {  # by param: the argument of `lower_program` that it is
     "donated_invars": "donated", "compiler_options_kvs": "options", "keep_unused": "keep_unused",
     "device": "device", "in_shardings": "in_shardings", "out_shardings": "out_shardings",
 }  # fmt: skip
@@ -67,7 +67,7 @@ def _(*args, jaxpr, name, **params):
 def program_of(jaxpr, name, params, arrays) -> Program:
     chosen = {
         option: params[key]
-        for key, option in _ASKED.items()
+        for key, option in _OPTIONS.items()
         if params.get(key, _DEFAULTS[key]) != _DEFAULTS[key]
     }
     return program_for(jaxpr, name, arrays, **chosen)
@@ -270,10 +270,10 @@ class PjitFunction(Generic[_P, _R]):
         if self._asked is not None:
             params |= self._asked.params(call, traced.out_tree)
         program = program_of(traced.closed, traced.name, params, arrays)
-        entry = (program, traced.out_tree)
         if traced.consts:
-            return _with_constants(program, traced), traced.out_tree
-        self._programs[key] = entry
+            consts = [*map(as_array, traced.consts)]
+            return (lambda given: program([*consts, *given])), traced.out_tree
+        entry = self._programs[key] = (program, traced.out_tree)
         return entry
 
     def _traced(self, call: Call) -> Traced:
@@ -357,13 +357,6 @@ class PjitFunction(Generic[_P, _R]):
 
 for _stage in ("trace", "lower", "eval_shape", "explain_cache"):
     hooks.method(_stage, PjitFunction, _stage)
-
-
-def _with_constants(program: Program, traced: Traced) -> Callable:
-    def call(arrays):
-        return program([*map(as_array, traced.consts), *arrays])
-
-    return call
 
 
 def _is_lasting(traced: Traced) -> bool:

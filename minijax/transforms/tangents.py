@@ -15,7 +15,7 @@ from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 
 __all__ = [
     "Summed", "UndefinedPrimal", "Zero", "cotangents_of", "is_undefined", "spread_tangents",
-    "sums_among", "tangent_aval", "zero_like", "zero_tangent",
+    "sums_among", "zero_like", "zero_tangent",
 ]  # fmt: skip
 
 
@@ -55,10 +55,6 @@ def spread_tangents(
     """Put symbolic zeros, of values of these types, between the tangents that are not zero."""
     rest = iter(given)
     return [next(rest) if nz else zero_tangent(a) for a, nz in zip(avals, nonzeros, strict=True)]
-
-
-def tangent_aval(x: Any) -> AbstractValue:
-    return get_aval(x).to_tangent_aval()
 
 
 class UndefinedPrimal:

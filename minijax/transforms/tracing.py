@@ -16,10 +16,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import is_constant
 
-__all__ = [
-    "Traced", "any_constant", "close_over", "close_over_tracers", "positional",
-    "trace_function",
-]  # fmt: skip
+__all__ = ["Traced", "any_constant", "close_over", "positional", "trace_function"]
 
 
 class Traced:
@@ -120,8 +117,3 @@ def close_over(closed: ClosedJaxpr, wanted: Callable[[Any], bool]) -> tuple[Clos
         constvars=[v for v, _ in others], invars=[*(v for v, _ in picked), *closed.jaxpr.invars]
     )
     return ClosedJaxpr(jaxpr, [c for _, c in others]), [c for _, c in picked]
-
-
-def close_over_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """Make leading arguments of those constants that are tracers of outer traces, or no arrays."""
-    return close_over(closed, is_traced)

@@ -28,8 +28,11 @@ class Slots:
     def fill(self, **functions: Callable[..., Any]) -> None:
         """Put functions into slots. ValueError for a slot that does not exist or is filled."""
         for name, function in functions.items():
-            if not hasattr(type(self), name) or name in self._filled:
-                raise ValueError(f"There is no slot {name!r}, or it is filled: see core/hooks.py.")
+            if not hasattr(type(self), name):
+                raise ValueError(f"There is no slot {name!r}: see the methods of {type(self)}.")
+            if name in self._filled:
+                known = getattr(self, name)
+                raise ValueError(f"The slot {name!r} is filled already, by {known.__module__}.")
             self._filled.add(name)
             setattr(self, name, function)
             for owner, attribute in self._methods.get(name, ()):

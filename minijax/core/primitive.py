@@ -424,6 +424,10 @@ class RuleColumn:
 
     def __call__(self, primitive: Primitive) -> Callable[..., Any]:
         """Return a decorator that sets the rule of a primitive."""
+        if not isinstance(primitive, Primitive):
+            raise TypeError(
+                f"{self.name!r} has rules of primitives, such as sin_p; got {primitive!r}."
+            )
 
         def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
             self._rules[primitive] = _named(rule, f"{primitive.name}_{self.name}")

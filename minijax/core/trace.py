@@ -91,12 +91,12 @@ class Trace:
 
 
 class EvalTrace(Trace):
-    """The outermost trace: runs a primitive at once."""
+    """The outermost trace: runs a primitive at once. `config.set_outermost` may put another one there."""
 
     __slots__ = ()
 
 
-hooks.method("run_primitive", EvalTrace, "process")
+hooks.method("run_primitive", EvalTrace, "process")  # `arrays.dispatch.run_primitive`
 
 
 eval_trace = EvalTrace(None)

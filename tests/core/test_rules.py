@@ -9,7 +9,8 @@ import minijax.lax.linalg
 import minijax.lax.ragged_exchange  # registers its primitives
 import minijax.random
 from minijax import lax
-from minijax.core.primitive import NoRule, Primitive, all_primitives
+from minijax.core.hooks import hooks
+from minijax.core.primitive import NoRule, Primitive, RuleColumn, all_primitives
 
 pytestmark = pytest.mark.both_ends
 
@@ -131,3 +132,19 @@ def test_the_order_of_lowering_rules_is_free():
             traced = minijax.jit(each.bind).trace(1.0)
             lowered = traced.lower(lowering_platforms=(platform,))
             assert f"stablehlo.{operation}" in lowered.as_text()
+
+
+def test_a_column_takes_primitives_only():
+    with pytest.raises(
+        TypeError, match="'tested' has rules of primitives, such as sin_p; got <func"
+    ):
+        RuleColumn("tested")(lax.sin)
+
+
+def test_slots_are_filled_once():
+    with pytest.raises(ValueError, match=r"There is no slot 'nothing': see the methods of .*Hooks"):
+        hooks.fill(nothing=print)
+    with pytest.raises(
+        ValueError, match=r"'array_of' is filled already, by minijax\.arrays\.array"
+    ):
+        hooks.fill(array_of=print)

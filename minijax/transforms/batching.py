@@ -147,7 +147,7 @@ class BatchTrace(Trace):
 
 
 def unbatch(trace: BatchTrace, x: Any) -> tuple[Any, int | None]:
-    """The value of a result and its batch axis; None if it does not depend on the mapped axis."""
+    """Return the value of a result, and its batch axis or None if it does not depend on that."""
     if isinstance(x, BatchTracer) and x._trace is trace:
         return x.value, x.dim
     return x, None
@@ -212,7 +212,10 @@ def _batchable(x: Any) -> Any:
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:
-    """`x` with its batch axis in front; repeated along a new one if it has none."""
+    """Return `x` with its batch axis in front, repeated along a new one if it has none.
+
+    A value of a type that says itself how it is mapped, not by a number, stays as it is.
+    """
     if dim is None:
         return broadcast_batch(x, size)
     return moveaxis(x, dim, 0) if is_axis(dim) else x

@@ -111,9 +111,9 @@ class _Caches:
     __slots__ = ("fast", "programs", "readers", "traces")
 
     def __init__(self):
-        self.traces = ProgramCache()
-        self.fast = ProgramCache()  # entries of cached calls
-        self.programs = ProgramCache()
+        self.traces = ProgramCache()  # `Traced` by structure, static values and avals of arguments
+        self.programs = ProgramCache()  # compiled, by structure, static values and signatures
+        self.fast = ProgramCache()  # entries for `__call__`, by what `_key` or a reader returns
         self.readers: dict[Any, Callable | None] = {}  # by structure of frequent arguments
 
     def clear(self) -> None:

@@ -105,7 +105,7 @@ class MappedCall:
             d + get_aval(x).ndim if is_axis(d) and d < 0 else d
             for x, d in zip(leaves, dims, strict=True)
         ]
-        if self.elements is not None:
+        if self.elements is not None:  # whose functions may ask for the index of an element
             leaves, dims = [*leaves, np.arange(self.size, dtype=np.int32)], [*dims, 0]
         self.cells = hooks.mapped_cells(leaves, dims)
         self.leaves = leaves if self.cells is None else self.cells.read(leaves)

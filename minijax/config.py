@@ -296,14 +296,14 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(parse, type) and issubclass(parse, enum.Enum):
         if not isinstance(value, (str, parse)):
             raise TypeError(
-                f"new enum value must be an instance of {parse}, got {value} of type {type(value)}: "
-                f"setting {name!r} is one of {[mode.name.lower() for mode in parse]}."
+                f"new enum value must be an instance of {parse}, got {value} of type {type(value)}. "
+                f"Setting {name!r} is one of {[mode.name.lower() for mode in parse]}."
             )
         return parse(value)
     if name in _ENUMS and not isinstance(value, str):
         raise TypeError(
-            f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}: "
-            f"setting {name!r} takes one of {list(choices)}."
+            f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}. "
+            f"Setting {name!r} takes one of {list(choices)}."
         )
     if name == "default_device" and not isinstance(value, (str, type(None))):
         if not hasattr(value, "platform"):
@@ -316,8 +316,8 @@ def _checked(name: str, value: Any) -> Any:
         named = [choice for choice in choices if choice is not None]
         either = "None or " if None in choices else ""
         raise ValueError(
-            f"new enum value must be {either}in {named}, got {value} of type {type(value)}: setting "
-            f"{name!r}."
+            f"new enum value must be {either}in {named}, got {value} of type {type(value)}. It is "
+            f"the setting {name!r}."
         )
     return value
 

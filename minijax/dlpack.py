@@ -44,8 +44,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         external_array, "__dlpack_device__"
     ):
         raise TypeError(
-            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods; "
-            f"got {external_array!r} of type {type(external_array)}."
+            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods. "
+            f"Got {external_array!r} of type {type(external_array)}."
         )
     kind, index = external_array.__dlpack_device__()
     home = shardings.single_device(buffers.dlpack_device(int(kind), index))

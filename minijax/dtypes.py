@@ -290,7 +290,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> DType
     if not isinstance(dtype, (np.dtype, type, np.generic)) and _is_array(dtype):
         raise (TypeError if isinstance(dtype, np.ndarray) else ValueError)(
             "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
-            f"dtype=arr.dtype{where}: it has dtype {dtype.dtype} and shape {dtype.shape}."
+            f"dtype=arr.dtype. The array{where} has dtype {dtype.dtype} and shape {dtype.shape}."
         )
     wanted = _as_dtype(dtype)
     if wanted not in _SUPPORTED:

@@ -62,7 +62,7 @@ def _segments(
     if num_segments is None:
         num_segments = known_index(jnp.max(segment_ids), "segment_ids") + 1
     if num_segments < 0:
-        raise ValueError(f"num_segments must be non-negative, got {num_segments}.")
+        raise ValueError(f"num_segments must be non-negative. Got {num_segments}.")
     start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
 
     def reduce(rows: Array, ids: Array) -> Array:

@@ -139,16 +139,15 @@ def _mismatch(transform, fun, in_tree, leaves, dims, sizes, given) -> str:
     names = argument_names(fun, in_tree) or [f"number {i}" for i in range(len(leaves))]
     mapped = [(n, x, d) for n, x, d in zip(names, leaves, dims, strict=True) if d is not None]
     common = Counter(sizes).most_common(1)[0][0] if given is None else given
-    lines = []
+    lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
     for (name, x, dim), size in zip(mapped, sizes, strict=True):
         mark = "" if size == common else "   <-- differs"
         lines.append(
             f"  * one axis had size {size}: axis {dim} of argument {name} of type "
             f"{get_aval(x).str_short()}{mark}"
         )
-    asked = "" if given is None else f" (axis_size={given})"
     return (
-        f"{transform} got inconsistent sizes for array axes to be mapped{asked}:\n"
+        f"{transform} got inconsistent sizes for array axes to be mapped:\n"
         + "\n".join(lines)
         + f"\nMake them equal, or give None in in_axes for what {fun_name(fun)} takes whole."
     )

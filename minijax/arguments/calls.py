@@ -128,8 +128,9 @@ def _check_apart(static: Sequence[str], donated: Sequence[str]) -> None:
     both = set(static) & set(donated)
     if both:
         raise ValueError(
-            f"static_argnames and donate_argnames cannot intersect: {sorted(both)} are in both. A "
-            "static argument has no memory that a result could take over; leave it out of one."
+            f"static_argnames and donate_argnames cannot intersect. Argument names "
+            f"{both} appear in both static_argnames and donate_argnames: a static argument has no "
+            "memory that a result could take over."
         )
 
 
@@ -139,7 +140,7 @@ def chosen_device(device: Any, backend: str | None, in_shardings: Any, out_shard
         raise ValueError(
             f"If backend or device is specified on jit, then "
             f"{'in_shardings' if in_shardings is not None else 'out_shardings'} should not be "
-            "specified: it says where the function runs."
+            "specified. It says where the function runs."
         )
     if device is not None or backend is not None:
         warnings.warn(

@@ -33,7 +33,7 @@ def check_given(argnums: Any, numbers: Sequence[int], count: int) -> None:
         raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least {needed} "
             f"positional arguments to be passed by the caller, but got only {count} positional "
-            "arguments (keyword arguments have no number)."
+            "arguments. Keyword arguments have no number."
         )
 
 
@@ -78,7 +78,7 @@ def jvp_leaves(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
             "primal and tangent arguments to minijax.jvp must be tuples or lists; found "
-            f"{type(primals).__name__} and {type(tangents).__name__}: for one argument write "
+            f"{type(primals).__name__} and {type(tangents).__name__}. For one argument write "
             "jvp(f, (x,), (t,))."
         )
     leaves, in_tree = tree_util.flatten(primals)
@@ -129,8 +129,9 @@ def check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> N
     if dtypes.issubdtype(dtype, dtypes.extended):
         raise TypeError(
             f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-            f"of np.inexact), but got {dtype.name}: {aval.str_short()}. Leave it "
-            "out of argnums."
+            f"of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
+            f"integer-valued inputs, use vjp or set allow_int to True. {aval.str_short()} is none: leave "
+            "it out of argnums."
         )
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):

@@ -150,14 +150,14 @@ def resolve_static(
     for name in names:
         if name not in known and not keywords:
             raise ValueError(
-                f"Jitted function has invalid argnames {{{name!r}}} in {what}_argnames: "
-                f"{fun_name(fun)} takes no such argument, it takes {sorted(known)}."
+                f"Jitted function has invalid argnames {{{name!r}}} in {what}_argnames. "
+                f"Function does not take these args. {fun_name(fun)} takes {sorted(known)}."
             )
     for number in numbers:
         if not variadic and not -len(positional) <= number < len(positional):
             raise ValueError(
                 f"Jitted function has {what}_argnums={numbers}, but only accepts "
-                f"{len(positional)} positional arguments: {number} is no position in a call of "
+                f"{len(positional)} positional arguments. {number} is no position in a call of "
                 f"{fun_name(fun)}."
             )
     return infer_argnums_and_argnames(signature, argnums, argnames)

@@ -17,7 +17,7 @@ def check_broadcast(
     if len(dims) != x.ndim:
         raise TypeError(
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
-            f"broadcast_dimensions {tuple(dims)} for operand ndim {x.ndim}, of shape {x.shape}."
+            f"broadcast_dimensions {tuple(dims)} for operand ndim {x.ndim}. Its shape is {x.shape}."
         )
     if any(not 0 <= d < len(shape) for d in dims) or len(set(dims)) != len(dims):
         raise TypeError(_wrong_dims(x, tuple(shape), tuple(dims)))
@@ -40,7 +40,7 @@ def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
     if x.ndim > len(shape):
         return (
             "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
-            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}: the "
+            f"shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}. The "
             f"operand has shape {x.shape}."
         )
     if min(dims) < 0:
@@ -55,7 +55,7 @@ def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
         )
     return (
         f"broadcast_in_dim broadcast_dimensions must be unique, got {dims} for operand ndim "
-        f"{x.ndim} and shape {shape}."
+        f"{x.ndim}. The shape asked for is {shape}."
     )
 
 
@@ -75,5 +75,5 @@ def check_permutation(x: ShapedArray, permutation: Sequence[int]) -> None:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{tuple(permutation)} for operand shape {x.shape}: name each of its axes once."
+            f"{tuple(permutation)} for operand shape {x.shape}. Name each of its axes once."
         )

@@ -107,8 +107,8 @@ class ArrayImpl(Array):
     def _check_deleted(self) -> None:
         if self._buffer.is_deleted():
             raise errors.DeletedError(
-                f"Array has been deleted with shape={self.aval.str_short()}: buffer has been "
-                "deleted or donated. It was donated to a jitted function (donate_argnums) or "
+                f"Array has been deleted with shape={self.aval.str_short()}. Its buffer has "
+                "been deleted or donated: it was donated to a jitted function (donate_argnums) or "
                 "`delete()` was called on it; keep using the result instead, or do not donate it."
             )
 
@@ -122,9 +122,9 @@ class ArrayImpl(Array):
                 return value
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
-                "JAX array with PRNGKey dtype cannot be converted to a NumPy array: it is "
-                f"{self.aval.str_short()}. Use minijax.random.key_data(arr) if you wish to extract "
-                "the underlying integer array."
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                "minijax.random.key_data(arr) if you wish to extract the underlying integer array. "
+                f"Got {self.aval.str_short()}."
             )
         return self._stored
 

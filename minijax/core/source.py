@@ -75,7 +75,7 @@ def named_scope(name: str) -> Any:
     """
     if not isinstance(name, str):
         raise TypeError(
-            f"named_scope name argument must be a string: got {name!r} of type {type(name)}."
+            f"named_scope name argument must be a string. Got {name!r} of type {type(name)}."
         )
     return _scope(name if hasattr(name, "marks") else str(name))
 

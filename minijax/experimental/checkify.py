@@ -212,7 +212,7 @@ def check_error(error: Error) -> None:
     """Raise JaxRuntimeError if the error holds a failure; in a traced function, `check` it."""
     if not isinstance(error, Error):
         raise TypeError(
-            f"check_error takes an Error as argument, got type {type(error)} instead: {error!r}."
+            f"check_error takes an Error as argument, got type {type(error)} instead. It is {error!r}."
         )
     known = not any(isinstance(x, Tracer) for x in tree_util.tree_leaves(error))
     if known and (local.context.trace is eval_trace or np.ndim(error._code)):

@@ -383,18 +383,18 @@ def _(which, *cases):
         )
     if not any(dtypes.issubdtype(which.dtype, kind) for kind in BITS):
         raise TypeError(
-            f"select `which` must be boolean or integer type, got {which.dtype.name}: compare it "
+            f"select `which` must be boolean or integer type, got {which.dtype.name}. Compare it "
             "with something, or convert it."
         )
     if which.dtype == _BOOL and len(cases) > 2:
         raise TypeError(
-            f"select with boolean `which` cannot have > 2 cases; got {len(cases)}. Give an int32 "
+            f"select with boolean `which` cannot have > 2 cases. Got {len(cases)}: give an int32 "
             "`which`."
         )
     if any(case.shape != cases[0].shape for case in cases):
         raise TypeError(
             "select cases must have the same shapes, got "
-            f"[{', '.join(str(case.shape) for case in cases)}]: broadcast them first."
+            f"[{', '.join(str(case.shape) for case in cases)}]. Broadcast them first."
         )
     if which.shape and which.shape != cases[0].shape:
         raise TypeError(
@@ -513,7 +513,7 @@ def _(low, x, high):
         if bound.shape and bound.shape != x.shape:
             raise TypeError(
                 f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
-                f"{name}.shape={bound.shape}, operand.shape={x.shape}: broadcast it first."
+                f"{name}.shape={bound.shape}, operand.shape={x.shape}. Broadcast it first."
             )
     same_dtypes("clamp", (low, x, high))
     return merged((low, x, high), x.shape, x.dtype)

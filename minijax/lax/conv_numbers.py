@@ -116,16 +116,16 @@ def conv_dimension_numbers(
     ndim = len(lhs_shape)
     if ndim != len(rhs_shape):
         raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}: "
-            f"their shapes are {lhs_shape} and {rhs_shape}."
+            f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}. "
+            f"Their shapes are {lhs_shape} and {rhs_shape}."
         )
     if dimension_numbers is None:
         axes = tuple(range(ndim))
         return ConvDimensionNumbers(axes, axes, axes)
     if not isinstance(dimension_numbers, (list, tuple)):
         raise TypeError(
-            f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}:"
-            f" {dimension_numbers!r}. Give three strings or ConvDimensionNumbers."
+            f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}."
+            f" It is {dimension_numbers!r}; give three strings or ConvDimensionNumbers."
         )
     if len(dimension_numbers) != 3 or not all(isinstance(s, str) for s in dimension_numbers):
         raise TypeError(

@@ -224,8 +224,8 @@ def _(x, *, new_dtype):
     ):
         raise TypeError(
             "lax.bitcast_convert_type does not support bool or complex values unless the operand "
-            f"and destination types match; got operand {x.str_short()} and new_dtype "
-            f"{new_dtype.name}: use the array's .view() method."
+            f"and destination types match. Got operand dtype={x.dtype.name}, {new_dtype=}. "
+            "Consider using the arr.view() method instead."
         )
     return x.update(shape=shape, dtype=new_dtype, weak_type=False)
 

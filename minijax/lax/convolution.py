@@ -107,7 +107,7 @@ def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> n
     if x.dtype != y.dtype:
         raise TypeError(
             "lax.conv_general_dilated requires arguments to have the same dtypes, got "
-            f"{x.dtype.name}, {y.dtype.name}: convert one with .astype(...)."
+            f"{x.dtype.name}, {y.dtype.name}. Convert one with .astype(...)."
         )
     if dtypes.is_extended(x.dtype):
         raise TypeError(f"conv_general_dilated does not accept dtype {x.dtype.name}.")

@@ -89,7 +89,7 @@ def _check_dims(side: str, aval: ShapedArray, contract: Dims, batch: Dims) -> No
         )
     if wrong:
         raise TypeError(
-            f"dot_general requires {side} {wrong}: {side} is of type {aval.str_short()}."
+            f"dot_general requires {side} {wrong}. {side} is of type {aval.str_short()}."
         )
 
 
@@ -111,7 +111,7 @@ def check_dot(name: str, x: ShapedArray, y: ShapedArray, dimension_numbers) -> t
             which = kind if kind == "contracting" else "lhs batch dimensions and rhs batch"
             raise TypeError(
                 f"{name} requires {which} dimensions to have the same shape, got {sizes[0]} and "
-                f"{sizes[1]}: dimensions {left} of lhs of shape {x.shape} and {right} of rhs of "
+                f"{sizes[1]}. Dimensions {left} of lhs of shape {x.shape} and {right} of rhs of "
                 f"shape {y.shape} must have the same sizes."
             )
     return (

@@ -82,15 +82,19 @@ def _(x, *starts, slice_sizes):
     if len(slice_sizes) != x.ndim or any(
         not 0 <= size <= bound for size, bound in zip(slice_sizes, x.shape, strict=False)
     ):
-        wanted, of = "less than or equal to operand shape", ""
-        if len(slice_sizes) != x.ndim:
-            wanted = "as many as the operand has axes"
-        elif any(size < 0 for size in slice_sizes):
-            wanted, of = "greater than or equal to zero", " of"
-        raise TypeError(
-            f"slice slice_sizes must be {wanted}, got slice_sizes{of} {tuple(slice_sizes)} for operand "
-            f"shape {x.shape}, in dynamic_slice."
+        sizes = tuple(slice_sizes)
+        wanted = (
+            f"be less than or equal to operand shape, got slice_sizes {sizes} for operand shape "
+            f"{x.shape}"
         )
+        if len(sizes) != x.ndim:
+            wanted = (
+                "have length equal to the number of dimensions of the operand, got slice_sizes "
+                f"{sizes} for operand shape {x.shape}"
+            )
+        elif any(size < 0 for size in sizes):
+            wanted = f"be greater than or equal to zero, got slice_sizes of {sizes}"
+        raise TypeError(f"slice slice_sizes must {wanted}. They are those of dynamic_slice.")
     return resized(x, slice_sizes)
 
 

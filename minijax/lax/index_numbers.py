@@ -270,7 +270,7 @@ def check_scatter(
     rank = len(window_dims) + indices.ndim - 1
     check.require(
         updates.ndim == rank,
-        f"Updates tensor must be of rank {rank}; got {updates.ndim}, for the shape {updates.shape}",
+        f"Updates tensor must be of rank {rank}; got {updates.ndim}. Its shape is {updates.shape}",
     )
     check.axes("update_window_dims", window_dims, rank)
     check.axes("inserted_window_dims", inserted, operand.ndim)

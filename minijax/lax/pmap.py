@@ -85,7 +85,7 @@ class _Pmapped:
             dims = flat_axes("pmap in_axes", tree, (self._axes_of(args, places), 0))
             if all(dim is None for dim in dims):
                 raise ValueError(
-                    "pmap requires at least one argument with a mapped axis: see in_axes."
+                    "pmap requires at least one argument with a mapped axis. See in_axes."
                 )
             size = mapped_size("pmap", self.fun, tree, leaves, dims, None)
             if self.axis_size not in (None, size):

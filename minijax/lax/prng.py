@@ -161,7 +161,7 @@ def resolve_prng(spec: Any) -> PRNGImpl:
             f'unrecognized PRNG implementation "{spec}". Did you mean one of: {known}?'
         )
     raise TypeError(
-        f"unrecognized type {type(spec)} for specifying PRNG implementation: pass a name such as "
+        f"unrecognized type {type(spec)} for specifying PRNG implementation. Pass a name such as "
         '"threefry2x32", or what key_impl(keys) gives.'
     )
 

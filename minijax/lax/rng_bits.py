@@ -159,7 +159,7 @@ def _(low, high, *, shape):
     if low.dtype != high.dtype:
         raise ValueError(
             "Arguments to rng_uniform must have identical dtypes, got "
-            f"{low.dtype.name} and {high.dtype.name}: convert one of them."
+            f"{low.dtype.name} and {high.dtype.name}. Convert one of them."
         )
     if low.shape or high.shape:
         raise ValueError(

@@ -112,7 +112,7 @@ set_layout(reshape_p, sums=first)
 def _(x, *, new_sizes, dimensions, sharding):
     if any(size < 0 for size in new_sizes):
         raise TypeError(
-            f"reshape new_sizes must all be positive, got {new_sizes}: compute the size meant "
+            f"reshape new_sizes must all be positive, got {new_sizes}. Compute the size meant "
             "by -1, or use minijax.numpy.reshape."
         )
     if prod(new_sizes) != x.size:
@@ -538,15 +538,12 @@ set_layout(rev_p, sums=refused)
 @rev_p.shape_rule
 def _(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
-        wanted, of = "all be less than operand ndim", "dimensions "
+        wanted = f"all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}"
         if any(d < 0 for d in dimensions):
-            wanted = "have every element be nonnegative"
+            wanted = f"have every element be nonnegative, got dimensions {dimensions}"
         elif len(set(dimensions)) != len(dimensions):
-            wanted, of = "be unique", ""
-        raise TypeError(
-            f"rev dimensions must {wanted}, got {of}{dimensions} for operand ndim {x.ndim}, of shape "
-            f"{x.shape}."
-        )
+            wanted = f"be unique, got {dimensions}"
+        raise TypeError(f"rev dimensions must {wanted}. The operand is of shape {x.shape}.")
     return x
 
 

@@ -46,7 +46,7 @@ def _(x, *, start_indices, limit_indices, strides):
         name = next(name for name, given in named.items() if len(given) != x.ndim)
         raise TypeError(
             f"slice {name} must have length equal to the number of dimensions of the operand, got "
-            f"{name} {named[name]} for operand shape {x.shape}: one entry for each axis."
+            f"{name} {named[name]} for operand shape {x.shape}. Give one entry for each axis."
         )
     shape = []
     for start, limit, step, size in zip(start_indices, limit_indices, steps, x.shape, strict=True):

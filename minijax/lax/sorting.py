@@ -293,7 +293,7 @@ def _(x, *, k, axis):
             f"shape={list(x.shape)} and {axis=}"
         )
     if not any(dtypes.issubdtype(x.dtype, kind) for kind in (np.integer, np.floating, np.bool_)):
-        raise ValueError(f"top_k is not compatible with complex inputs: got {x.str_short()}.")
+        raise ValueError(f"top_k is not compatible with complex inputs. Got {x.str_short()}.")
     out = x.update(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
     return [out, out.update(dtype=_INT32)]
 

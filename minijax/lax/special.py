@@ -403,7 +403,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     if get_aval(a).dtype != dtype:
         raise TypeError(
             "random_gamma_grad requires arguments to have the same dtypes, got "
-            f"{get_aval(a).dtype.name}, {dtype.name}: convert one with .astype(...)."
+            f"{get_aval(a).dtype.name}, {dtype.name}. Convert one with .astype(...)."
         )
     if np.ndim(a) and np.ndim(x) and np.shape(a) != np.shape(x):
         raise ValueError(

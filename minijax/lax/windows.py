@@ -336,11 +336,11 @@ def _named_pads(padding, aval, width, strides, _, base, step) -> tuple[tuple[int
 
 
 def _check_inits(avals: Sequence[ShapedArray], inits: Sequence[ShapedArray]) -> None:
-    shown = f"got operands {', '.join(map(str, avals))}, init_values {', '.join(map(str, inits))}"
+    shown = f"Got operands {', '.join(map(str, avals))}, init_values {', '.join(map(str, inits))}"
     if any(aval.shape for aval in inits):
         raise TypeError(
             "reduce_window expected init_values to be scalars but init_values have shapes "
-            f"{[aval.shape for aval in inits]}: {shown}."
+            f"{[aval.shape for aval in inits]}. {shown}."
         )
     if any(aval.dtype != init.dtype for aval, init in zip(avals, inits, strict=True)):
         raise TypeError(

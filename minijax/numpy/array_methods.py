@@ -337,7 +337,7 @@ def _view(self, dtype=None, type=None):
     if old < new and self.shape[-1] % (new // old):
         raise ValueError(
             f"When changing to a larger dtype, its size must be a divisor of the total size in "
-            f"bytes of the last axis of the array: {self.aval.str_short()} to {dtype.name}."
+            f"bytes of the last axis of the array. Got {self.aval.str_short()} to {dtype.name}."
         )
     return _bits_to(_bits_of(self), old, new, dtype)
 

@@ -765,7 +765,7 @@ def from_dlpack(
         return placed(copy_p.bind(x) if copy else x, device)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
-            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods; got "
+            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods. Got "
             f"{type(x)}."
         )
     return placed(as_value(np.from_dlpack(x)), device)

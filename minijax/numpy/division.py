@@ -348,8 +348,8 @@ def _integer_pair(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     x1, x2 = promote_dtypes(x1, x2)
     if not dtypes.issubdtype(get_aval(x1).dtype, np.integer):
         raise ValueError(
-            f"Arguments to jax.numpy.{name} must be integers: got dtype "
-            f"{get_aval(x1).dtype.name}. Convert them with .astype(int)."
+            f"Arguments to jax.numpy.{name} must be integers. Got dtype "
+            f"{get_aval(x1).dtype.name}: convert them with .astype(int)."
         )
     return _same_shape(x1, x2)
 

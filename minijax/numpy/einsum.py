@@ -155,7 +155,7 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         if hidden < 0 or named + hidden != rank:
             raise ValueError(
                 f"Einstein sum subscript {labels!r} does not contain the correct number of indices "
-                f"for operand {index}, which has {rank} axes."
+                f"for operand {index}. It has {rank} axes."
             )
         longest = max(longest, hidden)
     hidden_labels = "".join(free[:longest])

@@ -65,7 +65,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
     """The transform over several axes."""
     if norm not in _NORMS:
         raise ValueError(
-            f'Invalid norm value {norm}; should be "backward","ortho" or "forward": {name}.'
+            f'Invalid norm value {norm}; should be "backward","ortho" or "forward". It is an argument of {name}.'
         )
     full_name = f"jax.numpy.fft.{name}"
     check_arraylike(full_name, a)
@@ -73,7 +73,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
     if s is not None:
         s = tuple([index(size) for size in items_of(s)])
         if any(size <= 0 for size in s):
-            raise ValueError(f"Shape should be positive: {full_name} got {s}.")
+            raise ValueError(f"Shape should be positive. {full_name} got {s}.")
     if s is not None and axes is not None and len(s) != len(axes):
         raise ValueError(f"Shape and axes have different lengths: {full_name} got {s} and {axes}.")
     if axes is None:

@@ -71,7 +71,7 @@ def bincount(
     if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != dtypes.bool_:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
-        raise ValueError("only 1-dimensional input supported by bincount; got "
+        raise ValueError("only 1-dimensional input supported. Got "
                          f"shape {x.shape}.")  # fmt: skip
     if isinstance(minlength, Tracer):
         raise ConcretizationTypeError(f"The error occurred because of argument 'minlength' of "
@@ -204,7 +204,7 @@ def _histogram(a, weights, edges, density):
     else:
         check_arraylike("histogram", a, weights)
         if np.shape(a) != np.shape(weights):
-            raise ValueError("weights should have the same shape as a: histogram got "
+            raise ValueError("weights should have the same shape as a. Got "
                              f"{np.shape(weights)} and {np.shape(a)}.")  # fmt: skip
         a, weights = promote_dtypes_inexact(
             to_array("histogram", a), to_array("histogram", weights)

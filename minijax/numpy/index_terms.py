@@ -131,7 +131,9 @@ def _sequence(idx: Sequence) -> tuple:
         return tuple(idx)
     raise TypeError(
         f"Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-        f"`arr[array(seq)]` instead of `arr[seq]`, or x[tuple(seq)] for several axes: got {idx!r}."
+        f"`arr[array(seq)]` instead of `arr[seq]`. See "
+        f"https://github.com/jax-ml/jax/issues/4564 for more information. Got {idx!r}; for several "
+        "axes give a tuple."
     )
 
 

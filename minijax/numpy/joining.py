@@ -85,11 +85,11 @@ def _one_dtype(name: str, parts: list[Any], dtype: Any) -> list[Any]:
 def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
     """Arrays concatenated along an existing axis."""
     if not parts:
-        raise ValueError(f"Need at least one array to concatenate: {name} got none.")
+        raise ValueError(f"Need at least one array to concatenate. {name} got none.")
     rank = parts[0].aval.ndim
     if not rank:
         raise ValueError(
-            f"Zero-dimensional arrays cannot be concatenated: {name} takes one list of arrays, as in "
+            f"Zero-dimensional arrays cannot be concatenated. {name} takes one list of arrays, as in "
             f"{name}([a, b]), or, to make a vector of numbers, use stack([a, b])."
         )
     axis = axis_of(axis, rank)
@@ -176,10 +176,10 @@ def stack(
         return moveaxis(*_one_dtype("stack", [whole], dtype), 0, axis_of(axis, whole.aval.ndim))
     parts = _parts("stack", arrays)
     if not parts:
-        raise ValueError("Need at least one array to stack; got none.")
+        raise ValueError("Need at least one array to stack. Got none.")
     if any(x.aval.shape != parts[0].aval.shape for x in parts):
         raise ValueError(
-            "All input arrays must have the same shape; stack got "
+            "All input arrays must have the same shape. Got "
             f"{', '.join(str(x.aval.shape) for x in parts)}: broadcast or concatenate them."
         )
     axis = axis_of(axis, parts[0].aval.ndim + 1)

@@ -566,7 +566,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = converted(a, a.aval.dtype)
     if a.aval.ndim < 2:
         raise ValueError(
-            f"diagonal requires an array of at least two dimensions: got shape {a.aval.shape}."
+            f"diagonal requires an array of at least two dimensions. Got shape {a.aval.shape}."
         )
     offset = operator.index(offset)
     axis1, axis2 = axis_of(axis1, a.aval.ndim), axis_of(axis2, a.aval.ndim)
@@ -678,7 +678,7 @@ def trace(
     a = to_array("trace", a)
     if a.aval.ndim < 2:
         raise ValueError(
-            f"trace requires an array of at least two dimensions: got shape {a.aval.shape}."
+            f"trace requires an array of at least two dimensions. Got shape {a.aval.shape}."
         )
     if isinstance(offset, (bool, float, complex, np.inexact, np.bool_)):
         raise ValueError(f"trace: k must be a scalar integer; got offset={offset}.")

@@ -78,7 +78,7 @@ def pad(
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _KEYWORDS:
         raise NotImplementedError(
-            f"Unimplemented padding mode '{mode}' for np.pad: give one of {sorted(_KEYWORDS)}."
+            f"Unimplemented padding mode '{mode}' for np.pad. Give one of {sorted(_KEYWORDS)}."
         )
     unknown = set(kwargs) - set(_KEYWORDS[mode])
     if unknown:
@@ -109,7 +109,7 @@ def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         raise
     symbolic = width.dtype.kind == "O" and any(map(is_dim, width.flat))
     if not (width.dtype.kind in "iu" or symbolic or (width.size == 0 and rank == 0)):
-        raise TypeError(f"`pad_width` must be of integral type; got {pad_width!r}.")
+        raise TypeError(f"`pad_width` must be of integral type. Got {pad_width!r}.")
     pairs = _pairs(pad_width, rank, "pad_width")
     size = lambda n: n if is_dim(n) else int(n)
     out = tuple([(size(before), size(after)) for before, after in pairs])

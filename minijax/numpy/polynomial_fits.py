@@ -46,7 +46,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """
     (p,) = promote_dtypes_inexact(atleast_1d(to_array("roots", p)))
     if p.ndim != 1:
-        raise ValueError(f"Input must be a rank-1 array; roots got shape {p.shape}.")
+        raise ValueError(f"Input must be a rank-1 array. Got shape {p.shape}.")
     if p.shape[0] < 2:
         return converted(p[:0], dtypes.to_complex_dtype(p.dtype))
     if not strip_zeros:

@@ -54,7 +54,7 @@ def check_arraylike(name: str, *args: Any) -> None:
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
             raise TypeError(
                 f"{name} requires ndarray or scalar arguments, got {type(x)} at position "
-                f"{position}: {shown}. Convert it with minijax.numpy.asarray(...)."
+                f"{position}. It is {shown}; convert it with minijax.numpy.asarray(...)."
             )
 
 
@@ -73,7 +73,7 @@ def check_no_out(name: str, out: Any) -> None:
     """NotImplementedError if `out` was given: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(
-            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. Leave it "
+            f"The 'out' argument to jnp.{name} is not supported. Arrays are immutable: leave it "
             "out and use the result."
         )
 

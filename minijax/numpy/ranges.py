@@ -222,7 +222,7 @@ def _count(name: str, num: Any) -> int:
     num = known_index(num, "num")
     if num < 0:
         raise ValueError(
-            f"Number of samples, {num}, must be non-negative: the argument num of {name}."
+            f"Number of samples, {num}, must be non-negative. It is the argument num of {name}."
         )
     return num
 

@@ -546,8 +546,9 @@ def _var_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
         ):
             raise ValueError(
                 f"jax.numpy.{name} does not yet support real dtype parameters when computing the "
-                f"variance of an array of complex values: dtype is {dtype} and the array is of "
-                f"{found}. Leave dtype out, or give a complex one."
+                f"variance of an array of complex values. The semantics of numpy.{name} seem "
+                f"unclear in this case. dtype is {dtype} and the array is of {found}: leave dtype "
+                "out, or give a complex one."
             )
         working = dtypes.to_inexact_dtype(dtype)
     else:

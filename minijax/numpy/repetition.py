@@ -106,7 +106,7 @@ def _repeat_each(a, repeats, axis, total):
     if repeats < 0:
         raise TypeError(
             "broadcast_in_dim shape must have every element be nonnegative, got "
-            f"{(*sizes[: axis + 1], repeats, *sizes[axis + 1 :])}: repeat takes nonnegative repeats."
+            f"{(*sizes[: axis + 1], repeats, *sizes[axis + 1 :])}. repeat takes nonnegative repeats."
         )
     longer = (*sizes[: axis + 1], repeats, *sizes[axis + 1 :])
     kept = tuple([i for i in range(len(longer)) if i != axis + 1])

@@ -86,7 +86,7 @@ def where(
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
         raise ValueError(
-            "size and fill_value arguments cannot be used in three-term where function: leave them "
+            "size and fill_value arguments cannot be used in three-term where function. Leave them "
             "out of where(condition, x, y)."
         )
     return where_arrays(condition, x, y)

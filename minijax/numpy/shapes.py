@@ -273,7 +273,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     if sorted(order) != list(range(rank)):
         raise TypeError(
             f"transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{order} for operand shape {a.aval.shape}: name each axis once."
+            f"{order} for operand shape {a.aval.shape}. Name each axis once."
         )
     return transpose_p.bind(a, permutation=order)
 

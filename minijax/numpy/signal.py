@@ -227,7 +227,7 @@ def gradient(
     """
     if edge_order is not None:
         raise NotImplementedError(
-            "The 'edge_order' argument to jnp.gradient is not supported: leave it out."
+            "The 'edge_order' argument to jnp.gradient is not supported. Leave it out."
         )
     check_arraylike("gradient", f, *varargs)
     f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *varargs)
@@ -237,7 +237,7 @@ def gradient(
     if any(f.aval.shape[i] < 2 for i in axes):
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are "
-            f"required: {f.aval.shape}."
+            f"required. Its shape is {f.aval.shape}."
         )
     if not spacings:
         steps = [1.0] * len(axes)

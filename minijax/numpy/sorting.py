@@ -50,7 +50,7 @@ def _check_kind(name: str, kind: Any, order: Any) -> None:
             "specify sort stability."
         )
     if order is not None:
-        raise TypeError(f"'order' argument to {name} is not supported: arrays have no fields.")
+        raise TypeError(f"'order' argument to {name} is not supported. Arrays have no fields.")
 
 
 def _flipped(x: Any, axis: int) -> Any:

@@ -93,7 +93,7 @@ def _spread_weights(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> A
     wanted = tuple([a.aval.shape[i] for i in axes])
     if weights.aval.shape != wanted:
         raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis: weights "
+            "Shape of weights must be consistent with shape of a along specified axis. weights "
             f"has {weights.aval.shape}, and a has {wanted} along axis {axis}."
         )
     order = tuple([int(i) for i in np.argsort(axes)])

@@ -84,7 +84,7 @@ def take(
     check_arraylike("take", a, indices)
     if mode == "raise":
         raise NotImplementedError(
-            "The 'raise' mode to jnp.take is not supported: a compiled program cannot raise. Use "
+            "The 'raise' mode to jnp.take is not supported. A compiled program cannot raise: use "
             "'fill', 'clip' or 'wrap'."
         )
     if mode not in _MODES:
@@ -240,7 +240,7 @@ def put(
     _not_in_place("put", inplace)
     check_arraylike("put", a, ind, v)
     if mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported: use 'clip'.")
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported. Use 'clip'.")
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}.")
     return _put(a, ind, v, mode)

@@ -148,7 +148,7 @@ def _rows_and_columns(name: str, n: Any, m: Any) -> tuple[Any, Any]:
     m = n if m is None else m if is_dim(m) else known_index(m, "m")
     if any(size < 0 for size in (n, m) if not is_dim(size)):
         raise TypeError(
-            f"{name} shape must have every element be nonnegative, got ({n}, {m}): give the numbers "
+            f"{name} shape must have every element be nonnegative, got ({n}, {m}). Give the numbers "
             "of rows and columns."
         )
     return n, m

@@ -199,7 +199,7 @@ def poisson(
     dtype = dtypes.int_() if dtype is None else dtypes.check_user_dtype_supported(dtype)
     if not dtypes.issubdtype(dtype, np.integer):
         raise ValueError(
-            f"Invalid integer data type {dtype.kind!r}: poisson gives counts; ask for int32."
+            f"Invalid integer data type {dtype.kind!r}. poisson gives counts; ask for int32."
         )
     check_arraylike("poisson", lam)
     shape = np.shape(lam) if shape is None else canonical_shape(shape)

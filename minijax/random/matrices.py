@@ -127,7 +127,7 @@ def _check_vectors(mean: Any, cov: Any) -> None:
     if cov.shape[-2:] != (n, n):
         raise ValueError(
             "multivariate_normal requires cov.shape == (..., n, n) for "
-            f"n={n}, but got cov.shape == {cov.shape}, and mean.shape == {mean.shape}."
+            f"n={n}, but got cov.shape == {cov.shape}. mean.shape is {mean.shape}."
         )
 
 

@@ -132,8 +132,9 @@ class Pullback(LinearMap):
 
     def _refuse_tree(self, tree) -> None:
         raise ValueError(
-            "unexpected tree structure of the argument to a VJP function: it must match the pytree "
-            f"structure of the output of the differentiated function, {self.out_tree}; got {tree}."
+            "unexpected tree structure.\n\nThe argument to a VJP function returned by `minijax.vjp` "
+            "must match the pytree\nstructure of the differentiated function's result, "
+            f"{self.out_tree}; got {tree}."
         )
 
     def _check(self, aval, ct) -> None:

@@ -129,8 +129,8 @@ class _Members(ArrayImpl):
                     "whether an array is not empty."
                 )
             raise ValueError(
-                f"The truth value of an array with more than one element is ambiguous: its shape is "
-                f"{self.shape}. Use a.any() or a.all()."
+                f"The truth value of an array with more than one element is ambiguous. Use a.any() or "
+                f"a.all(). Its shape is {self.shape}."
             )
         except Exception as error:
             hide_frames(error)
@@ -144,8 +144,8 @@ class _Members(ArrayImpl):
         try:
             if self.aval.shape != () or not dtypes.issubdtype(self.dtype, np.integer):
                 raise TypeError(
-                    "Only integer scalar arrays can be converted to a scalar index; got "
-                    f"{self.aval.str_short()}: convert it with int(x), or .astype(int)."
+                    "Only integer scalar arrays can be converted to a scalar index. Got "
+                    f"{self.aval.str_short()}; convert it with int(x), or .astype(int)."
                 )
             return int(self._value[()])
         except Exception as error:

@@ -67,11 +67,11 @@ def unknown_value(tracer: Tracer, asked: str) -> Exception:
     if asked == "bool" and aval.size != 1:
         return ValueError(
             "The truth value of an array with more than one element is ambiguous. Use a.any() "
-            f"or a.all(); got {tracer.described()}."
+            f"or a.all(). Got {tracer.described()}."
         )
     if asked == "index" and (aval.ndim or aval.dtype.kind not in "iu"):
         return TypeError(
-            f"Only integer scalar arrays can be converted to a scalar index; got {tracer.described()}."
+            f"Only integer scalar arrays can be converted to a scalar index. Got {tracer.described()}."
         )
     if asked in ("int", "float", "complex") and aval.ndim:
         return TypeError(

@@ -331,7 +331,7 @@ class custom_jvp(custom_rules.SetsInnerRules, Generic[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self.jvp is None:
             raise AttributeError(
-                f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp: call "
+                f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp. Call "
                 "f.defjvp(rule) first."
             )
         if self._positional is None:

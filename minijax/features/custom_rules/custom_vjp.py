@@ -485,7 +485,7 @@ class custom_vjp(custom_rules.SetsInnerRules, Generic[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
-                f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp: call "
+                f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp. Call "
                 "f.defvjp(fwd, bwd) first."
             )
         if self._positional is None:

@@ -84,7 +84,7 @@ class AbstractRef(AbstractValue):
     def check_result(self, fun: Callable, transform: str) -> None:
         raise ValueError(
             f"function {place_of(fun)} traced for {transform} returned a mutable array reference of "
-            f"type {self.str_short()}, but mutable array references cannot be returned: return "
+            f"type {self.str_short()}, but mutable array references cannot be returned.\n\nReturn "
             "what it holds, as in ref[...]."
         )
 

@@ -172,7 +172,7 @@ def check_bool_conversion(arr: Any) -> None:
     if arr.size > 1:
         raise ValueError(
             "The truth value of an array with more than one element is ambiguous. Use a.any() or "
-            f"a.all(); its shape is {arr.shape}."
+            f"a.all(). Its shape is {arr.shape}."
         )
 
 
@@ -180,7 +180,7 @@ def check_integer_conversion(arr: Any) -> None:
     """TypeError unless an array is one integer."""
     if arr.shape != () or not np.issubdtype(arr.dtype, np.integer):
         raise TypeError(
-            "Only integer scalar arrays can be converted to a scalar index, got "
+            "Only integer scalar arrays can be converted to a scalar index. Got "
             f"{get_aval(arr).str_short()}."
         )
 

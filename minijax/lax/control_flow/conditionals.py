@@ -317,7 +317,7 @@ def _index(index: Any) -> Any:
         raise TypeError(f"Index type must be an integer, got {index!r}.") from None
     if aval.shape:
         raise TypeError(
-            f"Branch index must be scalar, got {index} of shape {aval.shape}: use vmap to choose "
+            f"Branch index must be scalar, got {index} of shape {aval.shape}. Use vmap to choose "
             "for each of several."
         )
     if not dtypes.issubdtype(aval.dtype, np.integer):

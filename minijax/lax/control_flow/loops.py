@@ -91,9 +91,9 @@ def _(trace, primals, tangents, **params):
 def _(cts, *args, **params):
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
-        "dynamic start/stop values: how many steps there are, and so what has to be remembered of "
-        "them, is not known beforehand. Use lax.scan, or lax.fori_loop with static start and stop "
-        "(forward mode, minijax.jvp and jacfwd, works as it is)."
+        "dynamic start/stop values. Try using lax.scan, or using fori_loop with static start/stop. "
+        "How many steps there are, and so how much has to be remembered of them, is not known "
+        "beforehand; forward mode (minijax.jvp and jacfwd) works as it is."
     )
 
 
@@ -306,7 +306,7 @@ def fori_loop(
     lower, upper, known = _bounds(lower, upper)
     if not (known or unroll is None or unroll is False or unroll == 1):
         raise ValueError(
-            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known; got "
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known. Got "
             f"lower={lower!r}, upper={upper!r}."
         )
     if local.context.settings.disable_jit and known:

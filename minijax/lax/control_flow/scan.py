@@ -110,7 +110,7 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
         )
     if not distinct:
         raise ValueError(
-            "scan got no values to scan over and `length` not provided: give `length`."
+            "scan got no values to scan over and `length` not provided. Give `length`."
         )
     return distinct[0]
 
@@ -121,7 +121,7 @@ def unroll_factor(unroll: int | bool, length: int) -> int:
     check_at_most("unroll", min(unroll, length), 1 << 16)
     if unroll < 0:
         raise ValueError(
-            f"`unroll` must be a `bool` or a non-negative `int`; scan got unroll={unroll!r}."
+            f"`unroll` must be a `bool` or a non-negative `int`. Got unroll={unroll!r}."
         )
     return int(unroll)
 

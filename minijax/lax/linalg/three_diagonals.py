@@ -31,7 +31,7 @@ def _(dl, d, du, b, *, perturb_singular):
     check_operands("tridiagonal_solve", avals, (1, 1, 1, 2))
     if not dl.shape == d.shape == du.shape:
         raise TypeError(
-            "tridiagonal_solve requires that all diagonal arguments have the same shape; got "
+            "tridiagonal_solve requires that all diagonal arguments have the same shape. Got "
             f"{dl.shape}, {d.shape} and {du.shape}: dl[0] and du[-1] are there, and not read."
         )
     if b.shape[:-1] != d.shape:

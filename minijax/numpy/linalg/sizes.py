@@ -59,7 +59,7 @@ def _vector_norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Any:
     if order is None or (not isinstance(order, str) and order == 2):
         return _root_of_squares(x, axis, keepdims)
     if isinstance(order, str):
-        raise ValueError(f"Invalid order '{order}' for vector norm: give a number, or np.inf.")
+        raise ValueError(f"Invalid order '{order}' for vector norm. Give a number, or np.inf.")
     if order == np.inf:
         return reductions.max(ufuncs.abs(x), axis=axis, keepdims=keepdims, initial=0)
     if order == -np.inf:
@@ -83,7 +83,7 @@ def _matrix_norm(x: Any, order: Any, axes: tuple[int, int], keepdims: bool) -> A
         return _of_singular_values(x, axes, keepdims, reductions.sum)
     if isinstance(order, str) or order not in (1, -1, 2, -2, np.inf, -np.inf):
         raise ValueError(
-            f"Invalid order '{order}' for matrix norm: give 1, -1, 2, -2, np.inf, -np.inf, 'fro' "
+            f"Invalid order '{order}' for matrix norm. Give 1, -1, 2, -2, np.inf, -np.inf, 'fro' "
             "or 'nuc'."
         )
     if abs(order) == 2:

@@ -143,7 +143,7 @@ def _of_two(name, in1, in2, mode, boundary, fillvalue, precision, is_correlation
         )
     if np.ndim(in1) != 2 or np.ndim(in2) != 2:
         raise ValueError(
-            f"{name}() only supports 2-dimensional inputs; got shapes {np.shape(in1)} and "
+            f"{name}() only supports 2-dimensional inputs. Got shapes {np.shape(in1)} and "
             f"{np.shape(in2)}."
         )
     return _by_method(name, in1, in2, mode, "direct", precision, is_correlation)

@@ -40,7 +40,7 @@ def detrend(
     """
     if overwrite_data is not None:
         raise NotImplementedError(
-            "overwrite_data argument not implemented: arrays are immutable. Leave it out."
+            "overwrite_data argument not implemented. Arrays are immutable: leave it out."
         )
     if type not in ("constant", "linear"):
         raise ValueError(f"Trend type must be 'linear' or 'constant'; got {type!r}.")

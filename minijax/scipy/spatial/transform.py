@@ -318,7 +318,7 @@ class Slerp(NamedTuple):
         """Interpolate between rotations at increasing times."""
         times = jnp.asarray(times)
         if not isinstance(rotations, Rotation):
-            raise TypeError(f"`rotations` must be a `Rotation` instance; got {rotations!r}.")
+            raise TypeError(f"`rotations` must be a `Rotation` instance. Got {rotations!r}.")
         if rotations.single or len(rotations) < 2:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         if times.ndim != 1 or times.shape[0] != len(rotations):

@@ -351,7 +351,7 @@ def sph_harm_y(
     """
     if diff_n is not None:
         raise NotImplementedError(
-            "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported: leave it out."
+            "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported. Leave it out."
         )
     if n_max is None:
         n_max = int(np.max(np.asarray(n)))

@@ -321,7 +321,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     if q is None:
         raise NotImplementedError(
             "Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta "
-            "function: with q=1 it is Riemann's."
+            "function. With q=1 it is Riemann's."
         )
     return _zeta(x, q)
 

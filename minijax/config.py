@@ -40,6 +40,9 @@ def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda text: None if text in ("", "None") else parse(text)
 
 
+_text = _optional(str)
+
+
 class ExplicitX64Mode(enum.Enum):
     """The treatment of a 64-bit dtype asked for by name while x64 is off: narrowed, refused, or
     kept.
@@ -120,14 +123,14 @@ class Settings:
     traceback_filtering: str = _setting(
         "auto", choices=("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
     )
-    platforms: str | None = _setting(None, _optional(str))
+    platforms: str | None = _setting(None, _text)
     cuda_visible_devices: str = _setting("all")
     rocm_visible_devices: str = _setting("all")
     num_cpu_devices: int = _setting(-1, int)
     cpu_enable_async_dispatch: bool = _setting(True, _flag)
     cpu_collectives_implementation: str | None = _setting("gloo", _optional(str))
     enable_compilation_cache: bool = _setting(True, _flag)
-    compilation_cache_dir: str | None = _setting(None, _optional(str))
+    compilation_cache_dir: str | None = _setting(None, _text)
     compilation_cache_max_size: int = _setting(1 << 30, int)
     persistent_cache_min_compile_time_secs: float = _setting(0.0, float)
     persistent_cache_min_entry_size_bytes: int = _setting(0, int)
@@ -277,6 +280,9 @@ def _from_environment() -> Settings:
     return Settings(**values)
 
 
+# The types of values, and the name in messages, of settings that are no choice.
+_TYPES = {_text: (str, "string", "."), int: (int, "int", ""), float: ((int, float), "float", "")}
+
 # Settings whose values are of an enumeration of upstream's: others are no values at all.
 _ENUMS = {
     "numpy_dtype_promotion": "<enum 'NumpyDtypePromotion'>",
@@ -305,7 +311,14 @@ def _checked(name: str, value: Any) -> Any:
             f"new enum value must be an instance of {_ENUMS[name]}, got {value} of type {type(value)}. "
             f"Setting {name!r} takes one of {list(choices)}."
         )
-    if name == "default_device" and not isinstance(value, (str, type(None))):
+    if parse in _TYPES and value is not None:
+        kinds, called, stop = _TYPES[parse]
+        if not isinstance(value, kinds):
+            raise ValueError(
+                f"new {called} config value must be None or of type {called[:3]}, got {value} of "
+                f"type {type(value)}{stop}"
+            )
+    if name == "default_device" and value not in (None, "cpu", "gpu", "tpu"):
         if not hasattr(value, "platform"):
             raise ValueError(
                 "jax.default_device must be passed either a Device object (e.g. "

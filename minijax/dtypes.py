@@ -502,15 +502,14 @@ def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:
             return dtype == np.dtype(kind)
         except TypeError:
             raise ValueError(
-                f"isdtype(dtype, kind): kind is {kind!r}, neither a kind nor a dtype's name. "
-                f"Pass one of {list(_KINDS)}, or a dtype."
+                f"Unrecognized {kind=} expected one of {list(_KINDS)}, or a compatible input for "
+                "jnp.dtype()"
             ) from None
     if not isinstance(kind, (type, np.generic, np.ndarray)):  # an array, or a description of one
         kind = getattr(kind, "dtype", kind)
     if not (kind is None or isinstance(kind, (type, np.dtype))) or kind in _CATEGORIES:
         raise TypeError(
-            f"isdtype(dtype, kind): kind is {kind!r}. Pass a dtype, a kind's name such as "
-            "'real floating', or a tuple of these."
+            f"Expected kind to be a dtype, string, or tuple; got {kind=}"
         )
     return dtype == _as_dtype(kind)
 

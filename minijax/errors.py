@@ -149,9 +149,9 @@ def shape_error(sizes: tuple, name: str = "") -> TypeError:
     return TypeError("\n".join(lines))
 
 
-def shortened(x: Any) -> str:
+def shortened(x: Any, text_of: Callable[[Any], str] = repr) -> str:
     """The text of a value for a message."""
-    text = repr(x)
+    text = text_of(x)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

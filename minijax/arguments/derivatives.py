@@ -62,15 +62,9 @@ def check_pair(out: Any, fun: Callable, transform: str) -> None:
     if not (isinstance(out, (tuple, list)) and len(out) == 2):
         raise TypeError(
             "expected function with aux output to return a two-element tuple, but got "
-            f"{_what(out)} from {fun_name(fun)}: {transform} with has_aux=True takes "
-            "the pair (output, auxiliary data)."
+            f"type {type(out)} with value {out} from {fun_name(fun)}: {transform} with has_aux=True "
+            "takes the pair (output, auxiliary data)."
         )
-
-
-def _what(x: Any) -> str:
-    if isinstance(x, tuple):
-        return f"type {type(x)} with a value of length {len(x)}"
-    return f"type {type(x)} with value {x!r}"
 
 
 def jvp_leaves(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:

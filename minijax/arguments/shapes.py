@@ -46,7 +46,7 @@ def _wrong_dims(x: ShapedArray, shape: tuple, dims: tuple) -> str:
     if min(dims) < 0:
         return (
             "broadcast_in_dim broadcast_dimensions must have every element be nonnegative, got "
-            f"{dims}: dimensions of the result, of shape {shape}, count from 0."
+            f"{dims}. Dimensions of the result, of shape {shape}, count from 0."
         )
     if max(dims) >= len(shape):
         return (

@@ -306,7 +306,7 @@ def get_aval(x: Any) -> AbstractValue:
             f"register your object as a pytree. The object is of type {type(x)}."
         )
     raise errors.invalid_value(
-        f"Argument {errors.shortened(x)} of type {type(x)} is not a valid JAX type. "
+        f"Argument '{errors.shortened(x, str)}' of type {type(x)} is not a valid JAX type. "
         "Pass an array or a Python number, or mark the argument as static.",
         x,
     )

@@ -69,8 +69,9 @@ def _(x, *, axis_name, perm):
 def _(axis, x, dim, *, axis_name, perm):
     if len(perm) != axis.size:
         raise AssertionError(
-            f"ppermute: the permutation has {len(perm)} pairs, and the axis {axis.name!r} has size "
-            f"{axis.size}: over a mapped axis each position must receive a value."
+            f"Permutation doesn't match the axis size! ppermute got {len(perm)} pairs, and the axis "
+            f"{axis.name!r} has size {axis.size}: over a mapped axis each position must receive a "
+            "value."
         )
     if dim is None:
         return x, None

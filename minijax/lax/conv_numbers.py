@@ -137,7 +137,7 @@ def conv_dimension_numbers(
             raise TypeError(
                 f"convolution dimension_numbers[{place}] must have len equal to the ndim of lhs and "
                 f"rhs, got {len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and "
-                f"{tuple(rhs_shape)}: {spec!r}."
+                f"{tuple(rhs_shape)}. It is {spec!r}."
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 

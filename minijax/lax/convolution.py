@@ -465,8 +465,9 @@ def _canonical(x_shape, y_shape, strides, padding, lhs_dilation, rhs_dilation, n
     if isinstance(padding, str):
         if any(by != 1 for by in lhs_dilation):
             raise ValueError(
-                f"conv_general_dilated: padding={padding!r} has no meaning with lhs_dilation="
-                f"{lhs_dilation}: give the padding in numbers, or use conv_transpose."
+                "String padding is not implemented for transposed convolution using this op. Please "
+                "either exactly specify the required padding or use conv_transpose. Got "
+                f"{padding=} and {lhs_dilation=}."
             )
         sizes = [x_shape[d] for d in lhs[2:]]
         padding = tuple(

@@ -223,7 +223,7 @@ def full_like(
         sharding = beside(x) if explicit is None else x.sharding if concrete else explicit
     if np.shape(fill_value):
         raise TypeError(
-            f"full_like takes a scalar fill_value, got one of shape {np.shape(fill_value)}."
+            f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
         )
     if isinstance(dtype, dtypes.ExtendedDType) and not isinstance(fill_value, Array):
         return dtype.full(ShapedArray(shape, dtype), fill_value)

@@ -197,8 +197,8 @@ def _cumulative(
         check_dtype(name, x, accepts)
         if axis < 0:
             raise ValueError(
-                f"{name}: axis must not be negative, got {axis} for an operand of shape {x.shape}: "
-                f"give {axis + x.ndim}."
+                f"XLA operations do not allow negative axes. {name} got {axis} for an operand of shape "
+                f"{x.shape}: give {axis + x.ndim}."
             )
         if axis >= x.ndim:
             raise ValueError(

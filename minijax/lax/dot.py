@@ -100,7 +100,7 @@ def check_dot(name: str, x: ShapedArray, y: ShapedArray, dimension_numbers) -> t
         if len(left) != len(right) and kind == "batch":
             raise TypeError(
                 f"{name} requires equal numbers of lhs_batch and rhs_batch dimensions, got "
-                f"lhs_batch {left} and rhs_batch {right}, for lhs of type {x.str_short()} and rhs "
+                f"lhs_batch {left} and rhs_batch {right}. lhs is of type {x.str_short()} and rhs "
                 f"of type {y.str_short()}."
             )
     _check_dims("lhs", x, lc, lb)

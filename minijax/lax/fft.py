@@ -61,7 +61,7 @@ def _(x, *, fft_type, fft_lengths):
     if not 1 <= count <= 3 or count > x.ndim:
         raise ValueError(
             f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths "
-            f"{fft_lengths}, and one to three of these: transform some axes after the others."
+            f"{fft_lengths}. There may be one to three of these: transform some axes after the others."
         )
     expected = list(fft_lengths)
     if fft_type == FftType.IRFFT:

@@ -152,9 +152,10 @@ class _Checker:
                     f"have been in [0, {limit})"
                 )
             self.require(0 <= d < limit, wrong)
-        self.require(len(set(dims)) == len(dims), f"{name} must not repeat, got {tuple(dims)}")
+        op, dims = f"{name} in {self.op} op", tuple(dims)
         if ordered:
-            self.require(list(dims) == sorted(dims), f"{name} must be sorted, got {tuple(dims)}")
+            self.require(list(dims) == sorted(dims), f"{op} must be sorted; got {dims}")
+        self.require(len(set(dims)) == len(dims), f"{op} must not repeat; got: {dims}")
 
     def disjoint(self, a: str, first: Sequence[int], b: str, second: Sequence[int]) -> None:
         self.require(

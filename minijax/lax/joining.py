@@ -129,11 +129,11 @@ set_layout(split_p, parts=as_operand, sums=first)
 @split_p.shape_rule
 def _(x, *, sizes, axis):
     if any(size < 0 for size in sizes):
-        raise ValueError(f"split: sizes must be nonnegative, got {sizes}.")
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
     if sum(sizes) != x.shape[axis]:
         raise ValueError(
-            f"split: the sum of sizes {sizes} is {sum(sizes)}, and must be equal to dimension "
-            f"{axis} of the operand, of shape {x.shape}."
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+            f"{list(x.shape)}"
         )
     return [resized(x, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
 

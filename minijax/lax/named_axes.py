@@ -78,12 +78,17 @@ def group_size(groups: Any, names: Any) -> int:
     return axis_size(names) if groups is None else len(groups[0])
 
 
+# Operations whose message begins with other words in upstream.
+_FINDING = {"axis_index", "pbroadcast", "pmax", "pmin", "ppermute"}
+
+
 def check_bound(function: str, names: Sequence[Name]) -> None:
     bound = dict(local.context.axes)
     for name in names:
         if name not in bound:
+            found = "Found an unbound" if function in _FINDING else "unbound"
             raise NameError(
-                f"Found an unbound axis name: {name}. {function} needs it bound by "
+                f"{found} axis name: {name}. {function} needs it bound by "
                 f"vmap(..., axis_name={name!r}), pmap or shard_map."
             )
 

@@ -125,8 +125,8 @@ def _reduction(
 def _check_reducible(name: str, x: ShapedArray, accepts: Sequence[type]) -> None:
     if accepts is BITS and not any(dtypes.issubdtype(x.dtype, kind) for kind in BITS):
         raise TypeError(
-            f"{name}: a logical reduction requires an operand of dtype bool or int, got "
-            f"{x.str_short()}: compare it with something, or convert it."
+            f"logical reduction requires operand dtype bool or int, got {x.dtype.name}. It is that of "
+            f"{name}: compare the operand with something, or convert it."
         )
     if accepts is _COMPARABLE and isinstance(x.dtype, dtypes.ExtendedDType):
         least(x.dtype)

@@ -540,7 +540,7 @@ def _(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
         wanted = f"all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}"
         if any(d < 0 for d in dimensions):
-            wanted = f"have every element be nonnegative, got dimensions {dimensions}"
+            wanted = f"have every element be nonnegative, got {dimensions}"
         elif len(set(dimensions)) != len(dimensions):
             wanted = f"be unique, got {dimensions}"
         raise TypeError(f"rev dimensions must {wanted}. The operand is of shape {x.shape}.")

@@ -52,16 +52,22 @@ def _(x, *, start_indices, limit_indices, strides):
     for start, limit, step, size in zip(start_indices, limit_indices, steps, x.shape, strict=True):
         if not 0 <= start <= limit <= size or step <= 0:
             if step <= 0:
-                wanted = f"strides must have every element be positive, got {strides}"
+                wanted = f"strides must have every element be nonnegative, got {strides}"
             elif start < 0:
                 wanted = f"start_indices must be greater than or equal to zero, got {start_indices}"
             elif limit > size:
-                wanted = "limit_indices must be less than or equal to operand shape"
+                wanted = (
+                    "limit_indices must be less than or equal to operand shape, got limit_indices "
+                    f"{limit_indices} for operand shape {x.shape}"
+                )
             else:
-                wanted = "limit_indices must be greater than or equal to start_indices"
+                wanted = (
+                    "limit_indices must be greater than or equal to start_indices, got "
+                    f"start_indices {start_indices} and limit_indices {limit_indices}"
+                )
             raise TypeError(
-                f"slice {wanted}, got limit_indices {tuple(limit_indices)} for operand shape "
-                f"{x.shape}, start_indices {tuple(start_indices)} and strides {strides}."
+                f"slice {wanted}. The operand has shape {x.shape}, start_indices are "
+                f"{start_indices}, limit_indices {limit_indices}, strides {strides}."
             )
         shape.append((limit - start + step - 1) // step)
     return resized(x, tuple(shape))

@@ -391,9 +391,9 @@ def _(
 ):
     name = "approx_max_k" if is_max_k else "approx_min_k"
     if k <= 0:
-        raise ValueError(f"{name}: k must be positive, got {k}.")
+        raise ValueError(f"k must be positive, got {k}")
     if not dtypes.issubdtype(x.dtype, np.floating):
-        raise ValueError(f"{name}: operand must be a floating type, got {x.str_short()}.")
+        raise ValueError(f"operand must be a floating type. {name} got {x.str_short()}.")
     if not 0 < recall_target <= 1:
         raise ValueError(f"{name}: recall_target must be in (0, 1], got {recall_target}.")
     axis = _axis(name, reduction_dimension, x)

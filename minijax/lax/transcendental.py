@@ -227,7 +227,7 @@ def _(x, y):
         raise TypeError(
             "the first argument to pow must have an inexact dtype (float or complex), and the "
             "second argument must have an inexact or integer dtype, and two inexact dtypes must "
-            f"match, but got {x.str_short()} and {y.str_short()}: convert one of them."
+            f"match, but got {x.dtype.name} and {y.dtype.name} respectively. Convert one of them."
         )
     return merged((x, y), nary_shape("pow", (x, y)), x.dtype)
 

@@ -69,7 +69,7 @@ def window_shape(name: str, x: ShapedArray, window: dict) -> tuple[int, ...]:
     for key in ("window_dimensions", "window_strides", "base_dilation", "window_dilation"):
         if any(size <= 0 for size in window.get(key, width)):
             raise TypeError(
-                f"{name}: {key} must have every element be strictly positive, got {window[key]}."
+                f"{name} {key} must have every element be strictly positive, got {window[key]}."
             )
     return reduce_window_shape_tuple(x.shape, **window)
 

@@ -208,7 +208,7 @@ def _through_numpy(x: Any, dtype: Any = None) -> np.ndarray:
             out = np.asarray(x, dtype)  # numbers as text or objects; ValueError for other text
     if out.dtype.kind in "OSUMm":
         raise TypeError(
-            f"Value {str(x)!r} with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
+            f"Value '{x}' with dtype {out.dtype} is not a valid JAX array type. Only arrays of "
             "numeric types are supported by JAX: give numbers, or sequences of them."
         )
     return out

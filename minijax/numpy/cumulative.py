@@ -140,7 +140,7 @@ def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
     if not x.aval.ndim:
         raise ValueError(
             f"The input must be non-scalar to take a cumulative {_KINDS[name]}, however a scalar value or "
-            f"scalar array was given to {name}."
+            f"scalar array was given."
         )
     if axis is None:
         if x.aval.ndim > 1:

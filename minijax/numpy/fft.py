@@ -75,7 +75,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
         if any(size <= 0 for size in s):
             raise ValueError(f"Shape should be positive. {full_name} got {s}.")
     if s is not None and axes is not None and len(s) != len(axes):
-        raise ValueError(f"Shape and axes have different lengths: {full_name} got {s} and {axes}.")
+        raise ValueError(f"Shape and axes have different lengths. {full_name} got {s} and {axes}.")
     if axes is None:
         axes = tuple(range(a.ndim)) if s is None else tuple(range(a.ndim - len(s), a.ndim))
     axes = tuple(items_of(axes))
@@ -84,7 +84,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
     if len(axes) > a.ndim:
         raise ValueError(
             f"FFT input shape {a.shape} must have at least as many input dimensions as "
-            f"fft_lengths {s}: {full_name}."
+            f"fft_lengths {s}. It is an argument of {full_name}."
         )
     axes = tuple([axis_of(axis, a.ndim) for axis in axes])
     if not axes:

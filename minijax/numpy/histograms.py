@@ -105,7 +105,7 @@ def _bincount(x, weights, length):
 def _edges_from(name: str, bins: Any) -> None:
     if isinstance(bins, str):
         raise NotImplementedError(
-            "string values for `bins` not implemented: give a number of bins, or their edges."
+            "string values for `bins` not implemented. Give a number of bins, or their edges."
         )
 
 

@@ -337,7 +337,7 @@ def _tensordot_axes(a: Any, b: Any, axes: Any) -> tuple[tuple[int, ...], tuple[i
     except TypeError:
         raise TypeError(
             f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples "
-            f"of ints: got {axes!r}."
+            f"of ints. Got {axes!r}."
         ) from None
     if count > min(a.ndim, b.ndim):
         raise TypeError(

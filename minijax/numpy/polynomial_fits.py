@@ -111,7 +111,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
         zeros_ = linalg.eigvals(zeros_)
     elif len(shape) != 1:
-        raise ValueError("input must be 1d or non-empty square 2d array: poly got "
+        raise ValueError("input must be 1d or non-empty square 2d array. poly got "
                          f"shape {shape}.")  # fmt: skip
     if not zeros_.aval.size:
         return to_array("poly", np.ones((), zeros_.aval.dtype))

@@ -178,7 +178,7 @@ def polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array
     """
     m = operator.index(m)
     if m < 0:
-        raise ValueError(f"Order of integral must be positive; polyint got m={m}.")
+        raise ValueError(f"Order of integral must be positive (see polyder); got m={m}.")
     check_at_most("polyint: m", m, 1 << 14)
     check_arraylike("polyint", p)
     k = 0 if k is None else k

@@ -79,8 +79,8 @@ def arange(
         return spread(_symbolic_range(start, stop, step, dtype), device, out_sharding)
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
         raise ValueError(
-            "Passing complex start/stop/step to jnp.arange is no longer supported; got "
-            f"{start!r}, {stop!r}, {step!r}: make the range of real numbers, and convert it."
+            "Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX "
+            f"v0.10.0. Got {start!r}, {stop!r}, {step!r}: make the range of real numbers, and convert it."
         )
     first = "stop" if stop is None else "start"
     bounds = [_known(x, name) for x, name in ((start, first), (stop, "stop"), (step, "step"))]
@@ -92,8 +92,8 @@ def arange(
         dtype = dtypes.lattice_result_type(*[x for x in (start, stop, step) if x is not None])[0]
     if dtype == dtypes.bool_:
         raise TypeError(
-            "arange does not accept dtype bool, in which nothing is counted: give a numeric dtype, "
-            "and convert the result."
+            "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
+            "complexfloating. Give arange a numeric dtype, and convert the result."
         )
     return spread(_range(*bounds, dtype), device, out_sharding)
 

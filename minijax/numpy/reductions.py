@@ -432,8 +432,8 @@ def arg_reduction(name: str, p: Any, a: Any, axis: Any, out: Any, keepdims: Any)
         axes = (chosen,)
     if not a.aval.shape[chosen]:
         raise ValueError(
-            f"attempt to get {name} of an empty sequence: shape {a.aval.shape}. "
-            "Leave out axes of size 0."
+            f"attempt to get {name.removeprefix('nan')} of an empty sequence: shape "
+            f"{a.aval.shape}. Leave out axes of size 0."
         )
     found = p.bind(a, axes=(chosen,), index_dtype=dtypes.int_())
     return kept(found, axes, bool(keepdims))
@@ -564,7 +564,7 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     if correction is not None:
         if not (isinstance(ddof, int) and ddof == 0):
             raise ValueError(
-                "ddof and correction can't be provided simultaneously: give one of them."
+                "ddof and correction can't be provided simultaneously. Give one of them."
             )
         ddof = correction
     where = mask_of(name, where)

@@ -266,8 +266,7 @@ def _gradient_along(f: Any, axis: int, step: Any) -> Any:
     if np.ndim(step) != 1 or steps.aval.shape[0] + 1 != f.aval.shape[axis]:
         raise ValueError(
             "Spacing arrays must have the same length as the dimension along which the gradient is "
-            "calculated, and be 1D: got shape "
-            f"{np.shape(step)} for axis {axis} of {f.aval.shape}."
+            f"calculated. They must be 1D; got shape {np.shape(step)} for axis {axis} of {f.aval.shape}."
         )
     grow = (slice(None), *[None] * (f.aval.ndim - axis - 1))
     near, far = steps[:-1][grow], steps[1:][grow]
@@ -332,7 +331,7 @@ def unwrap(
     """
     p = to_array("unwrap", p)
     if p.aval.dtype.kind == "c":
-        raise ValueError("jnp.unwrap does not support complex inputs: unwrap jnp.angle(p).")
+        raise ValueError("jnp.unwrap does not support complex inputs. Unwrap jnp.angle(p).")
     p, _ = promote_dtypes(p, period)
     if discont is None:
         discont = divide(period, 2)

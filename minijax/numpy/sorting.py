@@ -173,7 +173,7 @@ def sort_complex(a: ArrayLike) -> Array:
 def _partition_axis(name: str, a: Any, kth: Any, axis: Any) -> tuple[Any, int, int]:
     a = to_array(name, a)
     if dtypes.issubdtype(a.aval.dtype, np.complexfloating):
-        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented: sort instead.")
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented. Sort instead.")
     axis = axis_of(axis, a.aval.ndim)
     return a, axis_of(operator.index(kth), a.aval.shape[axis]), axis
 

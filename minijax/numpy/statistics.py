@@ -541,7 +541,7 @@ def _frequencies(fweights: Any, aweights: Any, x: Any) -> Any:
             raise RuntimeError(f"incompatible numbers of samples and {name}: "
                                f"{x.aval.shape[1]} and {given.aval.shape[0]}.")  # fmt: skip
         if name == "fweights" and not dtypes.issubdtype(given.aval.dtype, np.integer):
-            raise TypeError(f"fweights must be integer; got {given.aval.dtype.name}.")
+            raise TypeError(f"fweights must be integer. Got {given.aval.dtype.name}.")
         given = ufuncs.abs(given)
         weights = given if weights is None else weights * given
     return weights

@@ -41,15 +41,10 @@ __all__ = [
 
 
 def _size(x: Any, name: str) -> int:
-    if is_dim(x):
-        return x
     try:
-        size = operator.index(x)
+        return x if is_dim(x) else operator.index(x)
     except TypeError:
         raise shape_error((x,), name) from None
-    if size < 0:
-        raise ValueError(f"negative dimensions are not allowed, got {name}={size}")
-    return size
 
 
 def band(rows: int, columns: int, k: Any, compare_p: Any, lead: tuple[int, ...] = ()) -> Any:
@@ -84,10 +79,12 @@ def eye(
     """
     rows = _size(N, "N")
     columns = rows if M is None else _size(M, "M")
+    if any(size < 0 for size in (rows, columns) if not is_dim(size)):
+        raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
     k = operator.index(k) if isinstance(k, np.integer) else k
     if type(k) is not int and not dtypes.issubdtype(getattr(k, "dtype", bool), np.integer):
-        raise ValueError(f"k must be a scalar integer; got {k!r}: the number of a diagonal.")
+        raise ValueError(f"k must be a scalar integer; got {k}")
     if isinstance(k, int):
         return placed(_eye(rows, columns, k, found), device)
     return placed(_eye_at(rows, columns, k, found), device)

@@ -550,8 +550,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = promote_pair_inexact("hypot", x1, x2)
     if dtypes.dtype(x1).kind == "c":
         raise ValueError(
-            "jnp.hypot is not well defined for complex-valued inputs: convert them to real values "
-            "first, such as by abs(x)."
+            "jnp.hypot is not well defined for complex-valued inputs. Please convert to real "
+            "values first, such as by using abs(x)"
         )
     x1, x2 = abs(x1), abs(x2)
     large, small = maximum(x1, x2), minimum(x1, x2)

@@ -81,8 +81,7 @@ def wrapped(words: Any, impl: PRNGImpl) -> Any:
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
             "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and "
-            f"dtype attributes. Got {words}: unexpected PRNG key type {type(words)}. Make a key "
-            "with random.key(seed)."
+            f"dtype attributes. Got {words}. Make a key with random.key(seed)."
         )
     count = len(impl.key_shape)
     if words.ndim < count:
@@ -156,7 +155,7 @@ def _seed_of(name: str, seed: Any) -> Any:
         )
     if not (dtypes.issubdtype(dtype, np.integer) or dtype == dtypes.bool_):
         raise TypeError(
-            f"PRNG key seed must be an integer; got {get_aval(seed).str_short()}: convert it with "
+            f"PRNG key seed must be an integer; got {get_aval(seed).str_short()}. Convert it with "
             "int(seed)."
         )
     offset = local.context.settings.random_seed_offset

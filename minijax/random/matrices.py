@@ -107,7 +107,7 @@ def multivariate_normal(
     mean, cov = promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))
     dtype = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if method not in _METHODS:
-        raise ValueError(f"method must be one of {set(_METHODS)}, got {method!r}")
+        raise ValueError(f"method must be one of {set(_METHODS)}")
     _check_vectors(mean, cov)
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     shape = batch if shape is None else canonical_shape(shape)

@@ -114,7 +114,7 @@ class FlatRule:
         out, out_batched = self.fun(size, flags, *self.in_tree.unflatten(args))
         outs, tree = tree_util.flatten(out)
         found, flag_tree = tree_util.flatten(out_batched)
-        rule = f"custom vmap rule ({fun_name(self.fun)}) of {self.name}"
+        rule = f"custom vmap rule ({fun_name(self.fun)})"
         if tree != flag_tree:
             raise ValueError(
                 "structure of output value and output batching specification returned by "

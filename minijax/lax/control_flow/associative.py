@@ -70,8 +70,8 @@ def _axis(leaves: Sequence[Any], axis: int) -> int:
     ndim = leaves[0].ndim
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"associative_scan: axis {axis} is out of bounds for array of dimension {ndim} (the "
-            f"first of elems has shape {leaves[0].shape})."
+            f"axis {axis} is out of bounds for array of dimension {ndim} in associative_scan: the "
+            f"first of elems has shape {leaves[0].shape}."
         )
     axis %= ndim
     shapes = [x.shape for x in leaves]

@@ -255,7 +255,7 @@ def _predicate(pred: Any) -> Any:
         return pred if isinstance(pred, Array) else bool(pred)
     if aval.dtype.kind == "c" or not dtypes.issubdtype(aval.dtype, np.number):
         raise TypeError(
-            f"Pred type must be either boolean or number, got {aval.dtype.name}: compare it first."
+            f"Pred type must be either boolean or number, got {aval.dtype.name}. Compare it first."
         )
     if not isinstance(pred, Array):
         return bool(pred)
@@ -314,7 +314,7 @@ def _index(index: Any) -> Any:
     try:
         aval = get_aval(index)
     except TypeError:
-        raise TypeError(f"Index type must be an integer, got {index!r}.") from None
+        raise TypeError(f"Index type must be an integer, got {index}.") from None
     if aval.shape:
         raise TypeError(
             f"Branch index must be scalar, got {index} of shape {aval.shape}. Use vmap to choose "

@@ -119,7 +119,7 @@ def _(a, taus):
     if taus.shape[-1] > columns:
         raise ValueError(
             "The second argument to householder_product must not have more rows than the minimum "
-            f"of the first argument's rows and columns: got shapes {a.shape} and {taus.shape}."
+            f"of the first argument's rows and columns. Got shapes {a.shape} and {taus.shape}."
         )
     return ShapedArray(a.shape, a.dtype, a.weak_type and taus.weak_type)
 

@@ -37,7 +37,7 @@ def _(dl, d, du, b, *, perturb_singular):
     if b.shape[:-1] != d.shape:
         raise TypeError(
             "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the "
-            f"dimensions of the diagonal arguments; got {b.shape} and {d.shape}."
+            f"dimensions of the diagonal arguments. Got {b.shape} and {d.shape}."
         )
     return ShapedArray(b.shape, b.dtype, all(x.weak_type for x in avals))
 

@@ -114,14 +114,16 @@ class Settings:
     )
     check_static_indices: bool = _setting(False, _flag, traced=True)
     random_seed_offset: int = _setting(0, int, traced=True)
-    array_garbage_collection_guard: str = _setting("allow", choices=("allow", "log", "fatal"))
+    array_garbage_collection_guard: str | None = _setting(
+        "allow", choices=(None, "allow", "log", "fatal")
+    )
     thread_guard: bool = _setting(False, _flag)
     transfer_guard: str | None = _guard()
     transfer_guard_host_to_device: str | None = _guard()
     transfer_guard_device_to_device: str | None = _guard()
     transfer_guard_device_to_host: str | None = _guard()
     traceback_filtering: str = _setting(
-        "auto", choices=("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
+        "auto", choices=("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
     )
     platforms: str | None = _setting(None, _text)
     cuda_visible_devices: str = _setting("all")

@@ -11,7 +11,7 @@ import inspect
 import numbers
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from minijax.namespace import shown
@@ -135,7 +135,7 @@ def say_where(error: TypeError, name: str, args: tuple) -> None:
         )
 
 
-def shape_error(sizes: tuple, name: str = "") -> TypeError:
+def shape_error(sizes: Sequence[Any] | str, name: str = "") -> TypeError:
     """Return the error for an argument that is no shape."""
     lines = [f"Shapes must be 1D sequences of concrete values of integer type, got {sizes}."]
     if name:

@@ -147,12 +147,12 @@ def resolve_static(
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
     known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    for name in names:
-        if name not in known and not keywords:
-            raise ValueError(
-                f"Jitted function has invalid argnames {{{name!r}}} in {what}_argnames. "
-                f"Function does not take these args. {fun_name(fun)} takes {sorted(known)}."
-            )
+    unknown = {name for name in names if name not in known and not keywords}
+    if unknown:
+        raise ValueError(
+            f"Jitted function has invalid argnames {unknown} in {what}_argnames. "
+            f"Function does not take these args. {fun_name(fun)} takes {sorted(known)}."
+        )
     for number in numbers:
         if not variadic and not -len(positional) <= number < len(positional):
             raise ValueError(

@@ -79,7 +79,7 @@ class _Transposed(Pullback):
         if np.shape(ct) != aval.shape or get_aval(ct).dtype != aval.dtype:
             raise TypeError(
                 "cotangent type does not match function output, expected "
-                f"{aval.str_short()} but got {short_type(ct)}."
+                f"({aval!r},) but got [{ct!r}]. It is of type {short_type(ct)}."
             )
 
     def pull(self, given: Sequence[Any]) -> list[Any]:

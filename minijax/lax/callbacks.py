@@ -442,7 +442,7 @@ io_callback_p.rule_transpose = no_rule("IO callbacks do not support transpose.",
 def _(axis, args, dims, *, ordered, result_avals, **params):
     if ordered:
         raise ValueError(
-            "Cannot `vmap` ordered IO callback: the elements of a batch have no order. Leave out "
+            "Cannot `vmap` ordered IO callback. The elements of a batch have no order. Leave out "
             "ordered=True, or loop with lax.map."
         )
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]

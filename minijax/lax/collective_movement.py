@@ -460,6 +460,11 @@ def all_to_all(
                 f"all_to_all requires the size of the mapped axis axis_name to equal "
                 f"x.shape[split_axis], but they are {size} and {shape[split]} respectively."
             )
+        if shape[split] % size:
+            raise ValueError(
+                f"The size of all_to_all split_axis ({shape[split]}) has to be divisible by the size "
+                f"of the named axis {axis_name} ({size})"
+            )
         return all_to_all_p.bind(
             leaf,
             axis_name=name,

@@ -478,7 +478,8 @@ def _canonical(x_shape, y_shape, strides, padding, lhs_dilation, rhs_dilation, n
     ):
         raise ValueError(
             "padding argument to conv_general_dilated should be a string or a sequence of (low, "
-            f"high) pairs, got {padding}: one for each spatial dimension."
+            f"high) pairs, got {list(padding) if isinstance(padding, tuple) else padding}: one for each "
+            "spatial dimension."
         )
     return strides, padding, lhs_dilation, rhs_dilation, numbers
 

@@ -129,6 +129,12 @@ def window_sizes(
 # -- checks --------------------------------------------------------------------------------------
 
 
+_MAPPINGS = {
+    "start_index_map": "start_index_map",
+    "scatter_dims_to_operand_dims": "scatter_dims_to_operand_dims mapping",
+}
+
+
 class _Checker:
     """Raises TypeError that name the operation and show its operands."""
 
@@ -151,6 +157,8 @@ class _Checker:
                     f"Offset dimension {place} in {self.op} op is out of bounds; got {d}, but should "
                     f"have been in [0, {limit})"
                 )
+            elif name in _MAPPINGS:
+                wrong = f"Invalid {_MAPPINGS[name]}; domain is [0, {limit}), got: {place}->{d}"
             self.require(0 <= d < limit, wrong)
         op, dims = f"{name} in {self.op} op", tuple(dims)
         if ordered:
@@ -232,10 +240,12 @@ def gather_shape(
             f"Slice size at index {place} in gather op is out of range, must be within [0, {bound} "
             f"+ 1), got {size}",
         )
-    check.require(
-        all(sizes[d] == 1 for d in collapsed),
-        f"slice_sizes must be 1 on collapsed_slice_dims, got {sizes}",
-    )
+    for place, d in enumerate(collapsed):
+        check.require(
+            sizes[d] == 1,
+            f"Gather op can only collapse slice dims with bound 1, but bound is {sizes[d]} for index "
+            f"{d} at position {place}",
+        )
     check.require(
         all(sizes[d] <= 1 for d in batching),
         f"slice_sizes must be 1 on operand_batching_dims, got {sizes}",
@@ -280,19 +290,21 @@ def check_scatter(
     bounds = [size for d, size in enumerate(operand.shape) if d not in absent]
     check.require(
         len(bounds) == len(window_dims),
-        "update_window_dims must be as many as the axes of the operand that are neither inserted "
-        "nor batching",
+        f"Scatter op has window of size {len(window_dims) + len(absent)}; doesn't match operand of "
+        f"rank {operand.ndim}",
     )
     for d, bound in zip(window_dims, bounds, strict=True):
         check.require(
             updates.shape[d] <= bound,
-            f"the window of the updates must not exceed the operand: axis {d} of updates, of "
-            f"shape {updates.shape}, must be at most {bound}",
+            "Bounds of the window dimensions of updates must not exceed the bounds of the "
+            f"corresponding dimensions of operand. For dimension {d}, updates bound is "
+            f"{updates.shape[d]}, operand bound is {bound}",
         )
-    rows = tuple([size for d, size in enumerate(updates.shape) if d not in window_dims])
-    check.require(
-        rows == indices.shape[:-1],
-        "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
-        f"corresponding dimensions of scatter indices: of updates, of shape {updates.shape}, they "
-        f"are {rows}",
-    )
+    rows = [size for d, size in enumerate(updates.shape) if d not in window_dims]
+    for d, (size, bound) in enumerate(zip(rows, indices.shape[:-1], strict=True)):
+        check.require(
+            size == bound,
+            "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
+            f"corresponding dimensions of scatter indices. For scatter dimension {d}, updates bound "
+            f"is {size}, indices bound is {bound}",
+        )

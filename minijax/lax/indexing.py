@@ -282,7 +282,7 @@ def _scatter_primitive(name: str) -> Primitive:
 
     @p.shape_rule
     def _(operand, indices, updates, *, dimension_numbers, **params):
-        same_dtypes(name, (operand, updates))
+        same_dtypes("scatter", (operand, updates))
         check_scatter(operand, indices, updates, dimension_numbers)
         return operand
 

@@ -79,14 +79,15 @@ def group_size(groups: Any, names: Any) -> int:
 
 
 # Operations whose message begins with other words in upstream.
-_FINDING = {"axis_index", "pbroadcast", "pmax", "pmin", "ppermute"}
+_FINDING = {"axis_index", "pbroadcast", "pmax", "pmin", "ppermute", "psum"}
 
 
-def check_bound(function: str, names: Sequence[Name]) -> None:
+def check_bound(function: str, names: Sequence[Name], finds: bool = True) -> None:
+    """NameError unless all names are bound; `finds` is false for the sum of a constant."""
     bound = dict(local.context.axes)
     for name in names:
         if name not in bound:
-            found = "Found an unbound" if function in _FINDING else "unbound"
+            found = "Found an unbound" if finds and function in _FINDING else "unbound"
             raise NameError(
                 f"{found} axis name: {name}. {function} needs it bound by "
                 f"vmap(..., axis_name={name!r}), pmap or shard_map."

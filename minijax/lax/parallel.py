@@ -160,7 +160,7 @@ def psum(
     Array([6, 6, 6], dtype=int32)
     """
     names = as_names(axis_name)
-    check_bound("psum", names)
+    check_bound("psum", names, any(isinstance(x, Tracer) for x in tree_util.tree_leaves(x)))
     axis_index_groups = index_groups(axis_index_groups, names, equal=False)
 
     def one(leaf):

@@ -62,7 +62,7 @@ class _Pmapped:
         if any(n >= len(args) for n in self.static):
             raise ValueError(
                 f"pmapped function has static_broadcasted_argnums={tuple(sorted(self.static))} but "
-                f"was called with only {len(args)} positional arguments. All static broadcasted "
+                f"was called with only {len(args)} positional argument{'s' * (len(args) != 1)}. All static broadcasted "
                 "arguments must be passed positionally."
             )
         places = {n % len(args) for n in self.static} if args else set()

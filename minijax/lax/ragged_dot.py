@@ -138,7 +138,7 @@ def _check_ragged(x: ShapedArray, y: ShapedArray, numbers: RaggedDotDimensionNum
 def _(x, y, sizes, *, ragged_dot_dimension_numbers, preferred_element_type, **params):
     numbers = ragged_dot_dimension_numbers
     _check_ragged(x, y, numbers)
-    shape = check_dot("ragged_dot_general", x, y, numbers.dot_dimension_numbers)
+    shape = check_dot("dot_general", x, y, numbers.dot_dimension_numbers)
     plan = _Plan(numbers, x.ndim, y.ndim)
     if not dtypes.issubdtype(sizes.dtype, np.integer):
         raise TypeError(

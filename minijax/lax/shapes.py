@@ -79,7 +79,9 @@ def _sizes_of(shape: Any) -> tuple[int, ...]:
             return (size_of(shape),)
         return tuple(map(size_of, items_of(shape)))
     except TypeError:
-        raise shape_error(shape if isinstance(shape, (tuple, list)) else (shape,)) from None
+        raise shape_error(
+            shape if isinstance(shape, (tuple, list, str, np.ndarray)) else (shape,)
+        ) from None
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:
@@ -538,7 +540,9 @@ set_layout(rev_p, sums=refused)
 @rev_p.shape_rule
 def _(x, *, dimensions):
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
-        wanted = f"all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}"
+        wanted = (
+            f"all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}"
+        )
         if any(d < 0 for d in dimensions):
             wanted = f"have every element be nonnegative, got {dimensions}"
         elif len(set(dimensions)) != len(dimensions):

@@ -102,14 +102,13 @@ def _check(query, key, value, bias, mask, lengths) -> None:
     for name, x, shape, dtype in rows:
         if x is None:
             continue
-        fits = len(shape) == x.ndim and all(
-            want is None or want == size for want, size in zip(shape, x.shape, strict=True)
-        )
-        if not fits:
-            wanted = ["?" if size is None else size for size in shape]
-            raise ValueError(f"{name} shape should be {wanted}: but got {x.shape}")
+        if x.ndim != len(shape):
+            raise ValueError(f"{name} ndim should be {len(shape)}, but got {x.ndim}")
         if dtype is not None and x.dtype != dtype:
             raise ValueError(f"{name} dtype should be {dtype.name}, but got {x.dtype.name}")
+        if any(want not in (None, size) for want, size in zip(shape, x.shape, strict=True)):
+            wanted = ["?" if size is None else size for size in shape]
+            raise ValueError(f"{name} shape should be {wanted}: but got {x.shape}")
     if heads % kv_heads:
         raise ValueError(
             "The number of query heads must be a multiple of key/value heads, but got "

@@ -392,10 +392,10 @@ def delta_orthogonal(
         shape = tuple(items_of(shape))
         if len(shape) not in (3, 4, 5):
             raise ValueError(
-                f"Delta orthogonal initializer requires a 3D, 4D or 5D shape; got shape={shape}."
+                f"Delta orthogonal initializer requires a 3D, 4D or 5D shape. Got shape={shape}."
             )
         if shape[-1] < shape[-2]:
-            raise ValueError(f"`fan_in` must be less or equal than `fan_out`; got shape={shape}.")
+            raise ValueError(f"`fan_in` must be less or equal than `fan_out`. Got shape={shape}.")
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
         centre = tuple((size - 1) // 2 for size in shape[:-2])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)

@@ -286,7 +286,10 @@ def _one_hot(x, num_classes, *, dtype, axis):
     if dtypes.issubdtype(x.dtype, np.bool_):
         raise TypeError("one_hot does not accept dtype bool for the places: give integers.")
     if num_classes < 0:
-        raise TypeError(f"one_hot: num_classes must not be negative; got {num_classes}.")
+        raise TypeError(
+            f"iota shape must have every element be nonnegative, got ({num_classes},). It is the "
+            "num_classes of one_hot."
+        )
     try:
         place = axis_of(axis, x.ndim + 1)
     except TypeError:

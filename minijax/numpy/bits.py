@@ -153,8 +153,8 @@ def ravel_multi_index(
         )
     if any(not dtypes.issubdtype(x.dtype, np.integer) for x in parts):
         raise ValueError(
-            "only int indices permitted in ravel_multi_index; got dtypes "
-            f"{[x.dtype.name for x in parts]}."
+            f"dtype={next(x.dtype for x in parts if x.dtype.kind not in 'iu')!r} is not an integer "
+            "type. It is that of an index of ravel_multi_index."
         )
     check_ranks("ravel_multi_index", *parts)
     if mode == "raise":

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from minijax import dtypes, tree_util
-from minijax.arguments.functions import check_at_most
+from minijax.arguments.functions import check_at_most, check_callable
 from minijax.arrays.array import ArrayImpl, as_typed, as_value
 from minijax.config import local
 from minijax.core.array import Array
@@ -643,6 +643,7 @@ def fromfunction(
     Array([[ 0,  1],
            [10, 11]], dtype=int32)
     """
+    check_callable(function)
     sizes = canonical_shape(shape)
     found = dtypes.int_() if dtype is None else as_dtype(dtype, "fromfunction")
     if found == dtypes.bool_:

@@ -81,7 +81,7 @@ def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -
     axes = tuple(items_of(axes))
     if len(set(axes)) != len(axes):
         raise ValueError(f"{full_name} does not support repeated axes. Got axes {axes}.")
-    if len(axes) > a.ndim:
+    if len(axes) > a.ndim and s is not None:
         raise ValueError(
             f"FFT input shape {a.shape} must have at least as many input dimensions as "
             f"fft_lengths {s}. It is an argument of {full_name}."

@@ -296,8 +296,10 @@ def histogramdd(
     if np.ndim(bins) == 0:
         bins = [bins] * dims
     if len(bins) != dims:
-        raise ValueError(f"The dimension of bins must be equal to the dimension of the sample: got "
-                         f"{len(bins)} and {dims}.")  # fmt: skip
+        raise ValueError(f"should be a bin for each dimension. Got {len(bins)} for {dims}.")
+    if weights is not None and np.shape(weights) != (count,):
+        raise ValueError(f"should have one weight for each sample. Got shape {np.shape(weights)} "
+                         f"for {count} samples.")  # fmt: skip
     edges = [
         histogram_bin_edges(sample[:, i], bins[i], None if range is None else range[i])
         for i in np.arange(dims)

@@ -178,9 +178,14 @@ def stack(
     if not parts:
         raise ValueError("Need at least one array to stack. Got none.")
     if any(x.aval.shape != parts[0].aval.shape for x in parts):
+        of_one_rank = all(x.aval.ndim == parts[0].aval.ndim for x in parts)
+        wrong = (
+            "All input arrays must have the same shape. Got"
+            if of_one_rank
+            else "Cannot stack arrays with different numbers of dimensions: got"
+        )
         raise ValueError(
-            "All input arrays must have the same shape. Got "
-            f"{', '.join(str(x.aval.shape) for x in parts)}: broadcast or concatenate them."
+            f"{wrong} {', '.join(str(x.aval.shape) for x in parts)}. Broadcast or concatenate them."
         )
     axis = axis_of(axis, parts[0].aval.ndim + 1)
     return stack_p.bind(*_one_dtype("stack", parts, dtype), axis=axis)

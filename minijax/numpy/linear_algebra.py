@@ -678,7 +678,8 @@ def trace(
     a = to_array("trace", a)
     if a.aval.ndim < 2:
         raise ValueError(
-            f"trace requires an array of at least two dimensions. Got shape {a.aval.shape}."
+            f"axis {axis2 if a.aval.ndim else axis1} is out of bounds for array of dimension "
+            f"{a.aval.ndim}: trace takes two dimensions or more, got shape {a.aval.shape}."
         )
     if isinstance(offset, (bool, float, complex, np.inexact, np.bool_)):
         raise ValueError(f"trace: k must be a scalar integer; got offset={offset}.")

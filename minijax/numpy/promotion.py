@@ -201,23 +201,23 @@ def _unify(args: Sequence[Any], dtype: Any, weak: bool) -> list[Any]:
     return [converted(x, dtype, weak) for x in args]
 
 
-def promote_dtypes(*args: Any) -> list[Any]:
-    """The arguments in the dtype that they promote to."""
-    return _unify(args, *_promoted(args))
+def promote_dtypes(*args: Any, name: str = "") -> list[Any]:
+    """The arguments in the dtype that they promote to; `name` is that of the function."""
+    return _unify(args, *_promoted(args, name))
 
 
-def _promoted(args: Sequence[Any]) -> tuple[Any, bool]:
+def _promoted(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
     pairs = tuple([_pair_of(x) for x in args])
     try:
         return dtypes.promote(pairs)
     except ValueError as error:
         if any(dtypes.is_extended(dtype) for dtype, _ in pairs):
             named = ", ".join(getattr(dtype, "name", str(dtype)) for dtype, _ in pairs)
+            extended = next(dtype for dtype, _ in pairs if dtypes.is_extended(dtype)).name
+            refused = f"{name} does not accept dtypes {named}. " if name else ""
             raise ExtendedDtypeError(
-                f"arithmetic does not accept dtypes {named}: dtype="
-                f"{next(d for d, _ in pairs if dtypes.is_extended(d)).name} is not a valid dtype for "
-                f"JAX type promotion. Random keys are no numbers; "
-                "minijax.random.key_data(key) gives their words."
+                f"{refused}dtype={extended} is not a valid dtype for JAX type promotion. Random keys "
+                "are no numbers; minijax.random.key_data(key) gives their words."
             ) from error
         if any(dtype == dtypes.float0 for dtype, _ in pairs):
             raise ExtendedDtypeError(
@@ -380,7 +380,7 @@ def promote_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         if same and (a.ndim == b.ndim or not a.ndim or not b.ndim):
             return x, y
     check_arraylike(name, x, y)
-    x, y = promote_dtypes(x, y)
+    x, y = promote_dtypes(x, y, name=name)
     if np.ndim(x) == np.ndim(y):
         return x, y
     return promote_shapes(name, x, y)
@@ -402,7 +402,7 @@ def promote_pair_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def promote(name: str, *args: Any) -> Sequence[Any]:
     """Arguments, checked, in one dtype and at one rank."""
     check_arraylike(name, *args)
-    return promote_shapes(name, *promote_dtypes(*args))
+    return promote_shapes(name, *promote_dtypes(*args, name=name))
 
 
 def promote_inexact(name: str, *args: Any) -> Sequence[Any]:
@@ -507,7 +507,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         check_at_most("the number of axes", len(sizes), MOST_AXES)
         return sizes
     except TypeError:
-        shown = shape if isinstance(shape, (tuple, list)) else (shape,)
+        shown = shape if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
         if any(map(is_dim, shown)):
             return tuple([size if is_dim(size) else operator.index(size) for size in shown])
-        raise shape_error(tuple(shown), name) from None
+        raise shape_error(shown, name) from None

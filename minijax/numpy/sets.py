@@ -243,6 +243,7 @@ def unique_counts(
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
+    check_arraylike("unique_counts", x)
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return _UniqueCountsResult(*found)
 
@@ -261,6 +262,7 @@ def unique_inverse(
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
+    check_arraylike("unique_inverse", x)
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return _UniqueInverseResult(*found)
 
@@ -278,6 +280,7 @@ def unique_values(
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
+    check_arraylike("unique_values", x)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 

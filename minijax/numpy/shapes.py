@@ -382,6 +382,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """
     a = to_array("rollaxis", a)
     rank = a.aval.ndim
+    if not -rank <= start <= rank:
+        raise ValueError(f"{start=} must satisfy {-rank}<=start<={rank}")
     axis, start = axis_of(axis, rank), axis_of(start, rank + 1)
     return moveaxis(a, axis, start - 1 if start > axis else start)
 

@@ -505,12 +505,12 @@ asin, acos, atan = arcsin, arccos, arctan
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 degrees = _inexact(
-    "degrees",
+    "rad2deg",
     lambda x: multiply(x, number_like(x, 180 / np.pi)),
     "Convert angles from radians to degrees.\n[0.0] -> [0.]",
 )
 radians = _inexact(
-    "radians",
+    "deg2rad",
     lambda x: multiply(x, number_like(x, np.pi / 180)),
     "Convert angles from degrees to radians.\n[0.0] -> [0.]",
 )

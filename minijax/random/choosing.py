@@ -246,7 +246,7 @@ def categorical(
     if taken > extent:
         raise ValueError(
             f"Number of samples without replacement ({taken}) cannot exceed number of categories "
-            f"({extent}): ask for fewer, or replace."
+            f"({extent}). Ask for fewer, or replace."
         )
     scores = lax.add(logits, gumbel_of(keys, logits.shape, dtype, mode))
     best = jnp.moveaxis(lax.top_k(scores, taken, axis=axis)[1], axis, 0)

@@ -391,8 +391,7 @@ def multinomial(
     n, p = promote_dtypes_inexact(jnp.asarray(n), jnp.asarray(p))
     if not np.ndim(p):
         raise ValueError(
-            "multinomial: axis -1 is out of bounds for array of dimension 0: p needs an axis of "
-            "weights."
+            "axis -1 is out of bounds for array of dimension 0: p needs an axis of weights."
         )
     shape = np.shape(p) if shape is None else canonical_shape(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)

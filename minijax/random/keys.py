@@ -65,6 +65,8 @@ def as_keys(keys: Any) -> tuple[Any, bool]:
         if settings.legacy_prng_key == "error":
             raise ValueError(message)
         warnings.warn(message, UserWarning, stacklevel=2)
+    if not (hasattr(keys, "dtype") or isinstance(keys, (str, bool, int, float, complex))):
+        raise TypeError(f"unexpected PRNG key type {type(keys)}. Make one with random.key(seed).")
     if settings.enable_custom_prng:
         warnings.warn(
             "Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "

@@ -157,8 +157,9 @@ def initialize(
             raise RuntimeError("distributed.initialize should only be called once.")
         if platforms.started():
             raise RuntimeError(
-                "distributed.initialize() must be called before any JAX computations are executed: "
-                "devices were used already. Call it first in the program."
+                "minijax.distributed.initialize() must be called before any JAX calls that might "
+                "initialise the XLA backend. This includes any computation, but also calls to "
+                "jax.devices, jax.device_put, and others."
             )
         found = _detected(cluster_detection_method)
         address = coordinator_address or found.coordinator_address

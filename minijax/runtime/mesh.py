@@ -280,13 +280,13 @@ class _Axes:
         return f"{axes or '()'}, axis_types={self.axis_types}"
 
 
-def _axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
+def _axis_types(mesh: Any, given: Any, count: int) -> tuple[AxisType, ...]:
     if given is None:
         return (AxisType.Auto,) * count
     types = tuple(given) if isinstance(given, Sequence) else (given,) * count
     if not all(isinstance(kind, AxisType) for kind in types):
         raise TypeError(
-            "axis_types passed to Mesh must be of type `jax.sharding.AxisType`. Got "
+            f"axis_types passed to {type(mesh).__name__} must be of type `jax.sharding.AxisType`. Got "
             f"{types} of type {tuple([type(kind) for kind in types])}"
         )
     if len(types) != count:
@@ -341,7 +341,7 @@ class AbstractMesh(_Axes):
             raise ValueError(
                 f"AbstractMesh: {len(self.axis_sizes)} sizes for axes named {self.axis_names}."
             )
-        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        self.axis_types = _axis_types(self, axis_types, len(self.axis_names))
         if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
             raise TypeError(f"abstract_device must be an AbstractDevice; got {abstract_device!r}.")
         self.abstract_device = abstract_device
@@ -394,7 +394,7 @@ class Mesh(_Axes):
                 "its second argument (`axis_names`), but got devices.ndim == "
                 f"{self.devices.ndim} and len(axis_names) == {len(self.axis_names)}."
             )
-        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        self.axis_types = _axis_types(self, axis_types, len(self.axis_names))
         self._saved: list[Any] = []
         Mesh.made = True
 

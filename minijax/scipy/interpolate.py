@@ -85,7 +85,7 @@ class RegularGridInterpolator:
         count = len(self.grid)
         if not xi.ndim or xi.shape[-1] != count:
             raise ValueError(
-                f"the requested sample points xi have dimension {xi.shape[-1:]}, but this "
+                f"the requested sample points xi have dimension {xi.shape[-1] if xi.ndim else ()}, but this "
                 f"RegularGridInterpolator has dimension {count}"
             )
         lead, xi = xi.shape[:-1] or (1,), xi.reshape(-1, count)

@@ -396,7 +396,7 @@ def differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, t
         dynamic = args[chosen[0]] if single else tuple([args[n] for n in chosen])
         leaves, in_tree = tree_util.flatten(dynamic)
         for x in leaves:
-            check_input(x, holomorphic, allow_int, transform)
+            check_input(x, holomorphic, allow_int, "grad")
         call = with_arguments(fun, args, kwargs, chosen, single)
         flat = FlatFunction(call, OneArgument(in_tree), has_aux, transform)
         outs, pullback = pullback_of(flat, leaves, in_tree)

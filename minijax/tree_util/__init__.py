@@ -314,8 +314,8 @@ def tree_reduce_associative(
         return _reduce_halves(operation, leaves)
     if identity is _UNSET:
         raise TypeError(
-            "tree_reduce_associative: `tree` has no leaves and `identity` was not given. Pass "
-            "identity=, the result for an empty tree."
+            "Must specify identity for parallel reduction of empty sequence. Pass identity=, the "
+            "result for an empty tree."
         )
     return identity
 

@@ -263,7 +263,7 @@ def device_put(
     """
     if may_alias is True and donate is True:
         raise ValueError(
-            "may_alias and donate cannot be True at the same time: what is donated is freed, and the "
+            "may_alias and donate cannot be True at the same time. What is donated is freed, and the "
             "result would share its memory."
         )
     leaves, tree = tree_util.flatten(x)

@@ -52,12 +52,13 @@ def check_operands(
     these differ in size.
     """
     for position, (x, rank) in enumerate(zip(avals, ranks, strict=True)):
-        check_dtype(name, x, accepted, position)
         if x.ndim < rank:
             raise TypeError(
                 f"Input {position} to {name} must have rank at least {rank}, but got shape="
                 f"{x.shape}: matrices stand in the last two axes, vectors in the last one."
             )
+    for position, x in enumerate(avals):
+        check_dtype(name, x, accepted, position)
     same_dtypes(name, avals)
     leads = [x.shape[: x.ndim - rank] for x, rank in zip(avals, ranks, strict=True)]
     counts = [len(lead) for lead in leads]

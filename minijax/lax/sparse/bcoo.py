@@ -161,7 +161,7 @@ def _(mat, *, nse, n_batch, n_dense, index_dtype):
         )
     if nse < 0:
         raise TypeError(
-            f"broadcast_in_dim shape must have every element be nonnegative, got nse={nse}."
+            f"broadcast_in_dim shape must have every element be nonnegative, got ({nse},). It is nse."
         )
     batch, dense = mat.shape[:n_batch], mat.shape[n_batch + n_sparse :]
     data = ShapedArray((*batch, nse, *dense), mat.dtype)

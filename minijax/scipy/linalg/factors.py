@@ -584,7 +584,7 @@ def hessenberg(
     """
     a = to_array("hessenberg", a)
     if a.ndim < 2:
-        raise TypeError(f"hessenberg takes matrices [..., n, n]; got shape {a.shape}.")
+        raise TypeError(f"Input 0 to hessenberg must have rank at least 2, but got shape={a.shape}")
     size = a.shape[-1]
     if not size:
         return (a, a) if calc_q else a

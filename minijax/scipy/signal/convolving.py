@@ -33,8 +33,8 @@ def _arrays(name: str, in1: Any, in2: Any) -> list[Any]:
     a, b = promote_dtypes_inexact(to_array(name, in1), to_array(name, in2, 1))
     if a.ndim != b.ndim:
         raise ValueError(
-            "in1 and in2 must have the same number of dimensions, the same dimensionality: "
-            f"{name} got shapes {a.shape} and {b.shape}."
+            f"in1 and in2 {'should' if name == 'fftconvolve' else 'must'} have the same "
+            f"{'dimensionality' if name == 'fftconvolve' else 'number of dimensions'}. {name} got shapes {a.shape} and {b.shape}."
         )
     return [a, b]
 

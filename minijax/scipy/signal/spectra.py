@@ -76,7 +76,7 @@ def _step_and_nfft(size: int, noverlap: Any, nfft: Any) -> tuple[int, int]:
         raise ValueError(f"nfft must be greater than or equal to nperseg; got {nfft} and {size}.")
     noverlap = size // 2 if noverlap is None else int(noverlap)
     if size and noverlap >= size:
-        raise ValueError(f"noverlap must be less than nperseg; got {noverlap} and {size}.")
+        raise ValueError(f"noverlap must be less than nperseg. Got {noverlap} and {size}.")
     return size - noverlap, int(nfft)
 
 

@@ -43,7 +43,7 @@ def detrend(
             "overwrite_data argument not implemented. Arrays are immutable: leave it out."
         )
     if type not in ("constant", "linear"):
-        raise ValueError(f"Trend type must be 'linear' or 'constant'; got {type!r}.")
+        raise ValueError(f"Trend type must be 'linear' or 'constant'. Got {type!r}.")
     if isinstance(data, (list, tuple)):
         data = jnp.asarray(data)
     return _detrend(data, axis, type, tuple(np.ravel(bp).tolist()))
@@ -60,7 +60,7 @@ def _detrend(data, axis, type, breaks):
     places = np.sort(np.unique(np.asarray([0, *breaks, size])))
     if places[0] < 0 or places[-1] > size:
         raise ValueError(
-            "Breakpoints must be non-negative and less than length of data along given axis; got "
+            "Breakpoints must be non-negative and less than length of data along given axis. Got "
             f"{list(breaks)} for {size} elements."
         )
     if not size:

@@ -93,8 +93,9 @@ def _axes_of(seq: str) -> tuple[list[int], bool]:
         raise TypeError(f"Expected `seq` to be a string of axes, such as 'xyz'; got {seq!r}.")
     if not (1 <= len(seq) <= 3 and (set(seq) <= set("xyz") or set(seq) <= set("XYZ"))):
         raise ValueError(
-            "Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], one to three; "
-            f"got {seq!r}."
+            f"Expected axis specification to be a non-empty string of upto 3 characters, got {seq}"
+            if not 1 <= len(seq) <= 3
+            else f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}"
         )
     axes = ["xyz".index(axis) for axis in seq.lower()]
     if any(a == b for a, b in zip(axes, axes[1:], strict=False)):

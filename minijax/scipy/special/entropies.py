@@ -64,7 +64,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 def _real(name: str, *args: Any) -> list[Any]:
     args = promote_inexact(name, *args)
     if dtypes.issubdtype(dtypes.dtype(args[0]), np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs: give real parts.")
+        raise ValueError(f"{name} does not support complex-valued inputs. Give real parts.")
     return args
 
 

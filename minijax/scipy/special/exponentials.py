@@ -22,8 +22,9 @@ def _reals(name: str, *args: Any) -> list[Any]:
     args = promote_inexact(name, *args)
     if args[0].dtype.kind == "c":
         raise ValueError(
-            f"{name} does not support complex-valued inputs; the argument must be real-valued. "
-            f"Got dtype {args[0].dtype.name}: give x.real."
+            f"Argument `x` to sici must be real-valued. Got dtype {args[0].dtype.name}."
+            if name == "sici"
+            else f"{name} does not support complex-valued inputs. Give x.real."
         )
     return list(args)
 

@@ -43,7 +43,7 @@ def bernoulli(n: int) -> Array:
     """
     n = operator.index(n)
     if n < 0:
-        raise ValueError(f"n must be a non-negative integer; got {n}.")
+        raise ValueError(f"n must be a non-negative integer. Got {n}.")
     check_at_most("bernoulli: n", n, 1 << 20)
     out = np.zeros(n + 1)
     out[0] = 1.0
@@ -143,7 +143,7 @@ def _by_partials(fun: Callable, name: str) -> Callable:
         dtype = args[0].dtype
         if dtype.kind == "c":
             raise ValueError(
-                f"{name} does not support complex-valued inputs; got {dtype.name}: give real parts."
+                f"{name} does not support complex-valued inputs. Got {dtype.name}: give real parts."
             )
         wide = np.float32 if dtypes.bit_width(dtype) < 32 else dtype
         shape = jnp.broadcast_shapes(*[x.shape for x in args])
@@ -290,7 +290,7 @@ def spence(x: Array) -> Array:
     x = x.astype(x.dtype)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"x.dtype={x.dtype} is not supported, see docstring for supported types: give float32 "
+            f"x.dtype={x.dtype} is not supported, see docstring for supported types. Give float32 "
             "or float64."
         )
     return _spence(x)

@@ -45,7 +45,7 @@ def _real(name: str, x: Any) -> Any:
 
 def _check_real(name: str, x: Any) -> None:
     if dtypes.issubdtype(dtypes.dtype(x), np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs: give real parts.")
+        raise ValueError(f"{name} does not support complex-valued inputs. Give real parts.")
 
 
 @library

@@ -18,8 +18,8 @@ def _checked(m: int, n: int, z: Any) -> Array:
     z = jnp.asarray(z)
     if z.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"z.dtype={z.dtype} is not supported: the associated Legendre functions take float32 "
-            "and float64, z.astype(float)."
+            f"z.dtype={z.dtype} is not supported, see docstring for supported types. The "
+            "associated Legendre functions take float32 and float64, z.astype(float)."
         )
     if z.ndim != 1:
         raise ValueError(f"z must be a 1D array. Its shape is {z.shape}: give z.ravel().")

@@ -57,12 +57,15 @@ i1 = _of_lax(
 )  # fmt: skip
 
 
+_SEE = ", see docstring for supported types"
+
+
 def _float(name: str, x: Any) -> Any:
     x = to_array(name, x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"x.dtype={x.dtype} is not supported by {name}, see docstring for supported types: "
-            "give float32 or float64."
+            f"x.dtype={x.dtype} is not supported{'' if name == 'log_ndtr' else _SEE}. Give {name} "
+            "float32 or float64."
         )
     return x
 

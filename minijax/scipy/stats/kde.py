@@ -67,7 +67,7 @@ class gaussian_kde:
             )
         if not dataset.size > 1:
             raise ValueError(
-                f"`dataset` input should have multiple elements; got shape {dataset.shape}."
+                f"`dataset` input should have multiple elements. Got shape {dataset.shape}."
             )
         (dataset,) = promote_dtypes_inexact(dataset)
         count = dataset.shape[1]

@@ -111,6 +111,37 @@ for dtype in (np.int32, np.int8, np.int16):
     case("bits", lambda: st.utils.eval_bitcast_shape(jnp.ones((2, 4), np.float32), dtype))
 case("bits", lambda: st.utils.bitcast(jnp.ones((4, 2), np.int8), np.int32))
 
+# -- what tracers stand for ----------------------------------------------------------------------------
+
+
+def looked_at(x, *others):
+    for y in (x * 1.0, x, *others):
+        found = y.full_lower(), y.get_referent(), y.to_concrete_value()
+        case("members", lambda: [(v is y, v is None, isinstance(v, core.Tracer)) for v in found])
+        case("functions", lambda: [
+            core.full_lower(y) is found[0], core.get_referent(y) is found[1],
+            core.to_concrete_value(y) is found[2], core.same_referent(x, y),
+            [v is x for v in core.dedup_referents([x, y, x])],
+        ])  # fmt: skip
+    return x * 1.0
+
+
+mapped = lambda x: jax.vmap(lambda y: looked_at(y, x))(x)
+for f in (
+    looked_at, jax.grad(looked_at), lambda x: jax.jvp(looked_at, (x,), (x,)),
+    lambda x: jax.linearize(looked_at, x)[1](x), jax.grad(jax.grad(looked_at)),
+    lambda x: jax.vmap(looked_at)(x[None]), lambda x: jax.vmap(jax.grad(looked_at))(x[None]),
+    lambda x: jax.jvp(mapped, (x[None],), (x[None],)), jax.grad(lambda x: mapped(x[None])[0]),
+):  # fmt: skip
+    if f is not looked_at:
+        case("eager", lambda: f(jnp.float32(1)))
+    case("jit", lambda: jax.jit(f)(jnp.float32(1)))
+for ask in (
+    lambda t: t.requires_low, lambda t: t.stage_value(1.0),
+    lambda t: t.process_call(program, None, [], {}),
+):  # fmt: skip
+    case("inherited", lambda: ask(type("Empty", (core.Trace,), {})()))
+
 # -- programs as text ----------------------------------------------------------------------------------
 
 names, settings = core.JaxprPpContext(), core.JaxprPpSettings()

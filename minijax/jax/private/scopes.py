@@ -132,27 +132,27 @@ def identity(x: Any) -> Any:
 
 
 def full_lower(val: Any) -> Any:
-    """The value: nothing here is more of a tracer than it must be."""
-    return val
+    """The simplest value that stands for the same."""
+    return val.full_lower() if isinstance(val, Tracer) else val
 
 
 def to_concrete_value(x: Any) -> Any:
     """The value of a tracer, None if it is not known; other values as they are."""
-    return x.concrete() if isinstance(x, Tracer) else x
+    return x.to_concrete_value() if isinstance(x, Tracer) else x
 
 
 def get_referent(x: Any) -> Any:
-    """Return the value that the tracer of a reference stands for; any other value itself."""
-    return x
+    """Return the value that a tracer stands for beneath the transforms; any other value itself."""
+    return x.get_referent() if isinstance(x, Tracer) else x
 
 
 def same_referent(x: Any, y: Any) -> bool:
-    return x is y
+    return get_referent(x) is get_referent(y)
 
 
 def dedup_referents(itr: Iterable[Any]) -> list[Any]:
-    """The different objects, in order."""
-    return list({id(x): x for x in itr}.values())
+    """The last of the values that stand for the same, in the order of the first."""
+    return list({id(get_referent(x)): x for x in itr}.values())
 
 
 def is_literalable(x: Any, for_ad: bool = False) -> bool:

@@ -29,7 +29,6 @@ ABSENT = {
         "jax2tf_associative_scan_reductions", "remove_size_one_mesh_axis_from_type",
     },
     "jax.experimental": {"EArray"},
-    "jax.extend.mlir": {"lower_with_sharding_in_types"},  # of rules written with MLIR's builders
 }  # fmt: skip
 
 

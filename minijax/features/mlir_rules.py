@@ -266,6 +266,18 @@ def rename(module: ir.Module, choose: Callable[[str], str]) -> dict[str, str]:
     return chosen
 
 
+def _forget_meshes(module: ir.Module, known: ir.Module) -> None:
+    """Take out of a module the meshes that another declares under the same names."""
+    declared = {str(op) for op in _meshes(known)}
+    for op in _meshes(module):
+        if str(op) in declared:
+            op.operation.erase()
+
+
+def _meshes(module: ir.Module) -> list[Any]:
+    return [op for op in module.body.operations if isinstance(op, sdy.MeshOp)]
+
+
 def _to_name(module: ir.Module, op: Any, name: str) -> None:
     ir.SymbolTable.replace_all_symbol_uses(_name_of(op), name, module.operation)
     ir.SymbolTable.set_symbol_name(op, name)
@@ -279,6 +291,7 @@ def merge_mlir_modules(
     They become private, and get other names where the other module has theirs already; `sym_name`
     is the wish for "main". Both are of one context. `src_module` is of no use afterwards.
     """
+    _forget_meshes(src_module, dst_module)
     taken = {_name_of(op) for op in _symbols(dst_module)}
 
     def choose(old: str) -> str:
@@ -347,6 +360,7 @@ def _part_of(ctx: ModuleContext, name: str) -> Module:
     text = Module.make(name, ctx.platforms[0], devices=ctx.text.devices)
     text.manual, text.channels = ctx.text.manual, ctx.text.channels
     text.keepalives, text.host_callbacks = ctx.keepalives, ctx.host_callbacks
+    text.share_meshes(ctx.text)
     return text
 
 
@@ -410,8 +424,13 @@ class BoundRule:
             self._check(found, wanted[len(effects) :])
             make_private(function)
             part.module.operation.verify()
+            if _meshes(part.module):
+                _forget_meshes(part.module, ir.Module.parse("\n".join(text.declarations())))
             base = self.primitive.name
-            names = rename(part.module, lambda old: text.unique(base if old == "main" else old))
+            own = {"main": base} | {
+                _name_of(op): f"{base}_{_name_of(op)}" for op in _meshes(part.module)
+            }
+            names = rename(part.module, lambda old: text.unique(own.get(old, old)))
             text.functions.extend(
                 op.operation.get_asm(large_elements_limit=None)
                 for op in part.module.body.operations

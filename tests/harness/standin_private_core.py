@@ -360,6 +360,39 @@ def built(rule, shape, *xs, dtype=np.float32):
     case("built", lambda: jax.jit(lambda *values: p.bind(*values))(*xs))
 
 
+def over_devices(name, rule):
+    """A rule under explicit axes, at two places of a program that names the mesh itself too."""
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    p = core.Primitive("over_devices")
+    p.def_abstract_eval(lambda aval: aval)
+    mlir.register_lowering(p, lambda ctx, x: [rule(ctx, ctx.avals_out[0], x)])
+    with jax.set_mesh(mesh):
+        for spec in (P("x", "y"), P(None, ("x", "y")), P()):
+            x = jax.device_put(jnp.arange(64.0).reshape(8, 8), NamedSharding(mesh, spec))
+            for f in (lambda x: p.bind(p.bind(x)), lambda x: p.bind(x * 2).T, lambda x: p.bind(x)):
+                out = jax.jit(f)(x)
+                case(name, lambda: (out.sharding.spec, np.asarray(out).tolist()))
+                case("type", lambda: jax.make_jaxpr(f)(x).out_avals)
+
+
+def merged(ctx, out, x):
+    """A call of a module of its own, in which another mesh has the name that the program's has."""
+    kind = x.type
+    constraint = f'%0 = sdy.sharding_constraint %arg0 <@mesh, [{{"a"}}, {{}}]> : {kind}'
+    own = ir.Module.parse(
+        f'sdy.mesh @mesh = <["a"=8]> func.func public @main(%arg0: {kind}) -> {kind}'
+        f" {{ {constraint} return %0 : {kind} }}"
+    )
+    name = mlir.merge_mlir_modules(ctx.module_context.module, "part", own)
+    return mlir.func_dialect.CallOp([kind], ir.FlatSymbolRefAttr.get(name), [x]).result
+
+
+over_devices("split", lambda c, o, x: mlir.lower_with_sharding_in_types(c, x, o))
+over_devices("split", lambda c, o, x: mlir.lower_with_sharding_in_types(c, mlir.hlo.add(x, x), o))
+over_devices("called", lambda c, o, x: mlir.core_call_lowering(
+    c, x, name="called", call_jaxpr=jax.make_jaxpr(lambda x: jnp.sin(x) * x)(o))[0])  # fmt: skip
+over_devices("merged", merged)
+
 start = jnp.int32(1)
 built(lambda c, o, x: mlir.reshape(c, x, o), (3, 2), SQUARE)
 built(

@@ -43,6 +43,10 @@ class ShardedModule(Module):
     def manual(self, mesh: Any) -> None:
         self.within = mesh
 
+    def share_meshes(self, other: ShardedModule) -> None:
+        """Name meshes as another module does, of which this one becomes a part."""
+        self.meshes, self.own_meshes = other.meshes, other.own_meshes
+
     def mesh_name(self, mesh: Any) -> str:
         """The name that a mesh has in the module; equal ones have the same."""
         same = next((other for other in self.meshes if same_mesh(other, mesh)), None)

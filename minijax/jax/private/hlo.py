@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import get_aval
+from minijax.extend.mlir import lower_with_sharding_in_types as lower_with_sharding_in_types
 from minijax.features.mlir_rules import stablehlo as hlo
 from minijax.interpreters import mlir
 from minijax.interpreters.mlir import LoweringRuleContext, aval_to_ir_type, ir, ir_constant
@@ -137,16 +138,6 @@ def convert_hlo(ctx: LoweringRuleContext, x: ir.Value, aval_in: Any, aval_out: A
     if aval_out.dtype == np.bool_ and aval_in.dtype != np.bool_:
         return compare_hlo(x, full_like_aval(ctx, 0, aval_in), "NE")
     return hlo.convert(aval_to_ir_type(None, aval_out), x)
-
-
-def lower_with_sharding_in_types(ctx: LoweringRuleContext, op: ir.Value, aval: Any) -> ir.Value:
-    """A result, which is split as its type says."""
-    if getattr(aval, "explicit", None) is not None:
-        raise NotImplementedError(
-            f"{aval.str_short()} is split over explicit mesh axes: put the result in place with "
-            "reshard, outside of the rule."
-        )
-    return op
 
 
 def custom_call(

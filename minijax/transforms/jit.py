@@ -205,7 +205,7 @@ class PjitFunction(Generic[_P, _R]):
                 operands.append(x._buffer)
             else:
                 gather(x, key, operands, context)
-        for name, x in kwargs.items():
+        for name, x in sorted(kwargs.items()):  # as programs take them
             key.append(name)
             if name in marks.static_argnames:
                 key.append(type(x))

@@ -71,6 +71,42 @@ def test_calls(name):
         both(CALLS[name])
 
 
+# How a function of `b`, `a`, a static `s` and a tree `t` is made ready to be called by keywords.
+BY_KEYWORDS = {
+    "static": lambda m, f, named: m.jit(f, static_argnames=("s", "k")),
+    "nothing static": lambda m, f, named: m.jit(functools.partial(f, s=2, k=1)),
+    "donated": lambda m, f, named: m.jit(f, static_argnames=("k", "s"), donate_argnames="a"),
+    "compiled": lambda m, f, named: (
+        m.jit(f, static_argnames=("s", "k")).lower(s=2, k=1, **named()).compile()
+    ),
+}
+
+
+@pytest.mark.parametrize("host", [False, True])
+@pytest.mark.parametrize("order", ["abst", "bats", "sbta", "tsba"])
+@pytest.mark.parametrize("how", BY_KEYWORDS)
+def test_keywords_in_any_order(how, order, host):
+    def run(m):
+        def f(b, a, t, s, k):
+            return b - a * s + k * t["y"] / t["x"]
+
+        def named():
+            b = X * 3 if host else m.numpy.asarray(X * 3)
+            t = {"y": m.numpy.asarray(X - 1), "x": m.numpy.asarray(X + 1)}
+            return {"b": b, "a": m.numpy.asarray(X + 5), "t": t}
+
+        call = BY_KEYWORDS[how](m, f, named)
+        statics = {"s": 2} if how in ("static", "donated") else {}
+        outs = []
+        for _ in range(40 if order[0] == "t" else 3):  # a structure met often has its own lines
+            given = named() | statics
+            given = {n: given[n] for n in order if n in given}
+            outs.append(call(**given, **({"k": 1} if statics else {})))
+        return outs
+
+    both(run)
+
+
 def test_second_call_does_not_trace():
     traces = []
 

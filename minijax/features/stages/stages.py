@@ -343,9 +343,10 @@ class Compiled(_Stage):
         )  # fmt: skip
 
     def _key(self, args: tuple, kwargs: dict) -> tuple[tuple, list]:
-        key: list[Any] = [*kwargs]
+        key: list[Any] = sorted(kwargs)  # as the program takes them
+        named = [kwargs[name] for name in key]
         operands: list[Any] = []
-        for x in (*args, *kwargs.values()) if kwargs else args:
+        for x in (*args, *named):
             gather(x, key, operands, local.context)
         return tuple(key), operands
 

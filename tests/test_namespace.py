@@ -28,7 +28,6 @@ ABSENT = {
     "jax": {
         "jax2tf_associative_scan_reductions", "remove_size_one_mesh_axis_from_type",
     },
-    "jax.experimental": {"EArray"},
 }  # fmt: skip
 
 

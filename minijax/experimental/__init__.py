@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.namespace import shown
 
-__all__ = ["compilation_cache", "cur_qdd", "io_callback", "primal_tangent_dtype"]
+__all__ = ["EArray", "compilation_cache", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
 _MODULES = frozenset(("checkify", "compilation_cache", "hijax", "layout", "shard_map"))
 _NAMES = {
+    "EArray": "minijax.experimental.earray",
     "cur_qdd": "minijax.features.hijax.qdd",
     "io_callback": "minijax.lax.callbacks",
     "primal_tangent_dtype": "minijax.features.extended_dtypes",
 }
 
 if TYPE_CHECKING:
+    from minijax.experimental.earray import EArray
     from minijax.features.extended_dtypes import primal_tangent_dtype
     from minijax.features.hijax.qdd import cur_qdd
     from minijax.lax.callbacks import io_callback

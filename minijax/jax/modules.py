@@ -126,7 +126,7 @@ _MODULES: dict[str, str] = {
     "distributed": "distributed runtime.distributed",
     "dlpack": "dlpack",
     "dtypes": "dtypes numpy",
-    "earray": "",
+    "earray": "experimental.earray",
     "effects": "core.effects features.effects.kinds features.effects.inputs",
     "error_check": "",
     "environment_info": "environment",

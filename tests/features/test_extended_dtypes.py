@@ -6,10 +6,13 @@ import dataclasses
 from functools import partial
 
 import jax
+import jax.experimental
 import numpy as np
 import pytest
+from jax._src.interpreters import pxla
 
 import minijax
+import minijax.experimental
 from tests.harness.differential import assert_same
 
 V = np.array([1.0, 3.0, 2.0], np.float32)
@@ -166,3 +169,49 @@ def _same(run):
     assert type(our_error).__name__ == type(their_error).__name__, (our_error, their_error)
     if their_error is None:
         assert_same(ours, theirs, weak=False)
+
+
+def in_upstream(aval, *where):
+    """What upstream asks a dtype's rules for, to make its arrays."""
+    stored = jax._src.core.physical_aval(aval)
+    make = pxla.global_result_handlers[jax.core.ShapedArray](stored, *where)
+    return lambda buffers: jax.experimental.EArray(aval, make(buffers))
+
+
+AS_ARRAYS = {
+    "itself": lambda j, x: x,
+    "jit": lambda j, x: j.jit(lambda x: x)(x),
+    "put": lambda j, x: j.device_put(x),
+    "moved": lambda j, x: j.device_put(x, j.devices()[0]),
+    "copied": lambda j, x: x.copy(),
+    "waited for": lambda j, x: x.block_until_ready(),
+    "in a tree": lambda j, x: j.jit(lambda t: {"a": t["b"]})({"b": x})["a"],
+}
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0)])
+@pytest.mark.parametrize("name", AS_ARRAYS)
+def test_arrays_of_extended_dtypes(name, shape):
+    def run(j):
+        EArray, dtype = j.experimental.EArray, greatest(j)
+        dtype._rules.global_sharded_result_handler = in_upstream
+        data = j.numpy.full(shape, 2.5, np.float32)
+        x = AS_ARRAYS[name](j, EArray(j.core.ShapedArray(shape, dtype), data))
+        back = j.jit(lambda x: j.lax.convert_element_type(x, np.float32))(x)
+        kinds = [isinstance(v, EArray) for v in (x, data, j.random.key(0), shape)]
+        known = [x.shape, x.ndim, x.size, x.dtype == dtype, j.typeof(x).shape]
+        return str([kinds, known, isinstance(x, j.Array), issubclass(EArray, j.Array)]), back
+
+    ours, theirs = run(minijax), run(jax)
+    assert ours[0] == theirs[0]
+    assert_same(ours[1], theirs[1])
+
+
+def test_arrays_of_extended_dtypes_hold_memory():
+    @minijax.jit
+    def f(x):
+        dtype = greatest(minijax)
+        return minijax.experimental.EArray(minijax.core.ShapedArray(x.shape, dtype), x)
+
+    with pytest.raises(TypeError, match="must be a concrete array; got JitTracer"):
+        f(V)

@@ -152,14 +152,9 @@ def _coverage(options) -> int:
 
 
 _COMMANDS = {
-    "check": _check,
-    "coverage": _coverage,
-    "mutate": _mutate,
-    "fuzz": _fuzz,
-    "show": _show,
-    "replay": _replay,
-    "report": _report,
-}
+    "check": _check, "coverage": _coverage, "mutate": _mutate, "fuzz": _fuzz, "show": _show,
+    "replay": _replay, "report": _report,
+}  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -206,31 +206,17 @@ class _Checking:
         if ours["jvp"].error or ours["vjp"].error:
             return
         self.compare("linearize", "jvp", ours["linearize"], ours["jvp"])
-        cotangents = [np.cos(np.arange(x.array.size)).reshape(x.shape) for x in ours["jvp"].leaves]
-        if self.real and all(kind_of(leaf.dtype) == "f" for leaf in ours["jvp"].leaves):
-            pushed = [
-                np.sum(c * x.array) for c, x in zip(cotangents, ours["jvp"].leaves, strict=True)
-            ]
-            pulled = [
-                np.sum(v * x.array) for v, x in zip(self.moved, ours["vjp"].leaves, strict=True)
-            ]
-            size = sum(
-                np.sum(np.abs(c * x.array))
-                for c, x in zip(cotangents, ours["jvp"].leaves, strict=True)
-            )
-            gap = abs(float(sum(pushed)) - float(sum(pulled)))
-            eps = max(
-                (
-                    float(np.finfo(x.dtype).eps)
-                    for x in ours["jvp"].leaves
-                    if x.dtype in ("float32", "float64")
-                ),
-                default=1e-2,
-            )
-            good = gap <= self.tolerance.ulps * eps * max(float(size), 1.0) or not np.isfinite(gap)
-            self.checks.append(
-                Check("vjp", "jvp transposed", bool(good), "" if good else f"{gap:.3g} apart")
-            )
+        leaves = ours["jvp"].leaves
+        if not self.real or any(kind_of(x.dtype) != "f" for x in leaves):
+            return
+        terms = [np.cos(np.arange(x.array.size)).reshape(x.shape) * x.array for x in leaves]
+        pulled = zip(self.moved, ours["vjp"].leaves, strict=True)
+        gap = abs(float(sum(map(np.sum, terms)) - sum(np.sum(v * x.array) for v, x in pulled)))
+        size = max(float(sum(np.sum(np.abs(term)) for term in terms)), 1.0)
+        wide = (eps_of(x.dtype) for x in leaves if x.dtype in ("float32", "float64"))
+        good = gap <= self.tolerance.ulps * max(wide, default=1e-2) * size or not np.isfinite(gap)
+        detail = "" if good else f"{gap:.3g} apart"
+        self.checks.append(Check("vjp", "jvp transposed", bool(good), detail))
 
     def differences(self, floats) -> None:
         """Compare `jvp` with central differences, both in float64."""

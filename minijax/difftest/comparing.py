@@ -19,20 +19,9 @@ from minijax.difftest.running import Leaf, Outcome
 __all__ = ["KINDS", "Difference", "Tolerance", "bases", "compare", "distance", "eps_of"]
 
 KINDS = (
-    "crash",
-    "hang",
-    "refusal",
-    "error",
-    "tree",
-    "shape",
-    "dtype",
-    "weak type",
-    "sharding",
-    "integer",
-    "value",
-    "special",
-    "algebra",
-)
+    "crash", "hang", "refusal", "error", "tree", "shape", "dtype", "weak type", "sharding",
+    "integer", "value", "special", "algebra",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

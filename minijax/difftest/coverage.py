@@ -191,18 +191,8 @@ class Table:
 # -- functions by dtypes and special values ----------------------------------------------------------
 
 VALUES = (
-    "plain",
-    "zero",
-    "-0",
-    "one",
-    "inf",
-    "-inf",
-    "nan",
-    "subnormal",
-    "smallest",
-    "largest",
-    "empty",
-)
+    "plain", "zero", "-0", "one", "inf", "-inf", "nan", "subnormal", "smallest", "largest", "empty",
+)  # fmt: skip
 
 
 def class_of(element: str, dtype: str) -> str:

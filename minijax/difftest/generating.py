@@ -9,20 +9,14 @@ one `random.Random` seeded by text, and never from the order of a set or of hash
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 import re
+from collections.abc import Sequence
 
 import minijax
 from minijax.difftest import domains, signatures
-from minijax.difftest.programs import (
-    HEAD,
-    Call,
-    Function,
-    Program,
-    Type,
-    Value,
-    namespace,
-)  # fmt: skip
+from minijax.difftest.programs import HEAD, Call, Function, Program, Type, Value, namespace
 from minijax.difftest.signatures import Operand, Row, Slot
 
 __all__ = ["MODES", "Profile", "generate"]
@@ -40,18 +34,17 @@ class Profile:
     - `calls`: bounds of the number of calls of the main function
     - `depth`: how deep functions nest
     - `transforms`: the probability of a call to take functions
-    - `focus`, `focused`: the share of programs about single functions under transforms, and bounds of
-      how many functions these are about
-    - `direct`: the share of these functions that are all that is transformed
+    - `focused`: by the number of a program, modulo the length: how many single operations under
+      transforms it is about; 0 for a program of any calls
+    - `direct`: the share of these operations that are all that is transformed
     - `only`: operations to draw from, or () for all
     """
 
     calls: tuple[int, int] = (2, 6)
     depth: int = 3
     transforms: float = 0.4
-    focus: float = 0.7
-    focused: tuple[int, int] = (1, 4)
-    direct: float = 0.6
+    focused: tuple[int, ...] = (3, 1, 0, 4, 2, 0, 1, 4, 3, 2)
+    direct: float = 0.8
     only: tuple[str, ...] = ()
 
 
@@ -73,7 +66,10 @@ def generate(
         raise ValueError(f"mode is one of {MODES}, got {mode!r}.")
     generator = Generator(random.Random(f"{seed}/{number}/{mode}"), profile)
     with minijax.enable_x64(generator.x64):
-        main, values = generator.composed() if mode == "composed" else generator.single(mode)
+        if mode == "composed":
+            main, values = generator.composed(generator.dealt(seed, number))
+        else:
+            main, values = generator.single(mode)
     return Program(main, values, generator.x64, mode, f"{mode} {seed}/{number}")
 
 
@@ -92,12 +88,17 @@ class Scope:
     calls: list[Call] = dataclasses.field(default_factory=list)
     own: tuple[str, ...] = ()  # the parameters of the function
 
-    def shuffled(self, rng: random.Random) -> list[tuple[str, Type]]:
-        """Return the arrays in an order that is drawn, mostly those of the function itself first."""
-        entries = list(self.entries)
-        rng.shuffle(entries)
+    def shuffled(self, rng: random.Random, used: Sequence[str] = ()) -> list[tuple[str, Type]]:
+        """Return the arrays in an order that is drawn, mostly with those of the function itself first.
+
+        First come the results of its last call, so that calls depend on one another and on its parameters,
+        and last the arrays in use.
+        """
+        entries = rng.sample(self.entries, len(self.entries))
         if self.own and rng.random() < 0.8:
-            entries.sort(key=lambda entry: _root(entry[0]) not in self.own)
+            last = self.calls[-1].target if self.calls else ""
+            place = lambda root: 0 if root == last else 1 if root in self.own else 2
+            entries.sort(key=lambda entry: (entry[0] in used, place(_root(entry[0]))))
         return entries
 
     def add(self, name: str, tree) -> list[tuple[str, Type]]:
@@ -143,7 +144,7 @@ class Generator:
         self.derivatives = flagged("derivative") or self.transforms
         self.batching = [r for r in flagged("batch") if r not in self.direct] or self.transforms
         self.calls = chosen(signatures.functions())
-        self.near = [r for r in self.calls if r.operation.startswith("lax")] or self.calls
+        self.near = [r for r in self.calls if "primitive" in r.flags] or self.calls
 
     # -- whole programs ------------------------------------------------------------------------------
 
@@ -167,36 +168,50 @@ class Generator:
                 return main, tuple(self.values)
             self.inputs, self.values = [], []
 
-    def composed(self) -> tuple[Function, tuple[Value, ...]]:
-        """Return a program of several calls, in which functions nest."""
+    def dealt(self, seed: int, number: int) -> list[tuple[Row, int]]:
+        """Return the rows that a program is about, each with a number that grows whenever it is dealt.
+
+        The programs of a seed take them from one shuffled deck after the other, so that each has its turn.
+        """
+        shares = self.profile.focused
+        rounds, at = divmod(number, len(shares))
+        first, count = rounds * sum(shares) + sum(shares[:at]), shares[at]
+        rows = [r for r in self.calls if r.operands] if self.transforms else []
+        rows += [r for r in self.transforms if r not in self.derivatives] if rows else []
+        rows += self.collectives * 10 if self.named else []
+        copies = [
+            5 if "primitive" in r.flags or r.slots else 1 for r in rows
+        ]  # with their own rules
+        deck = [(row, copy) for row, n in enumerate(copies) for copy in range(n)]
+        found = []
+        for turn in range(first, first + count if deck else first):
+            again, place = divmod(turn, len(deck))
+            row, copy = deck[_order(seed, again, len(deck))[place]]
+            found.append((rows[row], row + copy + again * copies[row]))
+        return found
+
+    def composed(self, dealt: list[tuple[Row, int]]) -> tuple[Function, tuple[Value, ...]]:
+        """Return a program of several calls, in which functions nest.
+
+        - `dealt`: operations that it is about, and numbers by which transforms of these are chosen
+        """
         rng = self.rng
-        calls = self.profile.calls
-        rows = [row for row in self.calls if any(set(o.kinds) & set("fc=") for o in row.operands)]
+        calls, refused = (0, 1) if dealt else self.profile.calls, False
         scope = Scope({}, [])
-        if rows and self.transforms and rng.random() < self.profile.focus:
-            near = [row for row in rows if row.operation.startswith("lax")] or rows
-            calls, refused = (0, 1), False
-            for _ in range(rng.randint(*self.profile.focused)):
-                if self.collectives and self.named and rng.random() < 0.06:
-                    self.focus = rng.choice(self.collectives)
-                else:
-                    self.focus = rng.choice(near if rng.random() < 0.6 else rows)
-                    if self.direct and rng.random() < self.profile.direct:
-                        target = self.directly(scope)
-                        if target:
-                            continue
-                types = self.operand_types(self.focus)
-                for kind, operand in zip(types, self.focus.operands, strict=True):
-                    self.parameter(kind, operand.domain, 0.0)
-                if not self.inputs:
-                    self.parameter(self.free_type("f"), "", 0.0)
-                self.extend(scope)
-                target, refused = self.grow(scope)
-                if refused:
-                    break
-            self.focus = None
-        else:
-            refused = False
+        for row, turn in dealt:
+            self.focus = row
+            if rng.random() < self.profile.direct and (target := self.directly(turn, scope)):
+                continue
+            for kind, operand in zip(self.operand_types(row), row.operands, strict=True):
+                self.parameter(kind, operand.domain, 0.0)
+            if not self.inputs:
+                self.parameter(self.free_type("f"), "", 0.0)
+            self.extend(scope)
+            target, refused = self.grow(scope)
+            if refused:
+                break
+        self.focus = None
+        if not dealt:
             for _ in range(rng.randint(1, 3)):
                 self.parameter(self.free_type("f" if rng.random() < 0.6 else "fciub"), "", 0.0)
             self.extend(scope)
@@ -329,8 +344,10 @@ class Generator:
                 rows = [row for row in rows if "shard_map" not in row.operation] or self.calls
             try:
                 row = rng.choice(rows)
-                call = self.call(row, scope)
-                return self.emit(scope, call), False
+                if row is not self.focus and scope.depth and not _has_floats(row):
+                    if rng.random() < 0.7:
+                        raise Refused  # its results have no derivatives
+                return self.emit(scope, self.call(row, scope)), False
             except Refused as refused:
                 if refused.args and not scope.depth and rng.random() < 0.3:
                     scope.calls.append(refused.args[0])
@@ -352,32 +369,42 @@ class Generator:
         derivatives = self.derivatives
         if not any("c" in operand.kinds for operand in self.focus.operands):
             derivatives = [r for r in derivatives if "complex" not in r.flags] or derivatives
-        return rng.choices((derivatives, self.batching, self.transforms), (5, 2, 3))[0]
+        weights = (5 if _has_floats(self.focus) else 0, 2, 3)
+        return rng.choices((derivatives, self.batching, self.transforms), weights)[0]
 
-    def directly(self, scope: Scope) -> str:
+    def directly(self, turn: int, scope: Scope) -> str:
         """Add a transform of one call of the focus, on inputs of its own; return the name of its result.
 
-        All arrays of floats among the operands are differentiated and, where the transform maps, some are
-        mapped. Returns nothing if the focus has no such transform.
+        Most arrays of floats among the operands are differentiated, and some are mapped as well. Returns
+        nothing if the focus has no such transform.
+
+        - `turn`: chooses the transform, and whether it is mapped
         """
-        rng = self.rng
-        for _ in range(4):
+        rows = [row for row in self.direct if _has_floats(self.focus) or "batch" in row.flags]
+        for _ in range(4 if rows and self.focus not in self.collectives else 0):
             kept = len(self.inputs), dict(scope.roots), list(scope.entries)
+            row = rows[turn % len(rows)]
+            maps = "batch" in row.flags or turn // len(rows) % 3 > 0
             try:
-                return self.emit(scope, self.transformed(rng.choice(self.direct), scope))
+                return self.emit(scope, self.transformed(row, maps, scope))
             except Refused:
                 del self.inputs[kept[0] :], self.values[kept[0] :]
                 scope.roots, scope.entries = kept[1:]
         return ""
 
-    def transformed(self, row: Row, scope: Scope) -> Call:
-        """Return a call of a row with the flag `direct`, whose function calls the focus."""
+    def transformed(self, row: Row, maps: bool, scope: Scope) -> Call:
+        """Return a call of a row with the flag `direct`, whose function calls the focus.
+
+        - `maps`: whether it is within `vmap`
+        """
         rng, focus = self.rng, self.focus
         types = self.operand_types(focus)
-        moved = [i for i, kind in enumerate(types) if kind.kind in "fc"]
+        moved = [i for i, kind in enumerate(types) if kind.kind in "fc" or "batch" in row.flags]
         if not moved:
             raise Refused
-        mapped = rng.sample(moved, rng.randint(1, len(moved))) if "batch" in row.flags else ()
+        if rng.random() < 0.2:
+            moved = sorted(rng.sample(moved, rng.randint(1, len(moved))))
+        mapped = rng.sample(moved, rng.randint(1, len(moved))) if maps else ()
         names, inner = [], []
         for i, (kind, operand) in enumerate(zip(types, focus.operands, strict=True)):
             kind = dataclasses.replace(kind, weak=kind.weak and i not in moved)
@@ -387,14 +414,17 @@ class Generator:
             inner.append((self.variable() if i in moved else names[i], kind))
         self.extend(scope)
         own = Scope({name: struct(kind) for name, kind in inner}, list(inner), depth=1)
-        target = self.emit(own, self.complete(focus, [name for name, _ in inner], types, ()))
+        target = self.emit(own, self.nested(focus, own, [name for name, _ in inner], types))
         if "inexact" in row.flags and any(kind.kind not in "fc" for _, kind in own.calls[0].types):
             raise Refused
         parameters = tuple(inner[i] for i in moved)
         function = Function(f"f{self.functions}", parameters, tuple(own.calls), (target,))
         self.functions += 1
-        template = row.template.replace("%args", f"({', '.join('ABCDE'[: len(moved)])},)")
-        template = template.replace("%axes", str(tuple(0 if i in mapped else None for i in moved)))
+        given = f"({', '.join('ABCDE'[: len(moved)])},)"
+        template = row.template.replace("%args", "xs" if maps else given)
+        if maps:
+            axes = tuple(0 if i in mapped else None for i in moved)
+            template = f"jax.vmap(lambda *xs: {template}, in_axes={axes})(*{given})"
         operands = tuple(names[i] for i in moved)
         return Call(self.variable(), template, operands, (function,), row.operation)
 
@@ -435,14 +465,21 @@ class Generator:
         names: list[str] = []
         types: list[Type] = []
         for operand in row.operands:
-            entry = self.fitting(operand, scope, types, bound)
+            entry = self.fitting(operand, scope, names, types, bound)
             if entry is None:
                 wanted = self.operand_type(operand, types, bound, False)
-                entry = self.adapted(scope, scope.shuffled(self.rng)[0], wanted)
+                entry = self.adapted(scope, scope.shuffled(self.rng, names)[0], wanted)
             if operand.domain:
                 entry = self.into_domain(scope, entry, operand.domain)
             names.append(entry[0])
             types.append(entry[1])
+        return self.nested(row, scope, names, types)
+
+    def nested(self, row: Row, scope: Scope, names: list[str], types: list[Type]) -> Call:
+        """Return a call of a row on operands in scope, with functions for its slots.
+
+        Those of the focus itself are any functions.
+        """
         axis = None
         if any(slot.axis for slot in row.slots):
             size = 2 if "shard" in row.operation else (types[0].shape or (1,))[0]
@@ -450,17 +487,27 @@ class Generator:
             self.axes += 1
         functions: list[Function] = []
         results: list[Type] = []
-        for slot in row.slots:
-            outer = [] if "closed" in row.flags else list(scope.entries)
-            function, result = self.function(slot, scope, outer, types, axis, results)
-            functions.append(function)
-            results.append(result)
+        focus = self.focus
+        if row is focus:
+            self.focus = None
+        try:
+            for slot in row.slots:
+                outer = [] if "closed" in row.flags else list(scope.entries)
+                function, result = self.function(slot, scope, outer, types, axis, results)
+                functions.append(function)
+                results.append(result)
+        finally:
+            self.focus = focus
         return self.complete(row, names, types, tuple(functions), axis, scope.axes)
 
-    def fitting(self, operand: Operand, scope: Scope, types: list[Type], bound: dict):
-        """Return an array in scope that is such an operand, or None. Binds dimensions."""
-        entries = scope.shuffled(self.rng)
-        for name, kind in sorted(entries[:4], key=lambda e: -scope.entries.index(e)):
+    def fitting(self, operand: Operand, scope: Scope, used, types: list[Type], bound: dict):
+        """Return an array in scope that is such an operand, or None. Binds dimensions.
+
+        - `used`: names of the operands before it, which it seldom equals
+        """
+        for name, kind in scope.shuffled(self.rng, used)[:4]:
+            if name in used and self.rng.random() < 0.8:
+                continue
             if operand.kinds == "=":
                 fits = kind.dtype == types[0].dtype
             else:
@@ -530,10 +577,14 @@ class Generator:
         inner = Scope(roots, entries, axes, scope.depth + 1, own=own)
         name = f"f{self.functions}"
         self.functions += 1
-        target = parameters[-1][0]
         for _ in range(rng.choice((1, 1, 2, 3))):
-            target, _ = self.grow(inner)
-        found = [e for e in inner.entries if _root(e[0]) == target]
+            self.grow(inner)
+        found, kinds = [], "fciub" if slot.result == "any" else "fc"
+        for call in reversed(inner.calls):  # the last with floats, where derivatives may be taken
+            found = [entry for entry in call.types if entry[1].kind in kinds]
+            if found:
+                break
+        found = found or list(inner.calls[-1].types)
         entry = rng.choice(found)
         wanted = self.result(slot.result, types, results, entry[1])
         if wanted is not None and (entry[1].shape, entry[1].dtype) != (wanted.shape, wanted.dtype):
@@ -599,10 +650,20 @@ class Generator:
         return str(rng.choice(_CHOICES[word]))
 
 
+@functools.lru_cache(16)
+def _order(seed: int, again: int, size: int) -> list[int]:
+    """Return the order of the deck that a seed deals for another time."""
+    return random.Random(f"{seed}/{again}").sample(range(size), size)
+
+
 _CHOICES = {
     "bool": (True, False), "int": (0, 1, 2, -1), "k": (0, 0, 1, -1, 2), "size": (1, 2, 3, 4),
     "decimals": (0, 1, -1, 2), "seed": (0, 1, 42, 2**31 - 1),
 }  # fmt: skip
+
+
+def _has_floats(row: Row) -> bool:
+    return any(set(operand.kinds) & set("fc") for operand in row.operands)
 
 
 def _known(word: str) -> bool:

@@ -100,13 +100,9 @@ def pytest_sessionfinish(session: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "outcomes.json"
         command = [
-            sys.executable,
-            "-m",
-            "minijax.jax",
-            "-m",
-            "pytest",
+            sys.executable, "-m", "minijax.jax", "-m", "pytest",
             *session.config.invocation_params.args,
-        ]
+        ]  # fmt: skip
         environment = os.environ | {_VARIABLE: str(file)}
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         theirs = json.loads(file.read_text()) if file.exists() else {}

@@ -20,16 +20,9 @@ from minijax.difftest.running import library
 __all__ = ["rebound"]
 
 _PUBLIC = (
-    "",
-    ".numpy",
-    ".lax",
-    ".nn",
-    ".random",
-    ".scipy.special",
-    ".numpy.linalg",
-    ".scipy.linalg",
+    "", ".numpy", ".lax", ".nn", ".random", ".scipy.special", ".numpy.linalg", ".scipy.linalg",
     ".tree_util",
-)
+)  # fmt: skip
 
 
 def rebound(function: Callable, to: str) -> Callable:

@@ -21,16 +21,8 @@ from minijax.difftest import programs
 from minijax.difftest.programs import MODULES, Program
 
 __all__ = [
-    "HOWS",
-    "Leaf",
-    "Outcome",
-    "attempted",
-    "failure",
-    "library",
-    "outcome",
-    "run",
-    "settings",
-]
+    "HOWS", "Leaf", "Outcome", "attempted", "failure", "library", "outcome", "run", "settings",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,8 @@ A row is `names | arguments | operands | functions`, under a section `[prefix fl
   half of its axis 0; results are `any`, `float`, `inexact`, `scalar` (a float), the type of an operand, or `F`
 
 Flags of a section: `same` (other operands have the shape of the first), `elementwise` (judged element by
-element), `random`, `closed` (functions use nothing of outer ones), and any that `known.txt` mentions.
+element), `primitive` (each is about one primitive, and programs are about it more often), `random`, `closed`
+(functions use nothing of outer ones), and those of `transforms.txt` that `generating` asks for.
 """
 
 from __future__ import annotations

@@ -34,13 +34,8 @@ __all__ = ["environment", "run"]
 
 PATIENCE = 120.0  # seconds of one program
 _PASSES = (
-    "algsimp",
-    "fusion",
-    "cpu-instruction-fusion",
-    "constant_folding",
-    "cse",
-    "reduce-decomposer",
-)
+    "algsimp", "fusion", "cpu-instruction-fusion", "constant_folding", "cse", "reduce-decomposer",
+)  # fmt: skip
 _UNOPTIMIZED = (
     f"--xla_disable_hlo_passes={','.join(_PASSES)} --xla_backend_optimization_level=0 "
     "--xla_allow_excess_precision=false"
@@ -141,14 +136,8 @@ def environment(requirement: str) -> pathlib.Path:
     for candidate in _pythons():
         made = pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
         install = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            made / "bin" / "python",
-            "install",
-            "--quiet",
-        ]
+            sys.executable, "-m", "pip", "--python", made / "bin" / "python", "install", "--quiet",
+        ]  # fmt: skip
         try:
             for command in (
                 [candidate, "-m", "venv", "--without-pip", made],

@@ -563,7 +563,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     Array([1, 4], dtype=int32)
     """
     a = to_array("diagonal", a)
-    a = converted(a, a.aval.dtype)
     if a.aval.ndim < 2:
         raise ValueError(
             f"diagonal requires an array of at least two dimensions. Got shape {a.aval.shape}."
@@ -575,6 +574,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     *lead, rows, columns = a.aval.shape
     count, last = diagonal_length(rows, columns, offset), len(lead)
+    if not lead and rows == columns and not offset:
+        a = converted(a, a.aval.dtype)  # of square matrices alone upstream's is not weak
     if not count:
         return slicing.slice_in_dim(reshaped(a, (*lead, rows * columns)), 0, 0, axis=last)
     # As a slice of the rows in one it is as fast, but not its gradient: such a padding is slow.

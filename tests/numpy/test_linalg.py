@@ -177,3 +177,10 @@ def test_errors_of_numpy(place):
 
 def test_every_name_has_a_row():
     check_names(minijax.numpy.linalg, NUMPY)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (0, 0), (3, 4), (0, 3), (2, 3, 3)], ids=str)
+@pytest.mark.parametrize("offset", [0, 1, -5])
+def test_weak_types_of_diagonals(shape, offset):
+    in_both(lambda m: m.numpy.diagonal(m.lax.full(shape, 1.0), offset))
+    in_both(lambda m: m.numpy.linalg.diagonal(m.lax.full(shape, 1.0), offset=offset))

@@ -20,6 +20,7 @@ from minijax.accepted_options import context as _accepted_context
 from minijax.arrays.array import ArrayImpl as _ArrayImpl
 from minijax.config import config, make_user_context
 from minijax.config import setting_context as _setting_context
+from minijax.config import when_set as _when_set
 from minijax.core.array import Array
 from minijax.core.avals import typeof
 from minijax.core.caches import clear_caches
@@ -120,6 +121,7 @@ transfer_guard_device_to_device = _setting_context("transfer_guard_device_to_dev
 transfer_guard_device_to_host = _setting_context("transfer_guard_device_to_host")
 transfer_guard_host_to_device = _setting_context("transfer_guard_host_to_device")
 checking_leaks = _setting_context("check_tracer_leaks", True)
+_when_set("strict", lambda on: _importlib.import_module("minijax.explain.strictness").turn(on))
 
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",

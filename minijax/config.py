@@ -23,7 +23,7 @@ from minijax.installation import check_installation
 
 __all__ = [
     "Settings", "config", "forget_keys", "local", "make_user_context", "overridden", "override",
-    "promoting_freely", "set_outermost", "setting_context", "update",
+    "promoting_freely", "set_outermost", "setting_context", "update", "when_set",
 ]  # fmt: skip
 
 
@@ -107,6 +107,7 @@ class Settings:
     softmax_custom_jvp: bool = _setting(True, _flag, traced=True)
     allow_f16_reductions: bool = _setting(False, _flag, traced=True)
     auto_pcast: bool = _setting(True, _flag, traced=True)
+    strict: bool = _setting(False, _flag, traced=True)
     no_tracing: bool = _setting(False, _flag)
     no_execution: bool = _setting(False, _flag, traced=True)
     explicit_x64_dtypes: ExplicitX64Mode = _setting(
@@ -142,6 +143,10 @@ class Settings:
     memory_fitting_effort: float = _setting(0.0, float, traced=True)
 
 
+# Settings that `strict` brings along, for the whole process, unless a thread overrides them.
+_STRICT = {
+    "debug_key_reuse": True, "check_tracer_leaks": True, "explicit_x64_dtypes": ExplicitX64Mode.ERROR,
+}  # fmt: skip
 _FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
 _TRACED = tuple(name for name, field in _FIELDS.items() if field.metadata["traced"])
 
@@ -213,10 +218,10 @@ class Context:
 
     def refresh(self) -> None:
         """Recompute `settings` and `key` from the global settings and this thread's state."""
-        if self.overrides:
-            self.settings = dataclasses.replace(_global_settings, **self.overrides)
-        else:
-            self.settings = _global_settings
+        overrides = {**_STRICT, **self.overrides} if _global_settings.strict else self.overrides
+        self.settings = _global_settings
+        if overrides:
+            self.settings = dataclasses.replace(_global_settings, **overrides)
         self.promotes_freely = (
             self.settings.numpy_dtype_promotion == "standard"
             and self.settings.numpy_rank_promotion == "allow"
@@ -231,9 +236,11 @@ class Context:
         user = tuple([(name, _hashable(value)) for name, value in self.user.items()])
         parts = (*traced, self.axes, meshes, self.varying, marks, user)
         self.key = _keys.get(parts) or _keys.setdefault(parts, _Key(parts))
-        # Numbers that are on a device already are not to be found where their transfer is guarded.
+        # Numbers that are on a device already are not to be found where their transfer is guarded, or
+        # where strict mode looks at them.
         guard = settings.transfer_guard_host_to_device or settings.transfer_guard
-        self.numbers_key = (self.key, guard) if guard else self.key
+        looked_at = guard or settings.strict
+        self.numbers_key = (self.key, guard) if looked_at else self.key
 
 
 def forget_keys() -> None:
@@ -263,8 +270,11 @@ class _Local(threading.local):
 
 
 def set_outermost(trace: Any) -> None:
-    """Set the trace in which this thread, and threads that start later, run what is not traced."""
-    Context.outermost = local.context.trace = trace
+    """Set the trace in which all threads run what is not traced."""
+    former, Context.outermost = Context.outermost, trace
+    for context in list(_contexts):
+        if context.trace is former:
+            context.trace = trace
 
 
 def _from_environment() -> Settings:
@@ -350,6 +360,7 @@ def canonical_name(name: str) -> str:
 check_installation()  # here, because `__init__` may be a file of the other distribution
 _lock = threading.Lock()
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+_actions: dict[str, Callable[[Any], None]] = {}
 _global_settings = _from_environment()
 local = _Local()
 
@@ -363,6 +374,15 @@ def update(name: str, value: Any) -> None:
         _global_settings = dataclasses.replace(_global_settings, **{name: value})
         for context in list(_contexts):
             context.refresh()
+        if name in _actions:
+            _actions[name](value)
+
+
+def when_set(name: str, action: Callable[[Any], None]) -> None:
+    """Have a function called with the value of a setting that is set for the whole process."""
+    _actions[name] = action
+    if getattr(_global_settings, name) != _FIELDS[name].default:  # by the environment
+        action(getattr(_global_settings, name))
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add the magics of `%load_ext minijax.explain`: `%%strict` and `%%explain f(x)`."""
+    """Add the magics of `%load_ext minijax.explain`: `%strict`, `%%strict`, `%explain f(x)`."""
     _import_module(f"{__name__}.magics").load(shell)
 
 

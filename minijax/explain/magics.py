@@ -1,6 +1,7 @@
 """Magics of notebooks: `%load_ext minijax.explain`.
 
-%%strict                      runs a cell in strict mode
+%%strict                      runs a cell in strict mode; %%strict nans=False without one check
+%strict on                    strict mode from here on, until %strict off
 %explain f(x, y)              shows the stages of a call
 
 Objects show themselves from then on, and Treescope, where it is installed, knows arrays.
@@ -12,6 +13,7 @@ import ast
 import contextlib
 from typing import Any
 
+from minijax.config import config
 from minijax.explain.showing import Explanation, explain
 from minijax.explain.showing_objects import SHOWN
 from minijax.explain.showing_trees import register_treescope
@@ -23,7 +25,10 @@ __all__ = ["load"]
 def load(shell: Any) -> None:
     """Register the magics with a shell of IPython."""
 
-    def strictly(line: str, cell: str) -> Any:
+    def strictly(line: str, cell: str | None = None) -> None:
+        if cell is None:
+            config.update("strict", line.strip() or "on")
+            return
         options = eval(f"dict({line})", shell.user_ns)
         with strict(**options):
             result = shell.run_cell(cell)
@@ -44,5 +49,5 @@ def load(shell: Any) -> None:
         formatter.for_type(kind, show)
     with contextlib.suppress(ImportError):
         register_treescope()
-    shell.register_magic_function(strictly, "cell", "strict")
+    shell.register_magic_function(strictly, "line_cell", "strict")
     shell.register_magic_function(explained, "line", "explain")

@@ -17,13 +17,20 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.config import ExplicitX64Mode, local, override
+from minijax.config import (
+    ExplicitX64Mode,
+    config,
+    local,
+    overridden,
+    override,
+    set_outermost,
+)
 from minijax.core import source
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, eval_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, Tracer
+from minijax.core.trace import Trace, Tracer, eval_trace, set_trace
 from minijax.explain import nans
 from minijax.explain.origins import Origins
 from minijax.explain.programs import called
@@ -59,7 +66,8 @@ class strict:
 
     Raises IndexError, `KeyReuseError`, OverflowError or ValueError, FloatingPointError or Exception,
     each with the user's line, eagerly and under every transform. Programs run operation by operation
-    meanwhile. Outside, nothing is different. Source: the semantics of NumPy.
+    meanwhile. The setting `jax_strict` turns all of it on for the process; a `with` block within says
+    what holds there. Source: the semantics of NumPy.
 
     >>> with minijax.strict():
     ...     jnp.arange(3)[-1]
@@ -74,16 +82,19 @@ class strict:
         self.nans, self.leaks = nans, leaks
         self._open: list[ExitStack] = []
 
+    def without_nans(self) -> strict:
+        """Return these checks but that of NaN."""
+        return strict(
+            indices=self.indices,
+            keys=self.keys,
+            narrowing=self.narrowing,
+            nans=False,
+            leaks=self.leaks,
+        )
+
     def __enter__(self) -> strict:
         stack = ExitStack()
-        if self.keys:
-            stack.enter_context(override("debug_key_reuse", True))
-        if self.leaks:
-            stack.enter_context(override("check_tracer_leaks", True))
-        if self.narrowing:
-            stack.enter_context(override("explicit_x64_dtypes", ExplicitX64Mode.ERROR))
-            if local.context.numbers_key is local.context.key:  # have all conversions looked at
-                stack.enter_context(override("transfer_guard_host_to_device", "allow"))
+        stack.enter_context(overridden({**local.context.overrides, **self._settings()}))
         stack.enter_context(_tracing(self))
         self._open.append(stack)
         return self
@@ -99,12 +110,33 @@ class strict:
 
         return checked
 
+    def _settings(self) -> dict[str, Any]:
+        """The settings that these checks need; the others as they are for the whole process."""
+        wanted = {
+            "debug_key_reuse": (self.keys, True),
+            "check_tracer_leaks": (self.leaks, True),
+            "explicit_x64_dtypes": (self.narrowing, ExplicitX64Mode.ERROR),
+        }
+        settings: dict[str, Any] = {"strict": True}
+        for name, (on, value) in wanted.items():
+            if on:
+                settings[name] = value
+            elif local.context.settings.strict:
+                settings[name] = config.read(name)
+        return settings
+
+
+def turn(on: bool) -> None:
+    """Have strict mode hold for the whole process, or end it: the setting `jax_strict`."""
+    set_outermost(StrictTrace(eval_trace, strict()) if on else eval_trace)
+
 
 @contextmanager
 def _tracing(checks: strict) -> Iterator[None]:
     context = local.context
     saved = context.trace
-    context.trace = StrictTrace(saved, checks)
+    parent = saved.parent if type(saved) is StrictTrace else saved
+    context.trace = StrictTrace(parent, checks)
     try:
         yield
     finally:
@@ -113,40 +145,44 @@ def _tracing(checks: strict) -> Iterator[None]:
 
 
 class StrictTrace(Trace):
-    """Runs operations in its parent, and looks at their operands and results."""
+    """Runs operations in its parent, and looks at their operands and results.
 
-    __slots__ = ("checks", "depth")
+    The operations of the program of a call run in the trace `within`, which does not look for NaN: of
+    those the program may make some that reach no result.
+    """
+
+    __slots__ = ("checks", "within")
 
     def __init__(self, parent: Trace, checks: strict):
         super().__init__(parent)
         self.checks = checks
-        self.depth = 0
+        self.within = StrictTrace(parent, checks.without_nans()) if checks.nans else self
+
+    main = property(lambda self: self.parent.main)  # whose values its values are
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         if any(isinstance(a, Tracer) for a in args):  # within an outer function that is traced
             return self.pass_to_parent(primitive, args, params)
-        self.depth += 1
-        try:
-            if self.checks.narrowing:
-                _check_narrowing(primitive, args, params)
-            if self.checks.indices and primitive in _INDEXING:
-                _check_bounds(primitive, args, params)
-            outs = self._run(primitive, args, params)
-        finally:
-            self.depth -= 1
-        if self.checks.nans and not self.depth:
+        if self.checks.narrowing:
+            _check_narrowing(primitive, args, params)
+        if self.checks.indices and primitive in _INDEXING:
+            _check_bounds(primitive, args, params)
+        outs = self._run(primitive, args, params)
+        if self.checks.nans:
             self._check_nans(primitive, args, params, outs)
         return outs
 
     def _run(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         program = called(JaxprEqn([], [], primitive, params))
         if program is not None:
-            return _evaluated(program, *args)
+            with set_trace(self.within):
+                return _evaluated(program, *args)
         outs = self.pass_to_parent(primitive, args, params)
         if primitive.rule_steps is not None and not primitive.effects_of(
             params, map(get_aval, args)
         ):
-            with override("debug_key_reuse", False):  # the keys within have been counted
+            # The keys within have been counted.
+            with set_trace(self.within), override("debug_key_reuse", False):
                 primitive.rule_steps(_evaluated, *args, **params)
         return outs
 
@@ -158,13 +194,10 @@ class StrictTrace(Trace):
         place = local.context.source or source.capture(3)
         eqn = JaxprEqn(invars, outvars, primitive, params, source=place)
         closed = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]))
-        self.checks, kept = strict(indices=False, narrowing=False, nans=False), self.checks
-        try:
+        with set_trace(self.parent):
             run = nans.Run(closed, args)
             bad = [n for n, x in enumerate(run.results) if nans.has_nan(x)]
             origin = nans.search(run, bad, ())
-        finally:
-            self.checks = kept
         if origin is not None and origin.eqn.primitive is not lax.gather_p:  # which fills with NaN
             raise nans.nan_error(origin, Origins())
 

@@ -172,12 +172,17 @@ def test_magics_of_notebooks():
     explain.load_ipython_extension(shell)
     found = shell.magics["line", "explain"]("jnp.add(x, x)")
     assert "add" in found["jaxpr"].text
-    run = shell.magics["cell", "strict"]
+    run = shell.magics["line_cell", "strict"]
     run("", "y = x[2]")
     with pytest.raises(IndexError):
         run("", "y = x[3]")
     run("indices=False", "y = x[3]")
     assert shell.user_ns["y"] == 2
+    run("on")
+    with pytest.raises(IndexError):
+        shell.run_cell("y = x[3]")
+    run("off")
+    shell.run_cell("y = x[3]")
     assert "<b>int32[3]</b>" in shell.shown[type(jnp.arange(3))](jnp.arange(3))
 
 

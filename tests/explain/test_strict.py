@@ -1,5 +1,10 @@
 """`minijax.strict()`: silent faults are errors with the user's line; nothing else is one."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -203,6 +208,89 @@ def test_a_decorated_function_and_what_is_outside():
         checked(jnp.asarray(X), 3)
     assert jnp.asarray(X)[3] == 2  # as upstream
     assert not jax.config.jax_debug_key_reuse
+
+
+def _faults():
+    """Return the names of the faults that strict mode tells in this thread."""
+    calls = {
+        "indices": lambda: jnp.asarray(X)[3], "narrowing": lambda: jnp.sin(np.array([2**40])),
+        "keys": lambda: KEYS["two calls"](random.key(0)), "nans": lambda: jnp.log(X - 2),
+        "leaks": lambda: LEAKS["jit"](jnp.asarray(X), lambda x: kept.append(x) or x),
+        "in jit": lambda: OUT_OF_BOUNDS["traced"](jnp.asarray(X)),
+    }  # fmt: skip
+    kept, found = [], set()
+    for name, call in calls.items():
+        try:
+            call()
+        except Exception:
+            found.add(name)
+    return found
+
+
+def _in_a_thread(call):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+EVERY = {"indices", "narrowing", "keys", "nans", "leaks", "in jit"}
+
+
+def test_the_setting():
+    assert not jax.config.jax_strict
+    jax.config.update("jax_strict", True)
+    try:
+        assert jax.config.jax_strict
+        assert _faults() == _in_a_thread(_faults) == EVERY
+        with jax.strict(nans=False, keys=False, leaks=False):
+            assert _faults() == {"indices", "narrowing", "in jit"}
+            assert _in_a_thread(_faults) == EVERY
+        assert _faults() == EVERY
+    finally:
+        jax.config.update("jax_strict", False)
+    assert _faults() == _in_a_thread(_faults) == set()
+    assert not jax.config.jax_debug_key_reuse
+
+
+def test_a_context_within_a_context():
+    with jax.strict():
+        with jax.strict(indices=False, leaks=False):
+            assert _faults() == {"narrowing", "keys", "nans"}
+        assert _faults() == EVERY
+    with jax.debug_key_reuse(True), jax.strict(keys=False):
+        assert _faults() == EVERY
+
+
+@pytest.mark.parametrize("variable", ["MINIJAX_STRICT", "JAX_STRICT"])
+def test_the_variable_of_the_environment(variable):
+    code = (
+        "import sys, minijax as jax, minijax.numpy as jnp\n"
+        "try: jnp.arange(3)[3]\n"
+        "except IndexError: print('told', jax.config.jax_strict)\n"
+        "jax.config.update('jax_strict', False)\n"
+        "print(jnp.arange(3)[3])"
+    )
+    for value, told in (("1", "told True\n2\n"), ("0", "2\n")):
+        env = {**os.environ, variable: value}
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True
+        )
+        assert found.stdout == told, found.stderr
+
+
+def test_references_are_those_of_outside():
+    outer = jax.new_ref(jnp.asarray(X))
+    with jax.strict():
+        inner = jax.new_ref(jnp.asarray(X))
+        jax.jit(lambda i: inner.__setitem__(i, 5.0))(1)
+        outer[0] = 3.0
+        np.testing.assert_array_equal(jax.jit(lambda: inner[...] + outer[...])(), [3, 6, 4])
+        with pytest.raises(IndexError):
+            jax.jit(lambda i: inner[i])(3)
+    inner[0] = 7.0
+    np.testing.assert_array_equal(jax.jit(lambda: inner[...])(), [7, 5, 2])
 
 
 def test_within_a_function_that_is_traced():

@@ -137,7 +137,7 @@ class Ref(Reference, metaclass=_AlsoTracers):
     ) -> None:
         self._value = value
         self._written = False
-        self._trace = local.context.trace if trace is None else trace
+        self._trace = local.context.trace.main if trace is None else trace
         if aval is None and not hasattr(value, "aval"):
             raise TypeError(
                 f"A Ref holds an array, got {value!r} of type {type(value).__name__}: make one with "

@@ -49,8 +49,8 @@ def quickstart():
     print(selu(jnp.arange(5.0)))
 
     print("\n== jit")
-    key = random.key(1701)
-    x = random.normal(key, (1_000_000,))
+    key, subkey = random.split(random.key(1701))
+    x = random.normal(subkey, (1_000_000,))
     timed("selu, operation by operation", lambda: selu(x))
     selu_jit = jit(selu)
     timed("selu under jit", lambda: selu_jit(x))

@@ -151,6 +151,10 @@ _FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
 _TRACED = tuple(name for name, field in _FIELDS.items() if field.metadata["traced"])
 
 
+def _restricts_promotion(settings: Settings) -> bool:
+    return settings.numpy_dtype_promotion != "standard" or settings.numpy_rank_promotion != "allow"
+
+
 class _Key:
     """Compares by identity; see `Context.key`."""
 
@@ -213,7 +217,9 @@ class Context:
         self.marks: str = ""
         self.user: dict[Any, Any] = {}  # values of user contexts
         self.source: Any = None
-        self.in_library = False  # kept only while promotion is restricted: see `features.library`
+        self.in_library = (
+            False  # kept only while library functions are noted: see `features.library`
+        )
         self.refresh()
 
     def refresh(self) -> None:
@@ -222,10 +228,8 @@ class Context:
         self.settings = _global_settings
         if overrides:
             self.settings = dataclasses.replace(_global_settings, **overrides)
-        self.promotes_freely = (
-            self.settings.numpy_dtype_promotion == "standard"
-            and self.settings.numpy_rank_promotion == "allow"
-        )
+        restricted = _restricts_promotion(self.settings)
+        self.promotes_freely = not (restricted or self.settings.strict)  # else calls are noted
         self.refresh_key()
 
     def refresh_key(self) -> None:
@@ -413,7 +417,7 @@ def promoting_freely() -> Iterator[None]:
     Also a decorator. A user who restricts promotion means the operands that they give.
     """
     context = local.context
-    if context.promotes_freely:
+    if not _restricts_promotion(context.settings):
         yield
         return
     free = {"numpy_dtype_promotion": "standard", "numpy_rank_promotion": "allow"}

@@ -3,12 +3,12 @@
 __all__ = ["SCRIPT", "STYLE"]
 
 STYLE = """
-:root{--bg:#fff;--fg:#1c2024;--dim:#6b7280;--line:#d9dde3;--on:#fff0b3;--pin:#ffe08a;--jvp:#0b7285;
+:root{color-scheme:light;--bg:#fff;--fg:#1c2024;--dim:#6b7280;--line:#d9dde3;--on:#fff0b3;--pin:#ffe08a;--jvp:#0b7285;
 --transpose:#9c36b5;--vmap:#b35c00;--pane:#fafbfc}
-@media(prefers-color-scheme:dark){:root:not([data-theme=light]){--bg:#15181c;--fg:#e4e7eb;
+@media(prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;--bg:#15181c;--fg:#e4e7eb;
 --dim:#8b949e;--line:#30363d;--on:#4d4419;--pin:#6b5d16;--jvp:#4dc4d8;--transpose:#da8aef;
 --vmap:#f0a35e;--pane:#1b1f24}}
-:root[data-theme=dark]{--bg:#15181c;--fg:#e4e7eb;--dim:#8b949e;--line:#30363d;--on:#4d4419;
+:root[data-theme=dark]{color-scheme:dark;--bg:#15181c;--fg:#e4e7eb;--dim:#8b949e;--line:#30363d;--on:#4d4419;
 --pin:#6b5d16;--jvp:#4dc4d8;--transpose:#da8aef;--vmap:#f0a35e;--pane:#1b1f24}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--fg);font:14px/1.45 system-ui,sans-serif}
@@ -46,12 +46,13 @@ nav{display:flex;flex-wrap:wrap;gap:.6em;align-items:center;margin-left:auto}
 nav input{width:14em}
 nav button,nav select{font:inherit;color:inherit;background:var(--pane);border:1px solid var(--line);
 border-radius:4px;padding:.1em .6em}
-.js main{grid-template-columns:minmax(16em,.8fr) repeat(2,minmax(0,1.3fr));height:calc(100vh - 3.4em)}
-.js.all main{grid-template-columns:repeat(auto-fit,minmax(min(36em,100%),1fr));height:auto}
+.js:not(.all){display:flex;flex-direction:column;height:100vh}
+.js main{grid-template-columns:minmax(16em,.8fr) repeat(2,minmax(0,1.3fr));flex:1;min-height:0}
+.js.all main{grid-template-columns:repeat(auto-fit,minmax(min(36em,100%),1fr))}
 .js section{display:none;flex-direction:column}
 .js.all section,.js section.shown{display:flex}
 .js:not(.all) section .code,.js:not(.all) section .tables{flex:1}
-@media(max-width:900px){.js main{grid-template-columns:1fr;height:auto}}
+@media(max-width:900px){.js main{grid-template-columns:1fr}.js:not(.all){height:auto}}
 """
 
 SCRIPT = """

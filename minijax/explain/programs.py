@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from minijax.config import override
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.source import Source, joined
@@ -25,7 +26,8 @@ def traced(f: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
         return f(*args, **kwargs)
 
     fresh.__name__ = getattr(f, "__name__", "f")
-    return jit(fresh).trace(*args, **kwargs)
+    with override("check_tracer_leaks", False):  # tools hold what they look at
+        return jit(fresh).trace(*args, **kwargs)
 
 
 class Flat(NamedTuple):

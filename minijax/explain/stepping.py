@@ -12,10 +12,11 @@ from minijax.config import local
 from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
 from minijax.explain.programs import called, traced
+from minijax.explain.strictness import outside
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
 
-__all__ = ["Stepper", "nonfinite", "step"]
+__all__ = ["Stepper", "faulty", "nonfinite", "out_of_bounds", "step"]
 
 _MOST_TURNS = 10_000  # of a loop that is looked into
 
@@ -31,6 +32,19 @@ def _is_nonfinite(value: Any) -> bool:
 def nonfinite(stepper: Stepper) -> bool:
     """Say whether the last equation gave a NaN or an infinity; a predicate of `run_to`."""
     return any(map(_is_nonfinite, stepper.outputs))
+
+
+def out_of_bounds(stepper: Stepper) -> bool:
+    """Say whether the last equation indexed out of bounds, as strict mode does; a predicate."""
+    eqn = stepper.last
+    if eqn is None:
+        return False
+    return outside(eqn.primitive, stepper.inputs, eqn.params, eqn.source) is not None
+
+
+def faulty(stepper: Stepper) -> bool:
+    """Say whether the last equation gave a NaN or an infinity, or indexed out of bounds."""
+    return nonfinite(stepper) or out_of_bounds(stepper)
 
 
 class _EnoughError(Exception):
@@ -78,6 +92,7 @@ class Stepper(Report):
         self._frames = [_Frame(closed, args, [(closed, args)], 0)]
         self._out_tree = out_tree
         self.last: JaxprEqn | None = None
+        self.inputs: list[Any] = []  # of the last equation
         self.outputs: list[Any] = []
 
     # -- the place ---------------------------------------------------------------------------------
@@ -133,7 +148,7 @@ class Stepper(Report):
         frame = self._frames[-1]
         if frame.index < len(frame.jaxpr.eqns):
             self.last = frame.jaxpr.eqns[frame.index]
-            self.outputs = frame.run()
+            self.inputs, self.outputs = frame.read(self.last.invars), frame.run()
             self._leave_finished()
         return self
 
@@ -153,6 +168,7 @@ class Stepper(Report):
             raise ValueError("This is the beginning of the program.")
         frame = self._frames[-1]
         self.last = frame.jaxpr.eqns[frame.index - 1] if frame.index else None
+        self.inputs = frame.read(self.last.invars) if self.last else []
         self.outputs = frame.read(self.last.outvars) if self.last else []
         return self
 
@@ -165,7 +181,7 @@ class Stepper(Report):
         if not runs:
             raise ValueError(f"{self.eqn and self.eqn.primitive} has no body to step into.")
         self._frames.append(self._enter(runs, 0))
-        self.last, self.outputs = None, []
+        self.last, self.inputs, self.outputs = None, [], []
         self._leave_finished()
         return self
 
@@ -176,10 +192,11 @@ class Stepper(Report):
         self._frames.pop()
         return self.next()
 
-    def run_to(self, predicate: Callable[[Stepper], Any] = nonfinite, *, into: bool = True):
+    def run_to(self, predicate: Callable[[Stepper], Any] = faulty, *, into: bool = True):
         """Run until `predicate(stepper)` holds behind an equation, or to the end (see `.done`).
 
-        - `predicate`: a function of the stepper, by default whether the equation gave a NaN or inf
+        - `predicate`: a function of the stepper, by default whether the equation gave a NaN or an
+          infinity, or indexed out of bounds
         - `into`: whether bodies of loops, branches and calls are entered
         """
         while not self.done:
@@ -240,7 +257,9 @@ class Stepper(Report):
     def tables(self) -> list[Table]:
         """Return the place and the variables there."""
         place = f"turn {self.turn}, " if self.turn else ""
-        title = f"behind {self.last.primitive if self.last else 'nothing'}, {place}{self.line}"
+        last = f"after {self.last.primitive}" if self.last else "at the beginning"
+        following = f"next: {self.eqn.primitive}" if self.eqn else "the end"
+        title = f"{last}, {following}, {place}{self.line}"
         rows = [[name, _described(x), _shown(x)] for name, x in self.values.items()]
         return [Table(title, ["name", "type", "value"], rows)]
 
@@ -267,8 +286,9 @@ def step(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Stepper:
     - `args`, `kwargs`: arrays and pytrees as `f` takes them
 
     The result stands before the first equation: `.next()`, `.back()`, `.into()` a loop or call,
-    `.out()`, and `.run_to(predicate)`, which stops at NaN and infinity by default, move it;
-    `.values`, `.outputs`, `.eqn`, `.line`, `.turn` say where it is. TypeError where `f` cannot be
+    `.out()`, and `.run_to(predicate)`, which by default stops at NaN, infinity and indices out of
+    bounds, move it;
+    `.values`, `.inputs`, `.outputs`, `.eqn`, `.line`, `.turn` say where it is. TypeError where `f` cannot be
     traced. Source: the jaxpr, run as `eval_jaxpr` does.
 
     >>> explain.step(lambda x: jnp.log(x - x), 1.0).run_to().last.primitive

@@ -10,13 +10,13 @@ import ast
 import functools
 import linecache
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import dtypes, lax, tree_util
 from minijax.config import (
     ExplicitX64Mode,
     config,
@@ -35,8 +35,9 @@ from minijax.explain import nans
 from minijax.explain.origins import Origins
 from minijax.explain.programs import called
 from minijax.lax.index_numbers import GatherScatterMode
+from minijax.transforms.jvp import JVPTrace
 
-__all__ = ["NarrowedError", "OutOfBoundsError", "StrictTrace", "strict"]
+__all__ = ["NarrowedError", "OutOfBoundsError", "StrictTrace", "outside", "strict", "turn"]
 
 
 class OutOfBoundsError(IndexError):
@@ -168,7 +169,7 @@ class StrictTrace(Trace):
         if self.checks.indices and primitive in _INDEXING:
             _check_bounds(primitive, args, params)
         outs = self._run(primitive, args, params)
-        if self.checks.nans:
+        if self.checks.nans and not local.context.in_library:
             self._check_nans(primitive, args, params, outs)
         return outs
 
@@ -200,6 +201,56 @@ class StrictTrace(Trace):
             origin = nans.search(run, bad, ())
         if origin is not None and origin.eqn.primitive is not lax.gather_p:  # which fills with NaN
             raise nans.nan_error(origin, Origins())
+
+
+def _traces() -> Iterator[Trace]:
+    """Yield the traces that are at work, the innermost first."""
+    trace = local.context.trace
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
+def _strict_trace() -> StrictTrace | None:
+    """The innermost trace of strict mode that is at work."""
+    return next((trace for trace in _traces() if type(trace) is StrictTrace), None)
+
+
+def _call_library(fun: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a library function, whose results are looked at: NaN that it masks is its own affair.
+
+    Where they have NaN, it is called again to find the operation.
+    """
+    trace = _strict_trace()
+    out = fun(*args, **kwargs)
+    if trace is None or not trace.checks.nans or not _has_nan(out) or _has_nan((args, kwargs)):
+        return out
+    for each in _traces():
+        if isinstance(each, JVPTrace) and each.shared:
+            each.shared.clear()  # of results, which are to be computed again
+    context = local.context
+    context.in_library = False
+    try:
+        return fun(*args, **kwargs)
+    finally:
+        context.in_library = True
+
+
+def _has_nan(tree: Any) -> bool:
+    return any(map(nans.has_nan, _known(tree_util.tree_leaves(tree))))
+
+
+def _known(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the values that tracers are made of, those of programs that are recorded aside."""
+    for x in values:
+        if isinstance(x, Tracer):
+            parts = (getattr(x, name, None) for name in ("primal", "tangent", "value"))
+            yield from _known(part for part in parts if part is not None)
+        else:
+            yield x
+
+
+hooks.fill(call_library=_call_library)
 
 
 def _evaluated(program: ClosedJaxpr, *args: Any) -> list[Any]:
@@ -254,18 +305,29 @@ def _at(place: Any) -> str:
 # -- indices ---------------------------------------------------------------------------------------
 
 
-def _check_bounds(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
-    found = _INDEXING[primitive](args, params)
+def outside(primitive: Primitive, args: Sequence[Any], params: dict, place: Any) -> Any:
+    """Return what an operation of the user's at `place` indexes out of bounds, or None.
+
+    That is the index, the size of the axis, the axis, and the shape of the array.
+    """
+    found = _INDEXING[primitive](args, params) if primitive in _INDEXING else None
     if found is None:
-        return
-    place = _place()
+        return None
     text = _segment(place)
     if re.search(r"\bmode\s*=", text):
-        return
+        return None
     asked = params.get("mode")
     quiet = asked is not None and asked != GatherScatterMode.PROMISE_IN_BOUNDS
     if quiet and not _is_indexing(text):
-        return  # of a function of the library, which means it
+        return None  # of a function of the library, which means it
+    return found
+
+
+def _check_bounds(primitive: Primitive, args: Sequence[Any], params: dict) -> None:
+    place = _place()
+    found = outside(primitive, args, params, place)
+    if found is None:
+        return
     index, size, axis, shape = found
     raise OutOfBoundsError(
         f"{_at(place)}index {index} is out of bounds for axis {axis} of size {size}, of an array of "
@@ -349,9 +411,7 @@ def _check_narrowing(primitive: Primitive, args: Sequence[Any], params: dict) ->
 
 def _converted(value: np.ndarray, dtype: Any) -> np.ndarray:
     """Convert an array of the host; an error in strict mode where that changes its values."""
-    trace = local.context.trace
-    while trace is not None and type(trace) is not StrictTrace:
-        trace = trace.parent
+    trace = _strict_trace()
     if trace is not None and trace.checks.narrowing:
         _check_fits(value, dtype)
     return value.astype(dtype)

@@ -107,7 +107,7 @@ def _checked_once(fun: Callable) -> Callable:
     """`fun`, which checks promotion itself where it is restricted; what it calls promotes freely.
 
     The user's operands are promoted by the function that is called with them; what that one computes
-    with the help of others is its own affair.
+    with the help of others is its own affair. In strict mode too the calls of users are noted.
     """
 
     @functools.wraps(fun)
@@ -120,7 +120,7 @@ def _checked_once(fun: Callable) -> Callable:
                 return fun(*args, **kwargs)
         context.in_library = True
         try:
-            return fun(*args, **kwargs)
+            return hooks.call_library(fun, args, kwargs)
         finally:
             context.in_library = False
 

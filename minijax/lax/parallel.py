@@ -16,6 +16,7 @@ from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
+from minijax.core.trace import Tracer
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.unreduced import first, sums_of
 from minijax.lax import collective_lowering

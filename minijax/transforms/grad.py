@@ -57,6 +57,9 @@ def stepped(x: Any) -> Any:
     return materialized(x) if type(x) is Zero else as_given(x)
 
 
+_TRACED = object()  # stands for a tracer among auxiliary data
+
+
 class FlatFunction:
     """A function on the leaves of its arguments; keeps the structure of what it returned last.
 
@@ -78,9 +81,10 @@ class FlatFunction:
             return outs
         check_pair(out, self.fun, self.transform)
         outs, self.out_tree = tree_util.flatten(out[0])
-        self.aux, self.aux_tree = tree_util.flatten(out[1])
+        aux, self.aux_tree = tree_util.flatten(out[1])
         self.count = len(outs)
-        return [*outs, *[x for x in self.aux if isinstance(x, Tracer)]]
+        self.aux = [_TRACED if isinstance(x, Tracer) else x for x in aux]  # keeps no tracer alive
+        return [*outs, *[x for x in aux if isinstance(x, Tracer)]]
 
     def results(self, outs: Sequence[Any], kept: Sequence[bool] = ()) -> tuple[Any, Any]:
         """Return output and auxiliary data as pytrees; outputs that `kept` marks stay numbers."""
@@ -91,7 +95,7 @@ class FlatFunction:
         aux = None
         if self.has_aux:
             traced = iter(outs[self.count :])
-            aux = [next(traced) if isinstance(x, Tracer) else x for x in self.aux]
+            aux = [next(traced) if x is _TRACED else x for x in self.aux]
             aux = self.aux_tree.unflatten(aux)
         return out, aux
 

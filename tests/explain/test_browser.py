@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from minijax import explain
-from tests.cases.reference_programs import NESTS, PROGRAMS, W, X
+from tests.cases.reference_programs import NESTS, PAIRS, PROGRAMS, W, X
 from tests.harness.browser import CHROMIUM, Browser
 
 pytest.importorskip("tornado")
@@ -78,6 +78,37 @@ def test_pages_open_without_an_error_and_obey_keys(tmp_path):
         pages[name] = explain(NESTS[nest](PROGRAMS[name]), W, X).save(tmp_path / f"{name}.html")
     asyncio.run(_looked_at(pages, tmp_path))
     assert all((tmp_path / f"{name}.png").stat().st_size > 20_000 for name in SHOWN)
+
+
+async def _opened(pages):
+    """Return the milliseconds until each page is there and painted."""
+    taken = {}
+    async with Browser() as page:
+        for name, path in pages:
+            await page.open(path.as_uri())
+            painted = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))"
+            taken[name] = await page.run(painted)
+            assert page.errors == [], name
+            path.unlink()
+    return taken
+
+
+@pytest.mark.skipif(os.environ.get("MINIJAX_EXPLAIN") != "all", reason="takes twenty minutes")
+def test_pages_of_all_pairs_open_in_two_seconds(tmp_path):
+    sizes = {}
+
+    def pages():
+        for program, nest in PAIRS:
+            path = explain(NESTS[nest](PROGRAMS[program]), W, X).save(
+                tmp_path / f"{len(sizes)}.html"
+            )
+            sizes[program, nest] = path.stat().st_size
+            yield (program, nest), path
+
+    taken = asyncio.run(_opened(pages()))
+    assert len(taken) == 240
+    assert max(sizes.values()) < 2_000_000
+    assert max(taken.values()) < 2000, max(taken, key=taken.get)
 
 
 # -- chapters in a notebook server -----------------------------------------------------------------

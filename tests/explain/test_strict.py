@@ -108,6 +108,10 @@ OTHERS = {
     "astype": (ValueError, lambda x: x.astype("float64")),
     "nan": (FloatingPointError, lambda x: jnp.log(x - 2)),
     "nan in jit": (FloatingPointError, lambda x: jax.jit(lambda x: jnp.log(x - 2) * 2)(x)),
+    "nan of a library function": (FloatingPointError, lambda x: jax.scipy.special.spence(-x)),
+    "nan of one under jvp": (FloatingPointError, lambda x: jax.jvp(jnp.sqrt, (x,), (0 * x,))),
+    "nan of one under vmap": (FloatingPointError, lambda x: jax.vmap(jnp.arccos)(x)),
+    "nan of one of a function": (FloatingPointError, lambda x: jnp.vectorize(lambda x: jnp.log(x))(-x)),
     "nan of a gradient": (
         FloatingPointError,
         lambda x: jax.grad(lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), 0).sum())(x)),
@@ -125,7 +129,17 @@ SOUND = {
     "rounding": lambda x: x + np.array([0.1]),
     "explicit conversions": lambda x: (jnp.asarray(300).astype(jnp.int8), jnp.float16(7)),
     "masked nan": lambda x: jax.jit(lambda x: jnp.where(x > 1, jnp.log(x - 1), 0))(x),
+    "nan masked by the library": lambda x: (
+        jax.scipy.special.entr(-x), jax.scipy.special.gamma(jnp.inf), jax.scipy.stats.pareto.logcdf(x / 4, 0.5)),
+    "nan masked under transforms": lambda x: (
+        jax.vmap(jax.scipy.special.entr)(-x), jax.jvp(jax.scipy.special.entr, (-x - 1,), (x,))),
     "split keys": lambda x: [random.normal(k) for k in random.split(random.key(0), 2)],
+    "loops that end apart": lambda x: jax.vmap(
+        lambda k, x: lax.while_loop(lambda c: c[1] < 5, lambda c: (random.split(c[0])[0], c[1] * 2 + 1), (k, x))[1]
+    )(random.split(random.key(0), 3), x),
+    "loops of two axes that end apart": lambda x: jax.vmap(jax.vmap(
+        lambda x, y: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + y, y), (x, y)), (0, None)))(
+        jnp.stack([x, x + 1]), jnp.array([2.0, 1.0])),
     "gradient": lambda x: jax.value_and_grad(lambda x: jnp.sum(x[jnp.array([0, 2])] ** 2))(x),
     "solve": lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
 }
@@ -307,3 +321,26 @@ def test_shard_map_over_one_device_is_no_fault():
     f = jax.shard_map(lambda x: x / lax.psum(x, "i"), mesh=mesh, in_specs=spec, out_specs=spec)
     with jax.strict():
         np.testing.assert_array_equal(f(jnp.ones(3)), np.ones(3))
+
+
+_PAIR = lambda x: (jnp.sum(x**2), {"twice": x * 2, "kind": "pair"})
+AUXILIARY = {
+    "grad": lambda x: jax.grad(_PAIR, has_aux=True)(x),
+    "value_and_grad in jit": lambda x: jax.jit(
+        lambda x: jax.value_and_grad(_PAIR, has_aux=True)(x)[0][1]["twice"]
+    )(x),
+    "vjp": lambda x: jax.vjp(_PAIR, x, has_aux=True),
+    "jvp": lambda x: jax.jvp(_PAIR, (x,), (x,), has_aux=True),
+    "linearize": lambda x: jax.linearize(_PAIR, x, has_aux=True),
+    "jacfwd": lambda x: jax.jacfwd(_PAIR, has_aux=True)(x),
+    "hessian": lambda x: jax.hessian(_PAIR, has_aux=True)(x),
+    "vmap of grad": lambda x: jax.vmap(jax.grad(lambda x: (jnp.sum(x**2), x * 2), has_aux=True))(
+        jnp.stack([x, x])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AUXILIARY)
+def test_auxiliary_data_leak_nothing(name):
+    with jax.checking_leaks():
+        AUXILIARY[name](jnp.asarray(X))

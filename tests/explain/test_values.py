@@ -12,7 +12,7 @@ from minijax import explain, lax
 from minijax.core.primitive import RuleColumn
 from minijax.explain import showing
 from minijax.explain.rule_tables import COLUMNS, primitive, rules, where
-from minijax.explain.stepping import step
+from minijax.explain.stepping import out_of_bounds, step
 from minijax.explain.work import cost
 from tests.cases import training_steps
 
@@ -129,6 +129,33 @@ def test_steps_stop_where_the_first_nan_arises():
     assert stepper.out().turn == ()
     gradient = step(jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0)), 0.0).run_to()
     assert not np.isfinite(gradient.outputs[0])
+
+
+_INDEXED = {
+    "read": lambda x, i: x[i] * 2,
+    "written": lambda x, i: x.at[i].set(2.0),
+    "in a loop": lambda x, i: lax.fori_loop(0, i + 1, lambda i, c: c + x[i], 0.0),
+    "in a branch": lambda x, i: lax.cond(i > 0, lambda: jnp.take(x, i), lambda: x[0]),
+    "gradient": lambda x, i: jax.grad(lambda x: x[i] ** 2)(x),
+}
+
+
+@pytest.mark.parametrize("name", _INDEXED)
+def test_steps_stop_at_indices_out_of_bounds(name):
+    f, x = _INDEXED[name], jnp.arange(3.0)
+    stepper = step(f, x, 3).run_to()
+    assert out_of_bounds(stepper)
+    assert f":{f.__code__.co_firstlineno}:" in stepper.line
+    assert not out_of_bounds(step(f, x, 2).run_to())
+    np.testing.assert_array_equal(step(f, x, 3).run_to(lambda s: False).results, f(x, 3))
+
+
+def test_steps_of_a_loop_whose_elements_end_apart():
+    f = jax.vmap(lambda x: lax.while_loop(lambda x: x > 1.0, lambda x: x / 2, x))
+    x = jnp.array([1.0, 5.0, 9.0])
+    stepper = step(f, x).run_to(lambda s: s.last is not None and s.last.primitive.name == "div")
+    np.testing.assert_array_equal(stepper.outputs[0], x / 2)
+    np.testing.assert_array_equal(stepper.run_to(lambda s: False).results, f(x))
 
 
 def test_steps_into_branches_and_loops_and_to_a_predicate():

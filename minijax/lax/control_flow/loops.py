@@ -24,7 +24,7 @@ from minijax.features.effects.inputs import numbered
 from minijax.features.effects.kinds import is_io
 from minijax.features.queries import is_dim
 from minijax.lax.arithmetic import add_p
-from minijax.lax.compare import lt_p
+from minijax.lax.compare import lt_p, select_n_p
 from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
 from minijax.lax.control_flow.dependence import (
     carry_reached,
@@ -39,6 +39,7 @@ from minijax.lax.control_flow.loop_rules import loops, with_tangents
 from minijax.lax.control_flow.scan import make_plan, run_loop, unroll_factor
 from minijax.lax.control_flow.scan_rules import batch_loop_body
 from minijax.lax.convert import convert_element_type
+from minijax.lax.shapes import broadcast_in_dim
 from minijax.tracebacks import boundary
 from minijax.transforms.batching import batch_jaxpr, to_front
 from minijax.transforms.tangents import spread_tangents, zero_tangent
@@ -67,8 +68,17 @@ while_p.lower(lower_while)
 def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     test, rest = args[:cond_nconsts], args[cond_nconsts:]
     consts, carry = rest[:body_nconsts], rest[body_nconsts:]
-    while run(cond_jaxpr, *test, *carry)[0]:
-        carry = run(body_jaxpr, *consts, *carry)
+    while np.any(going := run(cond_jaxpr, *test, *carry)[0]):
+        following = run(body_jaxpr, *consts, *carry)
+        carry = [_where_going(going, *pair) for pair in zip(following, carry, strict=True)]
+
+
+def _where_going(going: Any, new: Any, old: Any) -> Any:
+    """What a turn gives, for the elements whose condition holds; the others have ended."""
+    axes = range(np.ndim(going))
+    if new is old or not axes:
+        return new
+    return select_n_p.bind(broadcast_in_dim(going, np.shape(new), axes), old, new)
 
 
 loops(while_p)

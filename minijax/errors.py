@@ -70,7 +70,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     _words = "Attempted boolean conversion of"
 
 
-class TracerIntegerConversionError(JAXTypeError):
+class TracerIntegerConversionError(ConcretizationTypeError):
     """A tracer was to become a Python integer: an index, a shape, `range(x)`."""
 
     _words = "The __index__() method was called on"

@@ -15,12 +15,15 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from minijax import tree_util
+from minijax.arguments.calls import NonHashableStatic
 from minijax.arguments.functions import Stage
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
+from minijax.core.trace import Tracer
+from minijax.errors import ConcretizationTypeError
 from minijax.transforms.cached_calls import (
     LEAF,
     NUMBERS,
@@ -42,22 +45,30 @@ _F = TypeVar("_F", bound=Callable)
 
 
 @overload
-def library(fun: _F, *, static: Sequence[str] = ()) -> _F: ...
+def library(fun: _F, *, static: Sequence[str] = (), converted: Sequence[str] = ()) -> _F: ...
 @overload
-def library(fun: None = None, *, static: Sequence[str] = ()) -> Callable[[_F], _F]: ...
-def library(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) -> Any:
+def library(
+    fun: None = None, *, static: Sequence[str] = (), converted: Sequence[str] = ()
+) -> Callable[[_F], _F]: ...
+def library(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static: Sequence[str] = (),
+    converted: Sequence[str] = (),
+) -> Any:
     """Decorator: see the top of this file.
 
     `static` names the parameters that are no arrays: axes, dtypes, flags, functions. They must be
-    hashable when given; a call with one that is not runs operation by operation. Arguments that are
-    None count as static; those that are containers are flattened as pytrees. A result is split as
-    the static parameter `out_sharding` says.
+    hashable when given; a call with one that is not runs operation by operation, and a tracer is
+    refused as `jit` refuses one, but for those `converted`: of these the function itself makes
+    numbers. Arguments that are None count as static; those that are containers are flattened as
+    pytrees. A result is split as the static parameter `out_sharding` says.
     """
     if fun is None:
-        return functools.partial(library, static=tuple(static))
+        return functools.partial(library, static=tuple(static), converted=tuple(converted))
     if "out_sharding" in static:
         fun = _splitting(fun)
-    general = _Calls(fun, static)
+    general = _Calls(fun, static, converted)
     cells = (
         fun, general.fun, general.plain, general, general.static_positions, general.alone
     )  # fmt: skip
@@ -170,7 +181,11 @@ _of_any = cached_call(
     "wrapper", "x=ABSENT, /, *others, **named", factory=_FACTORY,
     traced="""
         run = fun if context.promotes_freely else checked
-        return run(**named) if x is ABSENT else run(x, *others, **named)
+        try:
+            return run(**named) if x is ABSENT else run(x, *others, **named)
+        except REFUSALS as error:
+            general.check_hashable(error, (x, *others), named)
+            raise
         """,
     lookup="""
         count = len(others)
@@ -220,7 +235,7 @@ _of_any = cached_call(
         """,
     tables="plain", given="(x, *others)", forgotten="operands = a",
     missed="general.on_miss(context, () if x is ABSENT else (x, *others), named)",
-    ABSENT=_ABSENT, gather_items=_gather,
+    ABSENT=_ABSENT, REFUSALS=(ConcretizationTypeError, NonHashableStatic), gather_items=_gather,
 )  # fmt: skip
 _BY_COUNT = {1: _of_one, 2: _of_two}
 
@@ -233,17 +248,20 @@ class _Calls:
     an array.
     """
 
-    __slots__ = ("alone", "fun", "kept", "plain", "programs", "static_names", "static_positions")
+    __slots__ = (
+        "alone", "converted", "fun", "kept", "plain", "positional", "programs", "static_names",
+        "static_positions",
+    )  # fmt: skip
 
-    def __init__(self, fun: Callable, static: Sequence[str]):
+    def __init__(self, fun: Callable, static: Sequence[str], converted: Sequence[str]):
         code = inspect.unwrap(fun).__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        unknown = set(static) - set(names)
+        unknown = {*static, *converted} - set(names)
         if unknown:
             raise TypeError(f"{fun.__name__} has no parameters {unknown}")
         self.fun = _checked_once(fun)
-        self.static_names = frozenset(static)
-        positional = names[: code.co_argcount]
+        self.static_names, self.converted = frozenset(static), frozenset(converted)
+        self.positional = positional = names[: code.co_argcount]
         self.static_positions = frozenset(i for i, name in enumerate(positional) if name in static)
         varies = bool(code.co_flags & inspect.CO_VARARGS)
         self.alone = not varies and self.static_positions == frozenset(range(1, len(positional)))
@@ -276,6 +294,23 @@ class _Calls:
         program, out_tree = entry
         outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
+
+    def check_hashable(self, error: Exception, args: tuple, kwargs: dict) -> None:
+        """Raise the error of a static argument that is a tracer, where one caused this error."""
+        cause = error.error if isinstance(error, NonHashableStatic) else error
+        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        traced = [
+            name
+            for name in given
+            if name in self.static_names
+            and any(isinstance(x, Tracer) for x in tree_util.tree_leaves(given[name]))
+        ]
+        for name in traced:
+            if name not in self.converted:
+                function = self.fun.__name__.lstrip("_")
+                raise NonHashableStatic(name, function, given[name], cause) from None
+        if traced and cause is not error:
+            raise cause from None
 
     def _compiled(self, full, args, kwargs, arrays) -> tuple | None:
         try:

@@ -175,7 +175,10 @@ def _check_shape(image: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-@library(static=("shape", "spatial_dims", "method", "antialias", "precision"))
+@library(
+    static=("shape", "spatial_dims", "method", "antialias", "precision"),
+    converted=("spatial_dims", "antialias"),
+)
 def _scale_and_translate(
     image, shape, spatial_dims, scale, translation, method, antialias, precision
 ):

@@ -377,7 +377,7 @@ def _wrapped(start: Any, size: int, dtype: Any, allow_negative: bool) -> Any:
     return select_n_p.bind(negative, start, add_p.bind(start, by))
 
 
-@library(static=("slice_sizes", "allow_negative_indices"))
+@library(static=("slice_sizes", "allow_negative_indices"), converted=("allow_negative_indices",))
 def dynamic_slice(
     operand: Array | np.ndarray,
     start_indices: Array | np.ndarray | Sequence[ArrayLike],
@@ -411,7 +411,10 @@ def _on_axis(start: Any, axis: int, ndim: int) -> list[Any]:
     return starts
 
 
-@library(static=("slice_size", "axis", "allow_negative_indices"))
+@library(
+    static=("slice_size", "axis", "allow_negative_indices"),
+    converted=("slice_size", "axis", "allow_negative_indices"),
+)
 def dynamic_slice_in_dim(
     operand: Array | np.ndarray,
     start_index: ArrayLike,
@@ -468,7 +471,7 @@ def dynamic_index_in_dim(
     return row if keepdims else squeeze_p.bind(row, dimensions=(axis,))
 
 
-@library(static=("allow_negative_indices",))
+@library(static=("allow_negative_indices",), converted=("allow_negative_indices",))
 def dynamic_update_slice(
     operand: Array | np.ndarray,
     update: ArrayLike,
@@ -494,7 +497,7 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
-@library(static=("axis", "allow_negative_indices"))
+@library(static=("axis", "allow_negative_indices"), converted=("axis", "allow_negative_indices"))
 def dynamic_update_slice_in_dim(
     operand: Array | np.ndarray,
     update: ArrayLike,

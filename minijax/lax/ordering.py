@@ -165,4 +165,4 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """
     for leaf in tree_util.tree_leaves(val):
         get_aval(leaf)
-        dce_sink_p.bind(leaf, prevent_mlir_dce=prevent_mlir_dce)
+        dce_sink_p.bind(leaf, prevent_mlir_dce=bool(prevent_mlir_dce))

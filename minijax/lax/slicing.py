@@ -148,7 +148,10 @@ def slice(
     )
 
 
-@library(static=("start_index", "limit_index", "stride", "axis"))
+@library(
+    static=("start_index", "limit_index", "stride", "axis"),
+    converted=("start_index", "limit_index", "stride", "axis"),
+)
 def slice_in_dim(
     operand: Array | np.ndarray,
     start_index: int | None,
@@ -186,7 +189,7 @@ def slice_in_dim(
     )
 
 
-@library(static=("index", "axis", "keepdims"))
+@library(static=("index", "axis", "keepdims"), converted=("index", "axis", "keepdims"))
 def index_in_dim(
     operand: Array | np.ndarray, index: int, axis: int = 0, keepdims: bool = True
 ) -> Array:

@@ -345,7 +345,7 @@ def selu(x: ArrayLike) -> Array:
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
-@library(static=("approximate",))
+@library(static=("approximate",), converted=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Compute `x` times the normal distribution function of `x`.
 

@@ -24,7 +24,10 @@ _PRECISIONS = {
 }
 
 
-@library(static=("is_causal", "local_window_size", "implementation", "return_residual"))
+@library(
+    static=("is_causal", "local_window_size", "implementation", "return_residual"),
+    converted=("is_causal", "return_residual"),
+)
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,

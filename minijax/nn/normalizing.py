@@ -36,7 +36,7 @@ __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "stan
 _AXIS = ("axis",)
 
 
-@library(static=("axis", "keepdims", "return_sign"))
+@library(static=("axis", "keepdims", "return_sign"), converted=("axis", "return_sign"))
 def logsumexp(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -168,7 +168,7 @@ def log_softmax(
     return out if where is None else jnp.where(where, out, -np.inf)
 
 
-@library(static=_AXIS)
+@library(static=_AXIS, converted=("axis",))
 def softmax(
     x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None
 ) -> Array:

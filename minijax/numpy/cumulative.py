@@ -163,7 +163,7 @@ def _standard(name, body, identity, x, axis, dtype, include_initial) -> Any:
     return concatenate_p.bind(first, out, dimension=axis)
 
 
-@library(static=("axis", "dtype", "include_initial"))
+@library(static=("axis", "dtype", "include_initial"), converted=("axis", "include_initial"))
 def cumulative_sum(
     x: ArrayLike,
     /,
@@ -189,7 +189,7 @@ def cumulative_sum(
     return _standard("cumulative_sum", _cumsum, 0, x, axis, dtype, include_initial)
 
 
-@library(static=("axis", "dtype", "include_initial"))
+@library(static=("axis", "dtype", "include_initial"), converted=("axis", "include_initial"))
 def cumulative_prod(
     x: ArrayLike,
     /,

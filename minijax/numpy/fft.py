@@ -150,7 +150,7 @@ _ONE = ("n", "axis", "norm")
 _MANY = ("s", "axes", "norm")
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the discrete Fourier transform along one axis.
 
@@ -169,7 +169,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     return _over_one("fft", FftType.FFT, a, n, axis, norm)
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `fft` along one axis.
 
@@ -185,7 +185,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _over_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the Fourier transform of real input along one axis, without the redundant half.
 
@@ -201,7 +201,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _over_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `rfft` along one axis.
 
@@ -225,7 +225,7 @@ def _swapped(norm: Any) -> Any:
     return _SWAPPED.get(norm, norm)
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the Fourier transform of a signal with Hermitian symmetry, given its first half.
 
@@ -247,7 +247,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _over_one("hfft", FftType.IRFFT, a, size, axis, _swapped(norm))
 
 
-@library(static=_ONE)
+@library(static=_ONE, converted=_ONE)
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Compute the inverse of `hfft`: the first half of a signal with Hermitian symmetry.
 
@@ -266,7 +266,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return ufuncs.conjugate(_over_one("ihfft", FftType.RFFT, a, n, axis, _swapped(norm)))
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def fftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -287,7 +287,7 @@ def fftn(
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def ifftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -306,7 +306,7 @@ def ifftn(
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def rfftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -324,7 +324,7 @@ def rfftn(
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def irfftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -352,7 +352,7 @@ def _over_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     return _transform(name, kind, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def fft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -371,7 +371,7 @@ def fft2(
     return _over_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def ifft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -390,7 +390,7 @@ def ifft2(
     return _over_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def rfft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -408,7 +408,7 @@ def rfft2(
     return _over_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-@library(static=_MANY)
+@library(static=_MANY, converted=_MANY)
 def irfft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -500,7 +500,7 @@ def _shift(name: str, x: Any, axes: Any, amount: Any) -> Any:
     return roll(x, tuple([amount(x.shape[axis]) for axis in axes]), tuple(axes))
 
 
-@library(static=("axes",))
+@library(static=("axes",), converted=("axes",))
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the zero frequency to the middle of axes.
 
@@ -515,7 +515,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     return _shift("fftshift", x, axes, lambda size: size // 2)
 
 
-@library(static=("axes",))
+@library(static=("axes",), converted=("axes",))
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the zero frequency back to the beginning of axes, the inverse of `fftshift`.
 

@@ -31,7 +31,7 @@ from minijax.typing import ArrayLike, DTypeLike
 __all__ = ["c_", "index_exp", "indices", "ix_", "meshgrid", "mgrid", "ogrid", "r_", "s_"]
 
 
-@library(static=("copy", "sparse", "indexing"))
+@library(static=("copy", "sparse", "indexing"), converted=("copy", "sparse"))
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Array]:

@@ -42,7 +42,7 @@ def _check_not_in_place(name: str, inplace: bool, error: type[Exception] = Value
         )
 
 
-@library(static=("wrap", "inplace"))
+@library(static=("wrap", "inplace"), converted=("wrap", "inplace"))
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
@@ -87,7 +87,7 @@ def _repeated(v: Any, length: int) -> Any:
     return slicing.slice_in_dim(v, 0, length)
 
 
-@library(static=("inplace",))
+@library(static=("inplace",), converted=("inplace",))
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """Return a copy of an array with values put where a mask is true.
 

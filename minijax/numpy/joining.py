@@ -102,7 +102,7 @@ def joined(name: str, parts: list[Any], axis: int, dtype: Any = None) -> Any:
     return parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=axis)
 
 
-@library(static=("axis", "dtype"))
+@library(static=("axis", "dtype"), converted=("axis",))
 def concatenate(
     arrays: np.ndarray | Array | Sequence[ArrayLike],
     axis: int | None = 0,
@@ -133,7 +133,7 @@ def concatenate(
     return joined("concatenate", parts, axis, dtype)
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis.
 
@@ -150,7 +150,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     return concatenate.__wrapped__(arrays, axis)
 
 
-@library(static=("axis", "out", "dtype"))
+@library(static=("axis", "out", "dtype"), converted=("axis",))
 def stack(
     arrays: np.ndarray | Array | Sequence[ArrayLike],
     axis: int = 0,

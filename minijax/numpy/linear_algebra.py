@@ -346,7 +346,7 @@ def _tensordot_axes(a: Any, b: Any, axes: Any) -> tuple[tuple[int, ...], tuple[i
     return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
 
 
-@library(static=("axis", "precision", "preferred_element_type"))
+@library(static=("axis", "precision", "preferred_element_type"), converted=("axis",))
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -608,7 +608,7 @@ def _from(x: Any, by: int) -> Any:
     return add_p.bind(x, np.asarray(by, x.aval.dtype)[()]) if by else x
 
 
-@library(static=("k",))
+@library(static=("k",), converted=("k",))
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """Return the diagonal of a matrix, or a matrix with a vector on its diagonal.
 
@@ -637,7 +637,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return choose_where(band(size, size, k, eq_p), spread, broadcast_to_shape(zero, (size, size)))
 
 
-@library(static=("k",))
+@library(static=("k",), converted=("k",))
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return a matrix with the elements of a flattened array on its diagonal.
 

@@ -559,7 +559,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return _array_equal(*from_any, equal_nan)
 
 
-@library(static=("equal_nan",))
+@library(static=("equal_nan",), converted=("equal_nan",))
 def _array_equal(a1, a2, equal_nan):
     if np.shape(a1) != np.shape(a2):
         return to_array("array_equal", np.zeros((), bool))

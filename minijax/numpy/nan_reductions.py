@@ -169,7 +169,7 @@ def _nan_arg(name: str, p: Any, missing: float, a, axis, out, keepdims) -> Any:
     return choose_where(nothing, number_like(found, -1), found)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis", "keepdims"))
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
@@ -186,7 +186,7 @@ def nanargmax(
     return _nan_arg("nanargmax", argmax_p, -np.inf, a, axis, out, keepdims)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis", "keepdims"))
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:

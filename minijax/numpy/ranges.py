@@ -227,7 +227,7 @@ def _count(name: str, num: Any) -> int:
     return num
 
 
-@library(static=("num", "endpoint", "retstep", "dtype", "axis"))
+@library(static=("num", "endpoint", "retstep", "dtype", "axis"), converted=("axis",))
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     check_arraylike("linspace", start, stop)
     check_ranks("linspace", start, stop)
@@ -298,7 +298,7 @@ def logspace(
     return _logspace(start, stop, base, num, bool(endpoint), as_dtype(dtype, "logspace"), axis)
 
 
-@library(static=("num", "endpoint", "dtype", "axis"))
+@library(static=("num", "endpoint", "dtype", "axis"), converted=("axis",))
 def _logspace(start, stop, base, num, endpoint, dtype, axis):
     check_arraylike("logspace", start, stop, base)
     check_ranks("logspace", start, stop)
@@ -330,7 +330,7 @@ def geomspace(
     return _geomspace(start, stop, num, bool(endpoint), as_dtype(dtype, "geomspace"), axis)
 
 
-@library(static=("num", "endpoint", "dtype", "axis"))
+@library(static=("num", "endpoint", "dtype", "axis"), converted=("axis",))
 def _geomspace(start, stop, num, endpoint, dtype, axis):
     check_arraylike("geomspace", start, stop)
     check_ranks("geomspace", start, stop)

@@ -161,7 +161,7 @@ _sum = _sum_like("sum", _reduce_sum, add_p, 0)
 _prod = _sum_like("prod", lambda a, axes: reduce_prod_p.bind(a, axes=axes), mul_p, 1)
 
 
-@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
+@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"), converted=("axis",))
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -190,7 +190,7 @@ def sum(
     return _sum(a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"))
+@library(static=("axis", "dtype", "out", "keepdims", "promote_integers"), converted=("axis",))
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -258,7 +258,7 @@ _max = _extreme("max", reduce_max_p, pmax, max_p, least)
 _min = _extreme("min", reduce_min_p, pmin, min_p, greatest)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis",))
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -285,7 +285,7 @@ def max(
     return _max(a, axis, out, keepdims, initial, where)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis",))
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -315,7 +315,7 @@ def min(
 amax, amin = max, min
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis",))
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the range of values, maximum minus minimum, along axes.
 
@@ -354,7 +354,7 @@ _all = _truth_of("all", reduce_and_p, True)
 _any = _truth_of("any", reduce_or_p, False)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis",))
 def all(
     a: ArrayLike,
     axis: Axis = None,
@@ -378,7 +378,7 @@ def all(
     return _all(a, axis, out, keepdims, where)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis",))
 def any(
     a: ArrayLike,
     axis: Axis = None,
@@ -439,7 +439,7 @@ def arg_reduction(name: str, p: Any, a: Any, axis: Any, out: Any, keepdims: Any)
     return kept(found, axes, bool(keepdims))
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis", "keepdims"))
 def argmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
@@ -458,7 +458,7 @@ def argmax(
     return arg_reduction("argmax", argmax_p, a, axis, out, keepdims)
 
 
-@library(static=("axis", "out", "keepdims"))
+@library(static=("axis", "out", "keepdims"), converted=("axis", "keepdims"))
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
@@ -500,7 +500,7 @@ def count_of(
     return sum(counted, (*axes, *names), dtype=dtype, keepdims=keepdims)
 
 
-@library(static=("axis", "dtype", "out", "keepdims"))
+@library(static=("axis", "dtype", "out", "keepdims"), converted=("axis",))
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -652,12 +652,12 @@ def std(
     return _std(a, axis, dtype, out, ddof, keepdims, where=where, mean_=mean, correction=correction)
 
 
-@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"))
+@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"), converted=("axis",))
 def _var(a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
     return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean_, correction)
 
 
-@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"))
+@library(static=("axis", "dtype", "out", "keepdims", "ddof", "correction"), converted=("axis",))
 def _std(a, axis, dtype, out, ddof, keepdims, where, mean_, correction):
     dtype = as_dtype(dtype, "std")
     if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):

@@ -99,7 +99,7 @@ def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
     return a, axis_of(axis, a.aval.ndim)
 
 
-@library(static=("repeats", "axis", "total"))
+@library(static=("repeats", "axis", "total"), converted=("axis",))
 def _repeat_each(a, repeats, axis, total):
     a, axis = _along("repeat", a, axis)
     sizes = a.aval.shape
@@ -128,7 +128,7 @@ def _extended(x: Any, axis: int, total: int) -> Any:
     return concatenate_p.bind(x, broadcast_to_shape(last, tuple(sizes)), dimension=axis)
 
 
-@library(static=("axis", "total"))
+@library(static=("axis", "total"), converted=("axis",))
 def _repeat_by(a, repeats, axis, total):
     a, axis = _along("repeat", a, axis)
     length = a.aval.shape[axis]

@@ -248,7 +248,7 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
 # -- order of axes ----------------------------------------------------------------------------
 
 
-@library(static=("axes",))
+@library(static=("axes",), converted=("axes",))
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Permute the axes of an array.
 
@@ -278,7 +278,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return transpose_p.bind(a, permutation=order)
 
 
-@library(static=("axes",))
+@library(static=("axes",), converted=("axes",))
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """Permute the axes of an array.
 
@@ -338,7 +338,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return transpose(a, tuple(order))
 
 
-@library(static=("source", "destination"))
+@library(static=("source", "destination"), converted=("source", "destination"))
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Move axes of an array to new positions; the other axes keep their order.
 
@@ -401,7 +401,7 @@ def expanded(x: Any, axes: Sequence[int]) -> Any:
     return insert_axes(x, sorted(axes))
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """Insert axes of size one.
 
@@ -424,7 +424,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return expanded(a, axes) if axes else a
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Remove axes of size one.
 
@@ -558,7 +558,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 # -- order of elements ------------------------------------------------------------------------
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Reverse the order of elements along axes.
 
@@ -695,7 +695,7 @@ def _shift_pairs(shift: Any, axis: Any, rank: int) -> list[tuple[Any, int]]:
     return list(zip(shifts, axes, strict=True))
 
 
-@library(static=("shift", "axis"))
+@library(static=("shift", "axis"), converted=("axis",))
 def _roll_static(a, shift, axis):
     a = to_array("roll", a)
     if axis is None:
@@ -710,7 +710,7 @@ def _roll_static(a, shift, axis):
     return a
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def _roll_dynamic(a, shift, axis):
     a = to_array("roll", a)
     if axis is None:
@@ -734,7 +734,7 @@ def _roll_dynamic(a, shift, axis):
 # -- repetition -------------------------------------------------------------------------------
 
 
-@library(static=("reps",))
+@library(static=("reps",), converted=("reps",))
 def tile(A: ArrayLike, reps: DimSize | Sequence[DimSize]) -> Array:
     """Repeat an array along each axis.
 

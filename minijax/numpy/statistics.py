@@ -46,7 +46,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@library(static=("axis", "returned", "keepdims"))
+@library(static=("axis", "returned", "keepdims"), converted=("axis",))
 def average(
     a: ArrayLike,
     axis: Axis = None,

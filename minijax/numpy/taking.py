@@ -54,7 +54,10 @@ def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
 # -- take ----------------------------------------------------------------------------------------
 
 
-@library(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
+@library(
+    static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"),
+    converted=("axis",),
+)
 def take(
     a: ArrayLike,
     indices: ArrayLike,

@@ -193,7 +193,7 @@ def _places(key: Any, p: Any, shape: tuple[int, ...], replace: bool, mode: str |
 # -- categorical ----------------------------------------------------------------------------------------
 
 
-@library(static=("axis", "shape", "replace", "mode", "out_sharding"))
+@library(static=("axis", "shape", "replace", "mode", "out_sharding"), converted=("replace",))
 def categorical(
     key: ArrayLike,
     logits: ArrayLike,

@@ -360,7 +360,7 @@ def binomial(
     return binomial_of(keys, n, spread(p, shape), dtype)
 
 
-@library(static=("shape", "dtype", "unroll"))
+@library(static=("shape", "dtype", "unroll"), converted=("unroll",))
 def multinomial(
     key: Array,
     n: ArrayLike,

@@ -24,7 +24,7 @@ from minijax.typing import ArrayLike, DTypeLike
 __all__ = ["multivariate_normal", "orthogonal"]
 
 
-@library(static=("n", "shape", "dtype", "m", "out_sharding"))
+@library(static=("n", "shape", "dtype", "m", "out_sharding"), converted=("n", "m"))
 def orthogonal(
     key: ArrayLike,
     n: int,

@@ -119,7 +119,7 @@ def _along_several(name, x, kind, s, axes, norm, is_forward) -> Any:
     return out if chosen else to_array(name, x)
 
 
-@library(static=("type", "n", "axis", "norm"))
+@library(static=("type", "n", "axis", "norm"), converted=("type", "n", "axis"))
 def dct(
     x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -140,7 +140,7 @@ def dct(
     return _along("dct", _checked("dct", x, type, norm), n, axis, norm, True)
 
 
-@library(static=("type", "n", "axis", "norm"))
+@library(static=("type", "n", "axis", "norm"), converted=("type", "n", "axis"))
 def idct(
     x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -158,7 +158,7 @@ def idct(
     return _along("idct", _checked("idct", x, type, norm), n, axis, norm, False)
 
 
-@library(static=("type", "s", "axes", "norm"))
+@library(static=("type", "s", "axes", "norm"), converted=("type",))
 def dctn(
     x: Array,
     type: int = 2,
@@ -183,7 +183,7 @@ def dctn(
     return _along_several("dctn", x, type, s, axes, norm, True)
 
 
-@library(static=("type", "s", "axes", "norm"))
+@library(static=("type", "s", "axes", "norm"), converted=("type", "s", "axes"))
 def idctn(
     x: Array,
     type: int = 2,

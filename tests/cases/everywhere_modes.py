@@ -82,9 +82,8 @@ def defaults(row, m):
             continue
         call.keywords = [*keywords, ast.keyword(p.name, ast.Name("ARG"))]
         for value in values:
-            yield _varied(
-                row, f"{value.dtype}{list(value.shape)}", {"ARG": value}, ast.unparse(call)
-            )
+            said = f"None as {value.dtype}{list(value.shape)}" if p.default is None else "array"
+            yield _varied(row, said, {"ARG": value}, ast.unparse(call))
 
 
 def _calls(tree):

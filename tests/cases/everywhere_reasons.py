@@ -6,6 +6,11 @@ _OWN = "upstream checks what the function computes inside, which is not the user
 
 _SHAPES = "shapes that do not fit: not checked by upstream, or not where nothing is to be done"
 _FLAG = "a parameter of the operation, which must be known; upstream fails where it runs"
+_ITSELF = (
+    "not compiled as a whole: it says itself what must be known, where upstream cannot hash it"
+)
+_UNREAD = "taken, where upstream cannot hash it: it is not read, or need not be known"
+_OTHERWISE = "another conversion of the tracer comes first; both errors say that it has no value"
 _FAILS = "upstream fails inside of it; NumPy and SciPy, or the definition, have a value"
 
 REASONS = {
@@ -33,8 +38,19 @@ REASONS = {
     r"(arrays|defaults): .*(indices_are_sorted|unique_indices)=ARG": _FLAG,
     r"defaults: .*(max_iterations|lax\.gather\(.*fill_value)=ARG": _FLAG,
     r"defaults: .*full_like\(.*dtype=ARG": "upstream refuses an array as a dtype in all other functions",
-    r"defaults: float32\[3\]: .*(initial|tol)=ARG": "not a scalar, which upstream refuses elsewhere",
+    r"defaults: None as float32\[3\]: .*(initial|tol)=ARG": "not a scalar, which upstream refuses elsewhere",
     r"defaults: .*setxor1d\(.*fill_value=ARG": "the dtype is that of the arrays, as in other functions of sets",
+    r": array: .*jnp\.(resize|polyfit|(put_along_axis|\w+\.at)\(.*inplace|intersect1d|setxor1d|unique)": _ITSELF,
+    r": array: .*jnp\.((lin|log|geom)space|isin|linalg\.(matrix_power|norm)|pad)\(": _ITSELF,
+    r": array: .*jnp\.(\w+\.(reduce|accumulate|reduceat)\()": _ITSELF,
+    r": array: .*(hadamard|hilbert|pascal|helmert|dft|eigh|lu_solve\(.*trans)": _ITSELF,
+    r": array: .*(one_hot|map_coordinates|stats\.(mode|sem)\(|resample)": _ITSELF,
+    r": array: .*(check_finite|overwrite_\w|assume_unique|max_squarings|unroll|is_hermitian)=ARG": _UNREAD,
+    r": array: .*(solve\(.*lower|copy|use_consistent_padding|compress\(.*fill_value)=ARG": _UNREAD,
+    r": array: .*(permutation|choice|repeat\((s|2\.5), 2, axis|piecewise)": _UNREAD,
+    r": array: .*(lax\.(conv|reduce_window|top_k|broadcast|associative_scan|padtype)|ball)": _OTHERWISE,
+    r": array: .*(rfftfreq|jnp\.size|round|categorical|frompyfunc|fftconvolve)": _OTHERWISE,
+    r": array: .*dctn\(M, 2, ": "upstream fails on what it makes of an array",
     r"empty: .*(histogram|fft|reduceat|detrend|unpackbits|lax\.map|\bdet\()": _FAILS,
     r"empty: .*(compress|clamp|gmres|vmap\(lambda c|linalg\.lu\(|sph_harm_y)": _FAILS,
     r"empty: gradient: .*(gumbel_[lr]\.ppf|pm(ax|in))": _FAILS,

@@ -89,7 +89,7 @@ def _(b, x):
     return checked(b, info, [factor])[0]
 
 
-@library(static=("symmetrize_input",))
+@library(static=("symmetrize_input",), converted=("symmetrize_input",))
 def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
     """Factor Hermitian positive definite matrices: `x = l @ l^H` with `l` lower triangular.
 
@@ -228,7 +228,9 @@ batch_in_front(symmetric_product_p)
 symmetric_product_p.lower(lower_by(_product))
 
 
-@library(static=("alpha", "beta", "symmetrize_output"))
+@library(
+    static=("alpha", "beta", "symmetrize_output"), converted=("alpha", "beta", "symmetrize_output")
+)
 def symmetric_product(
     a_matrix: Array,
     c_matrix: Array,
@@ -252,6 +254,7 @@ def symmetric_product(
     >>> lax.linalg.symmetric_product(jnp.array([[1.0, 2.0]]), c, symmetrize_output=True)
     Array([[5.]], dtype=float32)
     """
+    alpha, beta = float(alpha), float(beta)
     out = symmetric_product_p.bind(as_value(a_matrix), as_value(c_matrix), alpha=alpha, beta=beta)
     if symmetrize_output:
         out = add_p.bind(take_lower(out), mT(take_lower(out, -1)))

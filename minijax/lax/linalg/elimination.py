@@ -135,7 +135,7 @@ def _(b, pivots, *, permutation_size):
     return _lower_permutation(b, pivots, permutation_size=permutation_size)
 
 
-@library(static=("permutation_size",))
+@library(static=("permutation_size",), converted=("permutation_size",))
 def lu_pivots_to_permutation(pivots: Array, permutation_size: int) -> Array:
     """Convert a sequence of row swaps to a permutation.
 

@@ -318,7 +318,10 @@ def _(b, x, *, compute_schur_vectors, sort_eig_vals, select_callable):
     return checked(b, info, (form, vectors)[: len(b.outs)])
 
 
-@library(static=("compute_schur_vectors", "sort_eig_vals", "select_callable"))
+@library(
+    static=("compute_schur_vectors", "sort_eig_vals", "select_callable"),
+    converted=("compute_schur_vectors", "sort_eig_vals"),
+)
 def schur(
     x: Array,
     *,

@@ -127,7 +127,8 @@ def _(b, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
 
 
 @library(
-    static=("lower", "symmetrize_input", "sort_eigenvalues", "subset_by_index", "implementation")
+    static=("lower", "symmetrize_input", "sort_eigenvalues", "subset_by_index", "implementation"),
+    converted=("lower", "symmetrize_input", "sort_eigenvalues"),
 )
 def eigh(
     x: Array,
@@ -201,7 +202,7 @@ def _(b, x, *, lower):
     return checked(b, info, found)
 
 
-@library(static=("lower",))
+@library(static=("lower",), converted=("lower",))
 def tridiagonal(a: Array, *, lower: bool = True) -> list[Array]:
     """Reduce Hermitian matrices to real tridiagonal form.
 

@@ -193,7 +193,7 @@ def _(b, a, taus, c, *, left, transpose):
     )[0]
 
 
-@library(static=("left", "transpose"))
+@library(static=("left", "transpose"), converted=("left", "transpose"))
 def ormqr(a: Array, taus: Array, c: Array, *, left: bool = True, transpose: bool = False) -> Array:
     """Multiply by a product of reflectors: `q @ c`, or `c @ q` if not `left`.
 
@@ -332,7 +332,7 @@ def _factor_nothing(x: Any, pivoting: bool, k: int) -> list[Any]:
 qr_p.lower(lower_by(_factor))
 
 
-@library(static=("pivoting", "full_matrices", "use_magma"))
+@library(static=("pivoting", "full_matrices", "use_magma"), converted=("pivoting", "full_matrices"))
 def qr(
     x: Array, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Array, ...]:

@@ -170,7 +170,10 @@ def _identity(b, out: ShapedArray):
     return b.broadcast(b.constant(np.eye(*square.shape, dtype=out.dtype), square), out.shape)
 
 
-@library(static=("full_matrices", "compute_uv", "subset_by_index", "algorithm"))
+@library(
+    static=("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
+    converted=("full_matrices", "compute_uv"),
+)
 def svd(
     x: Array,
     *,

@@ -160,7 +160,7 @@ def _times(x: Any, y: Any) -> Any:
     return mul_p.bind(_like(x, y), y)
 
 
-@library(static=("perturb_singular",))
+@library(static=("perturb_singular",), converted=("perturb_singular",))
 def tridiagonal_solve(
     dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool = False
 ) -> Array:

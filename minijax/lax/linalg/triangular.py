@@ -148,7 +148,10 @@ def _conjugate(b, x):
     return b.op("chlo.conj", (x,), x.aval)
 
 
-@library(static=("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"))
+@library(
+    static=("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
+    converted=("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
+)
 def triangular_solve(
     a: Array,
     b: Array,
@@ -182,10 +185,10 @@ def triangular_solve(
         a,
         b,
         left_side=left_side,
-        lower=lower,
-        transpose_a=transpose_a,
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
         conjugate_a=conjugate_a,
-        unit_diagonal=unit_diagonal,
+        unit_diagonal=bool(unit_diagonal),
     )
     if vector:
         x = squeeze_p.bind(x, dimensions=(x.ndim - (1 if left_side else 2),))

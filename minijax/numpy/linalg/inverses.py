@@ -307,7 +307,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return result
 
 
-@library(static=("ind",))
+@library(static=("ind",), converted=("ind",))
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Compute the inverse of an array as a linear map between tensors.
 
@@ -336,7 +336,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshaped(inv(reshaped(a, (prod(first), prod(rest)))), (*rest, *first))
 
 
-@library(static=("axes",))
+@library(static=("axes",), converted=("axes",))
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
     """Solve the tensor equation tensordot(a, x, x.ndim) = b.
 

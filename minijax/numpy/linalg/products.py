@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@library(static=("axis",))
+@library(static=("axis",), converted=("axis",))
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: Any = -1) -> Any:
     """Compute cross products of vectors of three components.
 

@@ -167,7 +167,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fr
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-@library(static=("axis", "keepdims", "ord"))
+@library(static=("axis", "keepdims", "ord"), converted=("axis", "ord"))
 def vector_norm(
     x: ArrayLike,
     /,

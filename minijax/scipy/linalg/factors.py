@@ -400,7 +400,10 @@ def qr(
     return tuple(rest) if mode == "r" else (q, *rest)
 
 
-@library(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"))
+@library(
+    static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"),
+    converted=("pivoting", "conjugate"),
+)
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,

@@ -194,7 +194,7 @@ def _fill(start: Any, entry: Callable) -> Any:
     return fori_loop(0, start.shape[0], column, start)
 
 
-@library(static=("blocksize",))
+@library(static=("blocksize",), converted=("blocksize",))
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Compute the principal square root of a matrix.
 

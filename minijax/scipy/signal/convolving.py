@@ -152,7 +152,7 @@ def _of_two(name, in1, in2, mode, boundary, fillvalue, precision, is_correlation
 _STATIC_OF_TWO = ("mode", "boundary", "fillvalue", "precision")
 
 
-@library(static=_STATIC_OF_TWO)
+@library(static=_STATIC_OF_TWO, converted=("fillvalue",))
 def convolve2d(
     in1: Array,
     in2: Array,
@@ -178,7 +178,7 @@ def convolve2d(
     return _of_two("convolve2d", in1, in2, mode, boundary, fillvalue, precision, False)
 
 
-@library(static=_STATIC_OF_TWO)
+@library(static=_STATIC_OF_TWO, converted=("fillvalue",))
 def correlate2d(
     in1: Array,
     in2: Array,

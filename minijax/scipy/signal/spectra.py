@@ -122,7 +122,7 @@ def _empty(x: Any, y: Any, axis: int) -> tuple:
     return real, real, real.astype(dtypes.to_complex_dtype(x.dtype))
 
 
-@library(static=("plan", "name"))
+@library(static=("plan", "name"), converted=("plan",))
 def _measure(x, y, fs, window, plan, name):
     x, *others = promote_dtypes_inexact(x, *([] if y is None else [y]))
     real = dtypes.to_real_dtype(x.dtype)

@@ -49,7 +49,7 @@ def detrend(
     return _detrend(data, axis, type, tuple(np.ravel(bp).tolist()))
 
 
-@library(static=("axis", "type", "breaks"))
+@library(static=("axis", "type", "breaks"), converted=("axis",))
 def _detrend(data, axis, type, breaks):
     data = promote_one_inexact("detrend", data)
     data = data.astype(data.dtype)

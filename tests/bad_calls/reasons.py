@@ -434,7 +434,7 @@ REASONS = (
         "a tracer where a static value is wanted: which conversion meets it first differs",
         ("class", "accepted", "refused"),
         call=r"jax\.(jit|vmap|grad|eval_shape)\(lambda \w+:",
-        ours="ConcretizationTypeError|Tracer\\w+|NonConcreteBooleanIndexError",
+        ours="ConcretizationTypeError|Tracer\\w+|NonConcreteBooleanIndexError|NonHashableStatic",
     ),
     Reason(
         "polynomials of one coefficient, and those whose coefficients are columns, are NumPy's affair",

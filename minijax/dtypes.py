@@ -508,9 +508,7 @@ def _is_of_kind(dtype: np.dtype, kind: Any) -> bool:
     if not isinstance(kind, (type, np.generic, np.ndarray)):  # an array, or a description of one
         kind = getattr(kind, "dtype", kind)
     if not (kind is None or isinstance(kind, (type, np.dtype))) or kind in _CATEGORIES:
-        raise TypeError(
-            f"Expected kind to be a dtype, string, or tuple; got {kind=}"
-        )
+        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got {kind=}")
     return dtype == _as_dtype(kind)
 
 

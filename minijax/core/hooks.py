@@ -107,10 +107,6 @@ class Hooks(Slots):
         """Return what is kept of a jitted function; its method of this name."""
         raise NotImplementedError("Nothing lists caches: import minijax.features.diagnostics.")
 
-    def call_library(self, fun: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Call a library function for the user, where calls are noted (`Context.in_library`)."""
-        return fun(*args, **kwargs)
-
     def check_executed(self, args: Any, error: Exception) -> None:
         """Raise the documented error where jaxlib refused the arguments of a program."""
 

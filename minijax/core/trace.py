@@ -150,17 +150,6 @@ class Tracer(Array):
         """The value, where the trace knows it (as under an un-jitted `grad`); else None."""
         return None
 
-    def full_lower(self) -> Any:
-        """The simplest value that stands for the same: libraries ask for it, and override it."""
-        return self
-
-    def get_referent(self) -> Any:
-        """The value that this stands for beneath the transforms of its trace."""
-        return self
-
-    def to_concrete_value(self) -> Any:
-        return self.concrete()
-
     def value_for(self, asked: str) -> Any:
         """The value, or an error that says what `asked` for it if the trace does not know it."""
         value = self.concrete()

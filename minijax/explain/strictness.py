@@ -34,6 +34,7 @@ from minijax.core.trace import Trace, Tracer, eval_trace, set_trace
 from minijax.explain import nans
 from minijax.explain.origins import Origins
 from minijax.explain.programs import called
+from minijax.features.slots import slots
 from minijax.lax.index_numbers import GatherScatterMode
 from minijax.transforms.jvp import JVPTrace
 
@@ -250,7 +251,7 @@ def _known(values: Iterable[Any]) -> Iterator[Any]:
             yield x
 
 
-hooks.fill(call_library=_call_library)
+slots.fill(call_library=_call_library)
 
 
 def _evaluated(program: ClosedJaxpr, *args: Any) -> list[Any]:

@@ -24,6 +24,7 @@ from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError
+from minijax.features.slots import slots
 from minijax.transforms.cached_calls import (
     LEAF,
     NUMBERS,
@@ -131,7 +132,7 @@ def _checked_once(fun: Callable) -> Callable:
                 return fun(*args, **kwargs)
         context.in_library = True
         try:
-            return hooks.call_library(fun, args, kwargs)
+            return slots.call_library(fun, args, kwargs)
         finally:
             context.in_library = False
 

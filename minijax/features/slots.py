@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minijax.core.hooks import Slots
@@ -59,6 +60,12 @@ class FeatureSlots(Slots):
     def read_shape(self, text: str, scope: Any) -> tuple[Any, ...]:
         """Return the symbolic sizes that a text stands for."""
         raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
+
+    # -- strict mode: explain.strictness -----------------------------------------------------------------
+
+    def call_library(self, fun: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call a library function for the user, where calls are noted (`Context.in_library`)."""
+        return fun(*args, **kwargs)
 
     # -- exported modules: features.export --------------------------------------------------------------
 

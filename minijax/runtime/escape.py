@@ -61,7 +61,7 @@ def label(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """What is between the quotation marks of a written string, as it was given."""
+    """Return the text that was written as what is between these quotation marks."""
     data = re.sub(r"\\([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
     return data.encode("latin-1").decode(errors="replace")
 

@@ -64,9 +64,6 @@ class BatchTracer(Tracer):
     val = property(lambda self: self.value)  # upstream's names
     batch_dim = property(lambda self: self.dim)
 
-    def get_referent(self) -> Any:
-        return self.value.get_referent() if isinstance(self.value, Tracer) else self.value
-
     def __repr__(self) -> str:
         return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 

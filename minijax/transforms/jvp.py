@@ -41,9 +41,6 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
-    def get_referent(self) -> Any:
-        return self.primal.get_referent() if isinstance(self.primal, Tracer) else self.primal
-
     def __repr__(self) -> str:
         primal = self.primal.described() if isinstance(self.primal, Tracer) else self.primal
         if self._trace.linear is None:

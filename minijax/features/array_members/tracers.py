@@ -9,6 +9,8 @@ from minijax import errors
 from minijax.core.array import attach
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
+from minijax.transforms.batching import BatchTracer
+from minijax.transforms.jvp import JVPTracer
 
 __all__ = ["needs_value", "unknown_value"]
 
@@ -142,6 +144,31 @@ attach(
     },
     Tracer,
 )
+
+
+# -- members that libraries override in tracers of their own, and ask of ours -------------------------
+
+
+def _referent_in(name: str) -> Callable:
+    def get_referent(self: Tracer) -> Any:
+        inner = getattr(self, name)
+        return inner.get_referent() if isinstance(inner, Tracer) else inner
+
+    return get_referent
+
+
+attach(
+    {
+        "full_lower": lambda self: self,
+        "get_referent": lambda self: self,
+        "to_concrete_value": lambda self: self.concrete(),
+    },
+    Tracer,
+)
+attach({"get_referent": _referent_in("value")}, BatchTracer)
+attach({"get_referent": _referent_in("primal")}, JVPTracer)
+
+# -- members of concrete arrays ------------------------------------------------------------------------
 
 
 def _of_concrete(name: str) -> property:

@@ -74,7 +74,7 @@ def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
 
 
 def _where_going(going: Any, new: Any, old: Any) -> Any:
-    """What a turn gives, for the elements whose condition holds; the others have ended."""
+    """Return `new` for the elements whose condition holds, and `old` for those that have ended."""
     axes = range(np.ndim(going))
     if new is old or not axes:
         return new

@@ -7,7 +7,6 @@ are jaxlib's modules, imported when asked for.
 from typing import Any
 
 from minijax.extend.mlir_names import make_known
-from minijax.features import mlir_rules as bindings
 from minijax.features.export.portable import (
     deserialize_portable_artifact,
     hlo_to_stablehlo,
@@ -15,7 +14,6 @@ from minijax.features.export.portable import (
     serialize_portable_artifact,
 )
 from minijax.features.sharding.types import explicit_of
-from minijax.interpreters.mlir import LoweringRuleContext
 from minijax.namespace import shown
 
 __all__ = [
@@ -29,13 +27,17 @@ __path__: list[str] = []
 make_known(__name__)
 
 
-def lower_with_sharding_in_types(
-    ctx: LoweringRuleContext, op: bindings.ir.Value, aval: Any
-) -> bindings.ir.Value:
-    """A result of a rule, split over the explicit mesh axes that its type names."""
+def lower_with_sharding_in_types(ctx: Any, op: Any, aval: Any) -> Any:
+    """Return a result of a rule, split over the explicit mesh axes that its type names.
+
+    - `ctx`: a `LoweringRuleContext` of `minijax.interpreters.mlir`; `op`: a value of MLIR
+    """
+    # MLIR's bindings of operations take time to import.
+    from minijax.features import mlir_rules
+
     sharding, text = explicit_of(aval), ctx.module_context.text
     if sharding is None or len(text.devices) == 1 or text.manual:
         return op
     split = lambda b, x: b.split(x, sharding)
-    (out,) = bindings.insert_written(ctx.module_context, "split", [aval], split, [op])
+    (out,) = mlir_rules.insert_written(ctx.module_context, "split", [aval], split, [op])
     return out

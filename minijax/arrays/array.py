@@ -185,7 +185,7 @@ def array_from_numpy(
 
 
 _scalars: dict[tuple, ArrayImpl] = {}
-_elsewhere: dict[int, tuple[ArrayImpl, dict]] = {}  # by id: a scalar, and its copies by sharding
+_copies: dict[int, tuple[ArrayImpl, dict]] = {}  # by id: a scalar, and its copies by sharding
 _MOST_SCALARS = 2048
 _COMPLEX = frozenset((complex, np.complex64, np.complex128))
 
@@ -209,13 +209,13 @@ def _keep(key: tuple, made: ArrayImpl) -> ArrayImpl:
     if len(_scalars) >= _MOST_SCALARS:
         clear_scalars()
     _scalars[key] = made
-    _elsewhere[id(made)] = (made, {})
+    _copies[id(made)] = (made, {})
     return made
 
 
 def copies_of(x: ArrayImpl) -> dict[Any, ArrayImpl] | None:
     """Return the copies on other devices, by sharding, of a number that is kept; else None."""
-    entry = _elsewhere.get(id(x))
+    entry = _copies.get(id(x))
     return entry[1] if entry is not None and entry[0] is x else None
 
 
@@ -224,9 +224,9 @@ _FEW_BYTES = 64
 
 def small_array(x: np.ndarray) -> ArrayImpl:
     """Return an operand from the host; a few integers, mostly indices, are kept as numbers are."""
-    lent = lent_array(x)
-    if lent is not None:
-        return ArrayImpl(lent[1], lent[0])
+    found = operand_from_host(x)
+    if found is not None:
+        return ArrayImpl(found[1], found[0])
     if x.nbytes > _FEW_BYTES or x.dtype.kind not in "iu":
         return _host_array(x)
     key = (x.dtype, x.shape, x.tobytes(), local.context.numbers_key)
@@ -236,42 +236,42 @@ def small_array(x: np.ndarray) -> ArrayImpl:
     return found
 
 
-def lent_array(x: np.ndarray) -> tuple[Signature, Any] | None:
+def operand_from_host(x: np.ndarray) -> tuple[Signature, Any] | None:
     """Return signature and buffer of an operand from the host, if one of its type was met before.
 
     The buffer is for one call only. That of a large array is the array's own memory, as in upstream's
     calls, so that writing to `x` before the results are ready may change them: 4 us instead of 55 for
     1 MB. None for small integers, which `small_array` keeps.
     """
-    way = _host_ways.get((x.dtype, x.shape, local.context.numbers_key))
-    if way is None or way[1] is None:
+    found = _host_types.get((x.dtype, x.shape, local.context.numbers_key))
+    if found is None or found[1] is None:
         return None
-    return way[0], way[1](x)
+    return found[0], found[1](x)
 
 
-# By the type of an array of the host: its signature, and the functions that make a buffer of it for
-# one call (see `lent_array`) and for good.
-_host_ways: dict[tuple, tuple[Signature, Callable | None, Callable]] = {}
+# By the type of an array of the host: its signature, and the functions that make a buffer of it, for
+# one call only (see `operand_from_host`) and with a copy.
+_host_types: dict[tuple, tuple[Signature, Callable | None, Callable]] = {}
 
 
 def _host_array(x: np.ndarray) -> ArrayImpl:
     """Return an array of the host on the default device."""
     context = local.context
     key = (x.dtype, x.shape, context.numbers_key)
-    found = _host_ways.get(key)
+    found = _host_types.get(key)
     if found is not None:
         signature, _, put = found
         return ArrayImpl(put(x), signature)
     aval = get_aval(x)
     made = array_from_numpy(x, aval)
     if context.numbers_key is context.key and x.dtype != dtypes.float0:  # no transfer is guarded
-        if len(_host_ways) >= _MOST_SCALARS:
-            _host_ways.clear()
+        if len(_host_types) >= _MOST_SCALARS:
+            _host_types.clear()
         dtype = None if x.dtype == aval.dtype else aval.dtype
         put = buffers.putter(aval, made.sharding, dtype, copy=True)
-        lend = put if dtype else buffers.putter(aval, made.sharding, copy=False)
+        view = put if dtype else buffers.putter(aval, made.sharding, copy=False)
         few = x.nbytes <= _FEW_BYTES and x.dtype.kind in "iu"
-        _host_ways[key] = made.signature, None if few else lend, put
+        _host_types[key] = made.signature, None if few else view, put
     return made
 
 
@@ -342,8 +342,8 @@ hooks.fill(array_of=array_of)
 
 def clear_scalars() -> None:
     _scalars.clear()
-    _elsewhere.clear()
-    _host_ways.clear()
+    _copies.clear()
+    _host_types.clear()
 
 
 also_cleared.append(clear_scalars)

@@ -171,12 +171,12 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
     """Compile a module; `located` makes one that says where operations were made, for errors."""
     began = time.time()
     hooks.check_module(lowered)
-    elsewhere = executables.is_compile_only(lowered.devices)
+    compile_only = executables.is_compile_only(lowered.devices)
     done = hooks.compiling(lowered)
     try:
         executable = executables.compile_module(
             # jaxlib takes callbacks, and devices that are not here, with a module in memory only.
-            parse(lowered.text) if lowered.callbacks or elsewhere else lowered.text,
+            parse(lowered.text) if lowered.callbacks or compile_only else lowered.text,
             lowered.devices,
             spmd=lowered.place.spmd,
             overrides=lowered.options,
@@ -189,7 +189,7 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
     finally:
         done()
     monitoring.record_stage(monitoring.COMPILED, began, f"jit({lowered.name})")
-    return (ProgramElsewhere if elsewhere else Program)(lowered, executable)
+    return (CompileOnlyProgram if compile_only else Program)(lowered, executable)
 
 
 class Program:
@@ -291,12 +291,12 @@ class Program:
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
         return self.hidden + [
-            a._buffer if a.signature.sharding is target else _there(a, target)._buffer
+            a._buffer if a.signature.sharding is target else _moved_once(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
 
 
-class ProgramElsewhere(Program):
+class CompileOnlyProgram(Program):
     """A program for devices that are described, and not here: calling it is an error."""
 
     __slots__ = ()
@@ -308,7 +308,7 @@ class ProgramElsewhere(Program):
         return self.execute()
 
 
-def _there(value: ArrayImpl, target: Any) -> ArrayImpl:
+def _moved_once(value: ArrayImpl, target: Any) -> ArrayImpl:
     """Return `moved(value, target)`; of a number that is kept, its copies are kept too."""
     copies = copies_of(value)
     if copies is None:
@@ -341,7 +341,8 @@ def program_for(closed: ClosedJaxpr, name: str, args: Sequence[ArrayImpl], **opt
         return closed.memo[local.context.key][key]
     except KeyError:
         pass
-    program = made_program(closed, name, signatures, **_thawed(options))
+    options["options"] = dict(options.get("options") or ()) or None
+    program = made_program(closed, name, signatures, **options)
     program.specialize(signatures, closed)
     closed.derived()[key] = program
     return program
@@ -353,11 +354,6 @@ def made_program(
     platforms.check_not_forked()  # before any of jaxlib's compilers, which have threads, is entered
     lower = functools.partial(lower_program, closed, name, signatures, **options)
     return compile_lowered(lower(), functools.partial(lower, located=True))
-
-
-def _thawed(options: dict) -> dict:
-    found = options.get("options")
-    return {**options, "options": dict(found) if found else None}
 
 
 def run_primitive(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl, lent_array
+from minijax.arrays.array import ArrayImpl, operand_from_host
 from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.transforms.cached_calls import NUMBERS, operand_of
@@ -40,9 +40,9 @@ _KINDS = {ArrayImpl: ARRAY, np.ndarray: HOST, **dict.fromkeys(NUMBERS, HOST), _S
 def _operand(x: Any) -> tuple:
     """The signature and the buffer of a value of the host, as an operand of a call."""
     if type(x) is np.ndarray:
-        lent = lent_array(x)
-        if lent is not None:
-            return lent
+        found = operand_from_host(x)
+        if found is not None:
+            return found
     x = operand_of(x, local.context)
     return x.signature, x._buffer
 

@@ -120,10 +120,10 @@ abstract_token = AbstractToken()
 
 
 class ShapedArray(AbstractValue):
-    """Shape, dtype, weak type, and placement: what the type says of where its values lie.
+    """Shape, dtype, weak type, and placement: what the type says of sharding and memory.
 
-    A placement is hashable and opaque here; None says nothing. Features make it, of what is stated
-    by further keyword arguments, by `hooks.placement`.
+    A placement is hashable and opaque here, and None if nothing is said. `hooks.placement` makes it
+    from further keyword arguments.
     """
 
     __slots__ = ("__dict__", "dtype", "ndim", "placement", "shape", "size", "weak_type")
@@ -148,7 +148,7 @@ class ShapedArray(AbstractValue):
         def __getattr__(self, name: str) -> Any: ...
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return the type with some fields changed; of another shape it may lie elsewhere."""
+        """Return the type with some fields changed; a change of shape may change the placement."""
         shape = changes.pop("shape", self.shape)
         dtype = changes.pop("dtype", self.dtype)
         weak_type = changes.pop("weak_type", self.weak_type)
@@ -165,7 +165,7 @@ class ShapedArray(AbstractValue):
         return ShapedArray(shape[:axis] + shape[axis + 1 :], self.dtype, self.weak_type)
 
     def with_axis(self, axis: int, size: int, split: Any = None) -> ShapedArray:
-        """Return the type of `size` values stacked along a new axis; `split` is where it lies."""
+        """Return the type of `size` values stacked along a new axis, sharded over `split`."""
         if split is not None or self.placement is not None:
             return hooks.with_axis(self, axis, size, split)
         shape = self.shape

@@ -193,7 +193,7 @@ class Hooks(Slots):
         The object, a `ProgramPlacement`, has `devices`, `args` (the shardings of arguments), `committed`
         (of results) and `spmd` (several devices), and methods `home` (the sharding of a constant),
         `chosen` (those of results), `attributes` (in the module) and `checked` (for donation).
-        ValueError if arguments of these signatures, or what is asked for, want different devices.
+        ValueError if these arguments and shardings are for different devices.
         """
         raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")
 
@@ -249,7 +249,7 @@ class Hooks(Slots):
         raise NotImplementedError
 
     def type_at(self, aval: Any, where: Any) -> Any:
-        """Return the type of an array that lies as a sharding says."""
+        """Return the type of an array that has this sharding."""
         return aval
 
     def stated_sharding(self, aval: Any) -> Any:
@@ -264,7 +264,7 @@ class Hooks(Slots):
         """Return the mesh axes that the axis mapped by `vmap` is sharded over, or None."""
         return None
 
-    def adds_freely(self, aval: Any) -> bool:
+    def adds_in_place(self, aval: Any) -> bool:
         """Whether a rule may add to a sum of a type that has a placement: see `UndefinedPrimal`."""
         return False
 

@@ -183,7 +183,7 @@ def _may_add(var: Var, before: Sequence[Any], cotangents: Sequence[Any]) -> bool
     if var in before:
         return False
     avals = (var.aval, *map(get_aval, cotangents))
-    return all(aval.placement is None or hooks.adds_freely(aval) for aval in avals)
+    return all(aval.placement is None or hooks.adds_in_place(aval) for aval in avals)
 
 
 def transpose_jaxpr(

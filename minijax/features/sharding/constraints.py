@@ -256,7 +256,7 @@ def retyped(x: Any, aval: Any) -> Any:
     return reshard_p.bind(x, dst_sharding=wanted, free=False)
 
 
-def adds_freely(aval: Any) -> bool:
+def adds_in_place(aval: Any) -> bool:
     """Whether a type says neither how an array is split nor that it is in the host's memory."""
     return explicit_of(aval) is None and space_of_type(aval) is not MemorySpace.Host
 
@@ -342,5 +342,5 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
 hooks.fill(
     as_primal_placed=retyped,
     is_cotangent_of=lambda given, wanted: sums_of(given) == sums_of(wanted),
-    adds_freely=adds_freely,
+    adds_in_place=adds_in_place,
 )

@@ -250,9 +250,11 @@ class Primitive:
             out = self.rule_shape(*avals, **params)
         else:
             out = hooks.layout(self, avals, params)
-        for aval in out if self.multiple_results and isinstance(out, (list, tuple)) else [out]:
-            if not isinstance(aval, AbstractValue):
-                raise wrong_result(self, "shape", "abstract values, one for each result", out)
+        many = self.multiple_results
+        found = out if many and isinstance(out, (list, tuple)) else [None if many else out]
+        if not all(isinstance(aval, AbstractValue) for aval in found):
+            wanted = "a list of abstract values" if many else "an abstract value"
+            raise wrong_result(self, "shape", wanted, out)
         return out
 
     def effects_of(self, params: dict[str, Any], avals: Iterable[Any] = ()) -> frozenset[Any]:

@@ -309,15 +309,17 @@ class Builder:
                     f"{self.platform!r}: give it one with @{primitive.name}_p.lower."
                 )
             result = primitive.rule_lower(self, *operands, **eqn.params)
-            if result is None:
-                raise wrong_result(primitive, "lower", "the values of its results", result)
+            results = [result] if type(result) is Value else list(result or ())
+            if len(results) != len(eqn.outvars):
+                wanted = f"the values of {len(eqn.outvars)} results"
+                raise wrong_result(primitive, "lower", wanted, result)
         except NotImplementedError as error:
             hooks.say_place(error, eqn)
             raise
         self.location, self.scope = location, scope
         if type(eqn.scope) is not str:
             hooks.mark_lines(self.lines, start, eqn.scope.marks, primitive)
-        return [result] if type(result) is Value else list(result)
+        return results
 
     def place(self, name: str) -> str:
         """Return the location that is written after the operations of an equation of this name."""

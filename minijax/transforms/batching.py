@@ -16,7 +16,7 @@ from minijax.core.avals import AbstractValue, get_aval, opaque_types
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.core.primitive import NoRule, checked_pair
+from minijax.core.primitive import NoRule, checked_pair, wrong_result
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer, check_alive
 from minijax.transforms.primitives import broadcast_batch, moveaxis
@@ -129,7 +129,13 @@ class BatchTrace(Trace):
             found = checked_pair(primitive, "batch", "results and batch dimensions", found)
         out, out_dims = found
         if not primitive.multiple_results:
-            return out if out_dims is None else self.tracer(out, out_dims)
+            try:
+                return out if out_dims is None else self.tracer(out, out_dims)
+            except TypeError as error:
+                if isinstance(out_dims, (list, tuple)):  # of all operands, perhaps
+                    wanted = "a result and its batch dimension"
+                    raise wrong_result(primitive, "batch", wanted, found) from error
+                raise
         if not isinstance(out_dims, (list, tuple)):
             out_dims = [out_dims] * len(out)
         return [

@@ -432,17 +432,12 @@ def jit(
     Array([2, 3], dtype=int32)
     """
     options = {
-        "in_shardings": in_shardings,
-        "out_shardings": out_shardings,
-        "static_argnums": static_argnums,
-        "static_argnames": static_argnames,
-        "donate_argnums": donate_argnums,
-        "donate_argnames": donate_argnames,
-        "keep_unused": keep_unused,
+        "in_shardings": in_shardings, "out_shardings": out_shardings,
+        "static_argnums": static_argnums, "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused, "inline": inline, "compiler_options": compiler_options,
         "device": chosen_device(device, backend, in_shardings, out_shardings),
-        "inline": inline,
-        "compiler_options": compiler_options,
-    }
+    }  # fmt: skip
     if fun is _NOT_GIVEN:
         return lambda f: jit_of(f, options)
     return jit_of(fun, options)

@@ -92,10 +92,26 @@ def test_results_that_a_rule_may_not_have(kind, run, given):
         run(f)
 
 
-def test_a_lowering_rule_that_forgets_its_result():
-    f = primitive_with(lower=lambda b, x: None)
-    with pytest.raises(TypeError, match="The lower rule of 'tested' must return the values"):
+@pytest.mark.parametrize("given", [lambda x: None, lambda x: [], lambda x: [x, x]])
+def test_a_lowering_rule_with_another_number_of_results(given):
+    f = primitive_with(lower=lambda b, x: given(x))
+    with pytest.raises(
+        TypeError, match="The lower rule of 'tested' must return the values of 1 res"
+    ):
         minijax.jit(f)(1.0)
+
+
+def test_a_batch_rule_that_returns_all_dimensions():
+    f = primitive_with(batch=lambda args, dims: (args[0], dims))
+    with pytest.raises(TypeError, match="The batch rule of 'tested' must return a result and its"):
+        minijax.vmap(f)(minijax.numpy.ones(2))
+
+
+def test_a_shape_rule_of_several_results_that_returns_one():
+    p = Primitive("tested", multiple_results=True)
+    p.shape_rule(lambda x: x)
+    with pytest.raises(TypeError, match="must return a list of abstract values; it returned Shap"):
+        p.bind(1.0)
 
 
 def test_errors_name_rules_without_a_name():

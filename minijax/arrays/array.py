@@ -156,14 +156,9 @@ aval_makers[ArrayImpl] = lambda x: x.aval
 
 
 def array_from_numpy(
-    value: np.ndarray,
-    aval: ShapedArray | None = None,
-    where: Any = None,
-    committed: bool = False,
-    *,
-    copy: bool = True,
-    explicit: bool | None = False,
-) -> ArrayImpl:
+    value: np.ndarray, aval: ShapedArray | None = None, where: Any = None, committed: bool = False,
+    *, copy: bool = True, explicit: bool | None = False,
+) -> ArrayImpl:  # fmt: skip
     """Return a NumPy array on a device: the default one, unless a sharding is given.
 
     - `aval`: its type, if that is not the array's own: that of random keys, for their words

@@ -56,21 +56,13 @@ class Lowered:
 
 
 def lower_program(
-    closed: ClosedJaxpr,
-    name: str,
-    signatures: Sequence[Signature],
-    *,
-    donated: Sequence[bool] | None = None,
-    keep_unused: bool | Sequence[bool] = False,
-    options: dict[str, Any] | None = None,
-    device: Any = None,
-    in_shardings: Sequence[Any] | None = None,
-    out_shardings: Sequence[Any] | None = None,
-    arg_names: Sequence[str] | None = None,
-    platform: str | None = None,
-    exported: Sequence[str] = (),
-    located: bool = False,
-) -> Lowered:
+    closed: ClosedJaxpr, name: str, signatures: Sequence[Signature], *,
+    donated: Sequence[bool] | None = None, keep_unused: bool | Sequence[bool] = False,
+    options: dict[str, Any] | None = None, device: Any = None,
+    in_shardings: Sequence[Any] | None = None, out_shardings: Sequence[Any] | None = None,
+    arg_names: Sequence[str] | None = None, platform: str | None = None,
+    exported: Sequence[str] = (), located: bool = False,
+) -> Lowered:  # fmt: skip
     """Write the module of a jaxpr for arguments of these signatures.
 
     - `exported`: platforms that the module is for, `platform` among them; it then contains all

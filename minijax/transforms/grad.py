@@ -258,40 +258,25 @@ def vjp(
 
 @overload
 def value_and_grad(
-    fun: Callable[Concatenate[_A, _P], _R],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    fun: Callable[Concatenate[_A, _P], _R], argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False, holomorphic: bool = False, allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[Concatenate[_A, _P], tuple[_R, _A]]: ...
+) -> Callable[Concatenate[_A, _P], tuple[_R, _A]]: ...  # fmt: skip
 @overload
 def value_and_grad(
-    fun: Callable[Concatenate[_A, _P], tuple[_R, _X]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    fun: Callable[Concatenate[_A, _P], tuple[_R, _X]], argnums: Literal[0] = 0, *,
+    has_aux: Literal[True], holomorphic: bool = False, allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[Concatenate[_A, _P], tuple[tuple[_R, _X], _A]]: ...
+) -> Callable[Concatenate[_A, _P], tuple[tuple[_R, _X], _A]]: ...  # fmt: skip
 @overload
 def value_and_grad(
-    fun: Callable[_P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[_P, Any]: ...
+    fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...  # fmt: skip
 def value_and_grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:  # fmt: skip
     """Make a function that returns the value and the gradient of `fun`.
 
     - `fun`: function that returns a real scalar (complex if `holomorphic`), or `(scalar, aux)` if
@@ -314,40 +299,25 @@ def value_and_grad(
 
 @overload
 def grad(
-    fun: Callable[Concatenate[_A, _P], Any],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    fun: Callable[Concatenate[_A, _P], Any], argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False, holomorphic: bool = False, allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[Concatenate[_A, _P], _A]: ...
+) -> Callable[Concatenate[_A, _P], _A]: ...  # fmt: skip
 @overload
 def grad(
-    fun: Callable[Concatenate[_A, _P], tuple[Any, _X]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Literal[True],
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    fun: Callable[Concatenate[_A, _P], tuple[Any, _X]], argnums: Literal[0] = 0, *,
+    has_aux: Literal[True], holomorphic: bool = False, allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[Concatenate[_A, _P], tuple[_A, _X]]: ...
+) -> Callable[Concatenate[_A, _P], tuple[_A, _X]]: ...  # fmt: skip
 @overload
 def grad(
-    fun: Callable[_P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[_P, Any]: ...
+    fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...  # fmt: skip
 def grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False,
+    holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:  # fmt: skip
     """Make a function that returns the gradient of `fun`.
 
     - `fun`: function that returns a real scalar (complex if `holomorphic`), or `(scalar, aux)` if

@@ -369,52 +369,33 @@ _NOT_GIVEN = object()
 
 @overload
 def jit(
-    fun: Callable[_P, _R],
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    fun: Callable[_P, _R], /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Iterable[str] | None = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
+    donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+    device: Device | None = None, backend: str | None = None, inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> PjitFunction[_P, _R]: ...
+) -> PjitFunction[_P, _R]: ...  # fmt: skip
 @overload
 def jit(
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Iterable[str] | None = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
+    donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+    device: Device | None = None, backend: str | None = None, inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
+) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...  # fmt: skip
 def jit(
-    fun: Any = _NOT_GIVEN,
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    fun: Any = _NOT_GIVEN, /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
+    donate_argnames: str | Sequence[str] | None = None, keep_unused: bool = False,
+    device: Device | None = None, backend: str | None = None, inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Compile `fun` with XLA when it is first called with arguments of new shapes and dtypes.
 
     - `static_argnums`, `static_argnames`: arguments that are compile-time constants; each new value

@@ -48,17 +48,12 @@ def any_constant(x: Any) -> bool:
 
 
 def trace_function(
-    what: str,
-    fun: Callable,
-    in_tree: Any,
-    avals: Sequence[AbstractValue],
-    *,
+    what: str, fun: Callable, in_tree: Any, avals: Sequence[AbstractValue], *,
     statics: Iterable[tuple[int | str, Any]] = (),
     wrap: Callable[[Callable], Callable] | None = None,
-    hoisted: Callable[[Any], bool] | None = is_traced,
-    checked: str | None = None,
+    hoisted: Callable[[Any], bool] | None = is_traced, checked: str | None = None,
     values: Any = None,
-) -> Traced:
+) -> Traced:  # fmt: skip
     """Record `fun(*args, **kwargs)`, where `in_tree` is the structure of `(args, kwargs)`.
 
     - `what`: name of the transform, for error messages; `checked`: the name in those on results

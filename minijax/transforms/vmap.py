@@ -36,14 +36,10 @@ _F = TypeVar("_F", bound=Callable)
 
 
 def vmap(
-    fun: _F,
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: Any = 0,
-    axis_name: Hashable | None = None,
-    axis_size: int | None = None,
-    spmd_axis_name: Hashable | None = None,
-    sum_match: bool = False,
-) -> _F:
+    fun: _F, in_axes: int | Sequence[Any] | None = 0, out_axes: Any = 0,
+    axis_name: Hashable | None = None, axis_size: int | None = None,
+    spmd_axis_name: Hashable | None = None, sum_match: bool = False,
+) -> _F:  # fmt: skip
     """Map a function over an axis of its arguments.
 
     - `fun`: function of pytrees of arrays

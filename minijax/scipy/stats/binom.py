@@ -14,6 +14,8 @@ __all__ = ["logpmf", "pmf"]
 def logpmf(k, n, p):
     """The logarithm of the probability mass function."""
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    many = -jnp.log1p(n) - special.betaln(n - k + 1, k + 1)  # where gammaln(n) may overflow
+    ways = jnp.where(n > 1e4, many, ways)
     chance = special.xlogy(k, p) + special.xlog1py(n - k, -p)
     certain = ((k == 0) & (n == 0)) | (chance == 0)  # and no lgamma(1), which is rounded
     out = jnp.where(certain, 0, ways + chance)

@@ -11,6 +11,35 @@ from minijax.scipy.stats.making import exponential, located
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
 
+def _below(z):
+    """The mass below z: 1/2 and an angle, which cancel in the tail, where it is -1 / (pi z)."""
+    if z.dtype.kind == "c":
+        return 0.5 + jnp.arctan(z) / np.pi
+    return jnp.arctan2(1, -z) / np.pi
+
+
+def _log_below(z):
+    """The logarithm of the mass below z."""
+    if z.dtype.kind == "c":
+        return jnp.log(_below(z))
+    # Each argument is harmless where it is not the one that counts.
+    bound = -1 / jnp.finfo(z.dtype).eps
+    tail = -jnp.log(-jnp.minimum(z, bound)) - math.log(math.pi)
+    left = jnp.where(z < bound, tail, jnp.log(_below(jnp.clip(z, bound, 0))))
+    right = jnp.where(z == np.inf, 0, jnp.log1p(-_below(-jnp.maximum(z, 0))))
+    return jnp.where(z < 0, left, right)
+
+
+def _quantile(q, offset):
+    """tan(pi offset), which is that of q from 1/2; in the tails by the distance from 0 or 1, not rounded."""
+    middle = jnp.tan(np.pi * offset)
+    if q.dtype.kind == "c":
+        return middle
+    rest = jnp.abs(jnp.where(q < 0.5, q, 1 - q))
+    tail = jnp.sign(offset) / jnp.tan(np.pi * rest)
+    return jnp.where((rest < 0.25) & (q >= 0) & (q <= 1), tail, middle)
+
+
 @located("log density")
 def logpdf(z):
     """The logarithm of the density."""
@@ -20,37 +49,37 @@ def logpdf(z):
 @located("probability")
 def cdf(z):
     """The distribution function."""
-    return 0.5 + jnp.arctan(z) / np.pi
+    return _below(z)
 
 
 @located("probability")
 def sf(z):
     """The survival function."""
-    return 0.5 - jnp.arctan(z) / np.pi
+    return _below(-z)
 
 
 @located("probability")
 def logcdf(z):
     """The logarithm of the distribution function."""
-    return jnp.log(0.5 + jnp.arctan(z) / np.pi)
+    return _log_below(z)
 
 
 @located("probability")
 def logsf(z):
     """The logarithm of the survival function."""
-    return jnp.log(0.5 - jnp.arctan(z) / np.pi)
+    return _log_below(-z)
 
 
 @located("quantile", argument="q")
 def ppf(q):
     """The inverse of the distribution function."""
-    return jnp.tan(np.pi * (q - 0.5))
+    return _quantile(q, q - 0.5)
 
 
 @located("quantile", argument="q")
 def isf(q):
     """The inverse of the survival function."""
-    return jnp.tan(np.pi * (0.5 - q))
+    return _quantile(q, 0.5 - q)
 
 
 pdf = exponential(logpdf, "The density.")

@@ -22,7 +22,19 @@ def _log_mass(a, b):
     log_ndtr = special.log_ndtr
     left = _log_difference(log_ndtr(b), log_ndtr(a))
     right = _log_difference(log_ndtr(-a), log_ndtr(-b))
-    return jnp.where(a > 0, right, left)
+    outside = special.ndtr(a) + special.ndtr(-b)
+    return jnp.where(outside < 0.75, jnp.log1p(-outside), jnp.where(a > 0, right, left))
+
+
+def _log_shares(z, a, b):
+    """The logarithms of the shares of the mass below and above z."""
+    z = jnp.clip(z, a, b)
+    whole = _log_mass(a, b)
+    low, high = _log_mass(a, z) - whole, _log_mass(z, b) - whole
+    # Near 0 a difference of logarithms is rounded: there it follows from the other one.
+    below = jnp.where(high < low, jnp.log1p(-jnp.exp(high)), low)
+    above = jnp.where(low < high, jnp.log1p(-jnp.exp(low)), high)
+    return below, above
 
 
 @located("log density", "a b")
@@ -36,16 +48,14 @@ def logpdf(z, a, b):
 @located("probability", "a b")
 def logcdf(z, a, b):
     """The logarithm of the distribution function."""
-    low = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
-    out = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, low))
+    out = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, _log_shares(z, a, b)[0]))
     return jnp.where(a >= b, np.nan, out)
 
 
 @located("probability", "a b")
 def logsf(z, a, b):
     """The logarithm of the survival function."""
-    high = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
-    out = jnp.where(z <= a, 0, jnp.where(z >= b, -np.inf, high))
+    out = jnp.where(z <= a, 0, jnp.where(z >= b, -np.inf, _log_shares(z, a, b)[1]))
     return jnp.where(a >= b, np.nan, out)
 
 

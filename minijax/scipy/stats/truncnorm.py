@@ -23,7 +23,8 @@ def _log_mass(a, b):
     left = _log_difference(log_ndtr(b), log_ndtr(a))
     right = _log_difference(log_ndtr(-a), log_ndtr(-b))
     outside = special.ndtr(a) + special.ndtr(-b)
-    return jnp.where(outside < 0.75, jnp.log1p(-outside), jnp.where(a > 0, right, left))
+    middle = jnp.where(outside < 0.125, jnp.log1p(-outside), jnp.log(1 - outside))
+    return jnp.where(outside < 0.75, middle, jnp.where(a > 0, right, left))
 
 
 def _log_shares(z, a, b):
@@ -32,8 +33,8 @@ def _log_shares(z, a, b):
     whole = _log_mass(a, b)
     low, high = _log_mass(a, z) - whole, _log_mass(z, b) - whole
     # Near 0 a difference of logarithms is rounded: there it follows from the other one.
-    below = jnp.where(high < low, jnp.log1p(-jnp.exp(high)), low)
-    above = jnp.where(low < high, jnp.log1p(-jnp.exp(low)), high)
+    below = jnp.where(high < -2, jnp.log1p(-jnp.exp(high)), low)
+    above = jnp.where(low < -2, jnp.log1p(-jnp.exp(low)), high)
     return below, above
 
 

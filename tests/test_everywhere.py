@@ -2,9 +2,11 @@
 
 Types and errors of each row are compared with upstream's as given, with x64, where promotion of ranks
 is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
-Then on empty arrays, gradients too, on Python numbers, and within `jit` with an array for each number
-and each parameter left out that upstream lets be one: where both refuse, the classes of errors are the
-affair of `test_bad_calls`. `SHARES` says how many of these run; all of them if `EVERYWHERE` is "all".
+Then on empty arrays, gradients in both modes too, on Python numbers, within `jit` with an array for each
+number and each parameter left out that upstream lets be one, within `shard_map` with split and
+replicated arrays, and of objects that become arrays: where both refuse, the classes of errors are the
+affair of `test_bad_calls`, but for those of an array where a number must be known. `SHARES` says how
+many of these run; all of them if `EVERYWHERE` is "all".
 Exceptions and their reasons are in `tests.cases.everywhere_reasons`.
 """
 
@@ -21,14 +23,14 @@ import pytest
 
 import minijax
 from tests.cases import everywhere_modes, everywhere_reasons, special_values
-from tests.cases.everywhere import rows
+from tests.cases.everywhere import Row, rows
 
 RANK, DTYPE = {"numpy_rank_promotion": "raise"}, {"numpy_dtype_promotion": "strict"}
 SETTINGS = {"plain": {}, "x64": {"enable_x64": True}, "rank": RANK, "dtype": DTYPE}
 ROWS = rows()
 PARTS = 16
 # Of the rows of a mode, one in so many runs, unless all are asked for.
-SHARES = {"empty": 8, "numbers": 2, "arrays": 1, "defaults": 4}
+SHARES = {"empty": 8, "numbers": 2, "arrays": 1, "defaults": 4, "split": 2, "objects": 1}
 TRACED = ("ConcretizationTypeError", "TracerArrayConversionError")
 
 
@@ -125,6 +127,71 @@ def test_gradients_promote_freely(part):
     assert not found, "\n".join(found)
 
 
+def forward(row, m):
+    """The results and tangents of a row, with respect to its arrays of numbers; or None."""
+    names, fun = row.names(), row.function(m)
+    kinds = [np.dtype(row.arrays[n].dtype).kind if n in row.arrays else "" for n in names]
+    places = [place for place, kind in enumerate(kinds) if kind in ("f", "c")]
+
+    def results(*args):
+        given = [args[places.index(n)] if n in places else x for n, x in enumerate(results.args)]
+        return [x for x in m.tree_util.tree_leaves(fun(*given)) if hasattr(x, "dtype")]
+
+    def tangents(*args):
+        results.args = args
+        primals = [args[place] for place in places]
+        return m.jvp(results, primals, primals)
+
+    return tangents if places else None
+
+
+def in_shard_map(row, m):
+    """A row within `shard_map`: those of its results that vary over the mesh have an axis less."""
+    names, fun = row.names(), row.function(m)
+    auto = (m.sharding.AxisType.Auto,)
+    mesh = m.sharding.AbstractMesh((8,), ("shards",), axis_types=auto)
+    split = m.sharding.PartitionSpec("shards")
+
+    def results(*args):
+        leaves = [x for x in m.tree_util.tree_leaves(fun(*args)) if hasattr(x, "dtype")]
+        return [varying(x) for x in leaves]
+
+    def varying(x):
+        if "shards" in m.typeof(x).mat.varying:
+            return x[None]
+        return m.lax.pcast(x, "shards", to="varying")[None, None]
+
+    specs = tuple(split if name in row.chosen else m.sharding.PartitionSpec() for name in names)
+    return m.shard_map(results, mesh=mesh, in_specs=specs, out_specs=split)
+
+
+class Convertible:
+    """An object that becomes an array."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return self.x
+
+
+def of_objects(row, m):
+    """A row with objects for those of its arrays that are chosen."""
+    names, fun = row.names(), row.function(m)
+    return lambda *args: fun(
+        *[Convertible(x) if name in row.chosen else x for name, x in zip(names, args, strict=True)]
+    )
+
+
+# How the rows of a mode are called, if not as they stand.
+AS_IT_IS = [("", Row.function)]
+CALLS = {
+    "empty": [*AS_IT_IS, ("gradient: ", gradient), ("forward: ", forward)],
+    "split": [("", in_shard_map)],
+    "objects": [("", of_objects)],
+}
+
+
 def test_operands_of_the_user_are_checked():
     for m in (jax, minijax):
         x, y = m.numpy.ones((2, 3)), m.numpy.ones(3)
@@ -153,6 +220,12 @@ MODES = {
         for row in _first_of_each_function()
         for varied in everywhere_modes.defaults(row, jax)
     ),
+    "split": lambda: (
+        varied for row in _first_of_each_function() for varied in everywhere_modes.split(row)
+    ),
+    "objects": lambda: (
+        varied for row in _first_of_each_function() for varied in everywhere_modes.objects(row)
+    ),
 }
 
 
@@ -162,7 +235,7 @@ def varied_rows(mode):
     return list({row.label: row for row in MODES[mode]()}.values())
 
 
-def disagreement(row, of=lambda row, m: row.function(m)):
+def disagreement(row, of=Row.function):
     """What differs in the types of a row's results, or None.
 
     An array for a number is refused with upstream's class of error; of other arguments, for both to
@@ -181,17 +254,20 @@ def disagreement(row, of=lambda row, m: row.function(m)):
     return f"{row.label}\n    ours {ours}\n    upstream {theirs}"
 
 
+def disagreements(mode, row):
+    """What differs in a row of a mode, in each way that it is called."""
+    for said, of in CALLS.get(mode, AS_IT_IS):
+        text = disagreement(row, of)
+        if text:
+            yield f"{mode}: {said}{text}"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_modes(mode):
     found = []
     share = 1 if os.environ.get("EVERYWHERE") == "all" else SHARES[mode]
     for row in varied_rows(mode)[::share]:
-        text = disagreement(row)
-        if text is None and mode == "empty":
-            text = disagreement(row, gradient)
-            text = text and f"gradient: {text}"
-        if text and not _reason(f"{mode}: {text}"):
-            found.append(f"{mode}: {text}")
+        found += [text for text in disagreements(mode, row) if not _reason(text)]
     assert not found, "\n".join(found)
 
 
@@ -201,11 +277,9 @@ def _compared_rows(pattern):
         if re.search(pattern, f"{setting}: {row.text}"):
             yield compared(row, setting)
     for mode in MODES:
-        for row in varied_rows(mode):
-            if re.search(pattern, f"{mode}: {row.label}"):
-                yield disagreement(row)
-            if mode == "empty" and re.search(pattern, f"{mode}: gradient: {row.label}"):
-                yield disagreement(row, gradient)
+        for row, (said, of) in itertools.product(varied_rows(mode), CALLS.get(mode, AS_IT_IS)):
+            if re.search(pattern, f"{mode}: {said}{row.label}"):
+                yield disagreement(row, of)
 
 
 @pytest.mark.parametrize("pattern", everywhere_reasons.REASONS)

@@ -16,6 +16,8 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.layouts import set_layout
 from minijax.features.sharding.transfer import device_put
+from minijax.features.sharding.types import vma_of
+from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
@@ -24,7 +26,9 @@ from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, shard
 from minijax.runtime.sharding import Sharding
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
-__all__ = ["broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p"]
+__all__ = [
+    "broadcasted_iota", "empty", "empty_p", "full", "full_like", "iota", "iota_p", "varying_as",
+]  # fmt: skip
 
 _NO_OPERAND = "it has no operands, so no trace that transforms its operands meets it"
 
@@ -232,7 +236,14 @@ def full_like(
         fill_value = fill_value.item()
     elif weak:
         fill_value = to_dtype(fill_value, dtype, True)
-    return _filled(shape, fill_value, sharding)
+    return varying_as(_filled(shape, fill_value, sharding), x)
+
+
+def varying_as(out: Array, x: Any) -> Array:
+    """What is made like `x`, varying over the manual mesh axes over which `x` varies."""
+    if not local.context.varying:
+        return out
+    return vary(out, vma_of(getattr(x, "aval", x)) - vma_of(get_aval(out)))
 
 
 empty_p = _without_operands("empty")

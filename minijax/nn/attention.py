@@ -59,8 +59,8 @@ def dot_product_attention(
     >>> nn.dot_product_attention(*[jnp.ones((4, 2, 8))] * 3).shape
     (4, 2, 8)
     """
-    out_shape = np.shape(query)
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
+    out_shape = query.shape
     bias = None if bias is None else jnp.asarray(bias)
     mask = None if mask is None else jnp.asarray(mask)
     lengths = [

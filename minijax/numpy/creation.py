@@ -515,7 +515,8 @@ def full_like(
     weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
-    return placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
+    out = placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
+    return creation.varying_as(out, aval)
 
 
 @library(static=("shape", "dtype", "weak"))
@@ -550,7 +551,8 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
         return creation.full_like(a, value, dtype, shape)
     sizes = _like_shape(name, aval, shape)
     if dtype is None and getattr(aval, "weak_type", False):
-        return placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
+        out = placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
+        return creation.varying_as(out, aval)
     found = (
         dtypes.canonicalize_dtype(aval.dtype)
         if dtype is None
@@ -558,7 +560,7 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     )
     if found == dtypes.float0:
         return np.zeros(sizes, found)
-    return placed(_filled(sizes, value, found), device, out_sharding)
+    return creation.varying_as(placed(_filled(sizes, value, found), device, out_sharding), aval)
 
 
 def zeros_like(

@@ -35,6 +35,7 @@ from minijax.numpy.promotion import (
     promote_shapes,
     settled,
     typed_as,
+    unwrapped,
 )
 from minijax.typing import Array, ArrayLike
 
@@ -262,6 +263,7 @@ def _integer_power(x, y):
 @library
 def _power(x1, x2):
     check_arraylike("power", x1, x2)
+    x1, x2 = unwrapped(x1), unwrapped(x2)
     a, b = get_aval(x1), get_aval(x2)
     inexact_base = dtypes.issubdtype(a.dtype, np.inexact)
     if inexact_base and dtypes.issubdtype(b.dtype, np.integer):

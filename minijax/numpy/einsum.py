@@ -227,9 +227,9 @@ def _pairwise(step: tuple[int, ...]) -> list[tuple[int, ...]]:
 @library(static=("text", "optimize", "precision", "preferred", "out_sharding"))
 def _einsum(text, optimize, precision, preferred, out_sharding, *operands):
     check_arraylike("einsum", *operands)
-    shapes = tuple([tuple(np.shape(x)) for x in operands])
-    inputs, output, steps = _plan(text, shapes, optimize)
     arrays = [to_array("einsum", x, i) for i, x in enumerate(operands)]
+    shapes = tuple([tuple(x.aval.shape) for x in arrays])
+    inputs, output, steps = _plan(text, shapes, optimize)
     dtype, weak = _result_type(arrays, preferred)
     if len(arrays) > 2 or any(len(set(labels)) < len(labels) for labels in inputs):
         arrays = promote_dtypes(*arrays) if preferred is None else arrays

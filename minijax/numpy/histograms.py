@@ -25,6 +25,7 @@ from minijax.numpy.promotion import (
     known_index,
     promote_dtypes_inexact,
     to_array,
+    unwrapped,
 )
 from minijax.numpy.ranges import (
     linspace,
@@ -243,6 +244,7 @@ def histogram2d(
            [0, 1]], dtype=int32)
     """
     check_arraylike("histogram2d", x, y)
+    x, y = unwrapped(x), unwrapped(y)
     try:
         count = len(bins)
     except TypeError:

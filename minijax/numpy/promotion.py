@@ -25,6 +25,7 @@ from minijax.errors import shape_error
 from minijax.features.array_members.tracers import needs_value
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
+from minijax.lax.creation import varying_as
 from minijax.lax.shapes import MOST_AXES, items_of
 from minijax.transforms.primitives import to_shape
 
@@ -34,7 +35,7 @@ __all__ = [
     "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
-    "to_array", "typed_as", "weakened",
+    "to_array", "typed_as", "unwrapped", "weakened",
 ]  # fmt: skip
 
 _NUMBERS = dtypes.python_scalar_dtypes
@@ -67,6 +68,11 @@ def to_array(name: str, x: Any, position: int = 0) -> Any:
     if hasattr(x, "__jax_array__"):
         return to_array(name, x.__jax_array__(), position)
     return as_value(x)
+
+
+def unwrapped(x: Any) -> Any:
+    """The array that an object becomes by its `__jax_array__`; another value as it is."""
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
 def check_no_out(name: str, out: Any) -> None:
@@ -162,7 +168,7 @@ def filled_like(x: Any, value: Any) -> Any:
         scalar = _number(value, aval.dtype, True)
     else:
         scalar = as_typed(np.asarray(value).astype(aval.dtype)[()])
-    return broadcast_to_shape(scalar, aval.shape)
+    return varying_as(broadcast_to_shape(scalar, aval.shape), x)
 
 
 def weakened(x: Any) -> Any:
@@ -192,7 +198,7 @@ def _pair_of(x: Any) -> tuple[Any, bool]:
     kind = type(x)
     if kind in _NUMBERS:
         return _NUMBERS[kind], kind is not bool
-    aval = get_aval(x.__jax_array__() if hasattr(x, "__jax_array__") else x)
+    aval = get_aval(unwrapped(x))
     return aval.dtype, aval.weak_type
 
 

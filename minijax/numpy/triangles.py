@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
     known_index,
     number_like,
     to_array,
+    unwrapped,
 )
 from minijax.numpy.ranges import (
     arange,
@@ -245,9 +246,10 @@ def triu_indices(n: DimSize, k: DimSize = 0, m: DimSize | None = None) -> tuple[
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    if len(np.shape(arr)) != 2:
-        raise ValueError(f"Only 2-D inputs are accepted by {name}; got shape {np.shape(arr)}.")
-    return tuple(np.shape(arr))
+    shape = np.shape(unwrapped(arr))
+    if len(shape) != 2:
+        raise ValueError(f"Only 2-D inputs are accepted by {name}; got shape {shape}.")
+    return tuple(shape)
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
@@ -314,7 +316,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     check_arraylike("diag_indices_from", arr)
-    sizes = np.shape(arr)
+    sizes = np.shape(unwrapped(arr))
     if len(sizes) < 2:
         raise ValueError(f"input array must be at least 2-d; got shape {sizes}.")
     if len(set(sizes)) != 1:

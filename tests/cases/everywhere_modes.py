@@ -12,9 +12,9 @@ _NUMBERS = {bool: np.bool_, int: np.int32, float: np.float32, complex: np.comple
 _FOR_NONE = (np.float32(0.5), np.int32(1), np.bool_(True), np.float32([0.25, 0.5, 0.75]))
 
 
-def _varied(row, what, arrays, text=None):
+def _varied(row, what, arrays, text=None, chosen=()):
     varied = Row(text or row.text, {**row.arrays, **arrays}, row.space)
-    varied.label = f"{what}: {varied.text}"
+    varied.label, varied.chosen = f"{what}: {varied.text}", set(chosen)
     return varied
 
 
@@ -29,6 +29,26 @@ def empty(row):
         batch = {name: np.zeros((0, *x.shape), x.dtype) for name, x in given.items()}
         yield _varied(row, "no batch", batch)
         yield _varied(row, "batches", {name: np.stack([x, x]) for name, x in given.items()})
+
+
+def split(row):
+    """A row for the arrays of each subset of size one, and for all, split over eight devices."""
+    for chosen in _choices(row):
+        parts = {name: np.concatenate([np.asarray(row.arrays[name])] * 8) for name in chosen}
+        yield _varied(row, f"split {' '.join(chosen)}", parts, chosen=chosen)
+
+
+def objects(row):
+    """A row for each array, given as an object that becomes one."""
+    for chosen in _choices(row):
+        if len(chosen) == 1:
+            yield _varied(row, f"object {chosen[0]}", {}, chosen=chosen)
+
+
+def _choices(row):
+    """All arrays of a row that have axes, and each of them alone."""
+    names = [name for name in row.names() if np.ndim(row.arrays.get(name, 0))]
+    return [[name] for name in names] + ([names] if len(names) > 1 else [])
 
 
 def numbers(row):

@@ -51,6 +51,7 @@ REASONS = {
     r": array: .*(lax\.(conv|reduce_window|top_k|broadcast|associative_scan|padtype)|ball)": _OTHERWISE,
     r": array: .*(rfftfreq|jnp\.size|round|categorical|frompyfunc|fftconvolve)": _OTHERWISE,
     r": array: .*dctn\(M, 2, ": "upstream fails on what it makes of an array",
+    r"split: .*(argsort|scaled_dot)": "upstream's type does not vary over the mesh, though the values do",
     r"empty: .*(histogram|fft|reduceat|detrend|unpackbits|lax\.map|\bdet\()": _FAILS,
     r"empty: .*(compress|clamp|gmres|vmap\(lambda c|linalg\.lu\(|sph_harm_y)": _FAILS,
     r"empty: gradient: .*(gumbel_[lr]\.ppf|pm(ax|in))": _FAILS,
@@ -79,9 +80,8 @@ SPECIAL = {
     r"betabinom": "infinite and huge parameters, of which neither has the probability",
     r"pareto\.logpdf": "the largest shape, for which upstream and SciPy overflow",
     r"complex\d+: .*cauchy\.": "arctan on its cut, whose sides differ by 1",
-    r"cauchy\.(ppf|isf)": "the tails, where q - 0.5 is rounded in both libraries",
     r"\bbinom\.": "endless trials, and numbers of them whose neighbours no float32 holds",
-    r"truncnorm\.log(cdf|sf)|gumbel_l\.logcdf": "logarithms near zero: their signs, and some 20 units",
+    r"gumbel_l\.logcdf": "logarithms near zero: their signs, and some 20 units",
 }
 
 

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     promote_dtypes,
     promote_dtypes_inexact,
     to_array,
+    unwrapped,
 )
 from minijax.numpy.ranges import (
     arange,
@@ -50,7 +51,7 @@ def _vectors(name: str, *arrays: Any) -> list[Any]:
 
 def _need_axis(name: str, x: Any) -> None:
     check_arraylike(name, x)
-    if not np.ndim(x):
+    if not np.ndim(unwrapped(x)):
         raise ValueError(f"{name}: its arguments must be at least 1-dimensional, got a scalar.")
 
 

@@ -15,7 +15,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.numpy.promotion import promote_inexact
+from minijax.numpy.promotion import promote_inexact, to_array
 from minijax.typing import ArrayLike
 
 __all__ = ["dawsn", "erfcx", "fresnel", "owens_t", "wofz"]
@@ -144,7 +144,6 @@ def _w(x: Any, y: Any) -> Any:
     return lax.complex(real, jnp.where(below, 2 * other_imag - imag, imag))
 
 
-@custom_jvp
 @library
 def wofz(z: ArrayLike) -> Array:
     """Compute the Faddeeva function `exp(-z**2) * erfc(-1j * z)`.
@@ -158,6 +157,11 @@ def wofz(z: ArrayLike) -> Array:
     >>> jax.scipy.special.wofz(jnp.array([1j, 2.0])).shape
     (2,)
     """
+    return _wofz_with_rule(to_array("wofz", z))
+
+
+@custom_jvp
+def _wofz_with_rule(z):
     (z,) = promote_inexact("wofz", z)
     z = _wide(z)
     if z.dtype.kind != "c":  # exp(-x^2) and, by 2 / sqrt(pi), Dawson's integral
@@ -165,15 +169,14 @@ def wofz(z: ArrayLike) -> Array:
     return _w(jnp.real(z), jnp.imag(z))
 
 
-@wofz.defjvp
+@_wofz_with_rule.defjvp
 def _(primals, tangents):
     (z,), (t,) = primals, tangents
-    out = wofz(z)
+    out = _wofz_with_rule(z)
     z, t = jnp.asarray(z).astype(out.dtype), t.astype(out.dtype)
     return out, (2j / math.sqrt(math.pi) - 2 * z * out) * t
 
 
-@custom_jvp
 @library
 def erfcx(x: ArrayLike) -> Array:
     """Compute `exp(x**2) * erfc(x)`.
@@ -187,6 +190,11 @@ def erfcx(x: ArrayLike) -> Array:
     >>> jax.scipy.special.erfcx(jnp.inf)
     Array(0., dtype=float32)
     """
+    return _erfcx_with_rule(to_array("erfcx", x))
+
+
+@custom_jvp
+def _erfcx_with_rule(x):
     (x,) = promote_inexact("erfcx", x)
     wide = _wide(x)
     if x.dtype.kind == "c":
@@ -211,15 +219,14 @@ def _scaled_erfc(x: Any) -> Any:
     return jnp.where(x < 0, 2 * jnp.exp(x * x) - out, out)
 
 
-@erfcx.defjvp
+@_erfcx_with_rule.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    out = erfcx(x)
+    out = _erfcx_with_rule(x)
     slope = 2 * jnp.asarray(x).astype(out.dtype) * out - 2 / math.sqrt(math.pi)
     return out, slope * t.astype(out.dtype)
 
 
-@custom_jvp
 @library
 def dawsn(x: ArrayLike) -> Array:
     """Compute Dawson's integral: `exp(-x**2)` times the integral of `exp(t**2)` from 0 to x.
@@ -232,6 +239,11 @@ def dawsn(x: ArrayLike) -> Array:
     >>> jax.scipy.special.dawsn(0.0)
     Array(0., dtype=float32)
     """
+    return _dawsn_with_rule(to_array("dawsn", x))
+
+
+@custom_jvp
+def _dawsn_with_rule(x):
     x = _real("dawsn", x)
     return _dawson(_wide(x)).astype(x.dtype)
 
@@ -257,10 +269,10 @@ def _dawson(x: Any) -> Any:
     return jnp.where(is_small, series, jnp.sign(x) * out)
 
 
-@dawsn.defjvp
+@_dawsn_with_rule.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    out = dawsn(x)
+    out = _dawsn_with_rule(x)
     return out, (1 - 2 * jnp.asarray(x).astype(out.dtype) * out) * t.astype(out.dtype)
 
 
@@ -362,7 +374,6 @@ def _(primals, tangents):
 # -- Owen's function -------------------------------------------------------------------------------
 
 
-@custom_jvp
 @library
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Compute Owen's T: the probability that X > h and 0 < Y < a * X for normal X and Y.
@@ -376,6 +387,11 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> jax.scipy.special.owens_t(1.0, 0.0)
     Array(0., dtype=float32)
     """
+    return _owens_t_with_rule(to_array("owens_t", h), to_array("owens_t", a, 1))
+
+
+@custom_jvp
+def _owens_t_with_rule(h, a):
     h, a = map(jnp.asarray, promote_inexact("owens_t", h, a))
     if h.dtype.kind == "c":
         raise ValueError(
@@ -405,10 +421,10 @@ def _owens_t(h: Any, a: Any) -> Any:
     return jnp.sign(a) * out
 
 
-@owens_t.defjvp
+@_owens_t_with_rule.defjvp
 def _(primals, tangents):
     (h, a), (h_dot, a_dot) = primals, tangents
-    out = owens_t(h, a)
+    out = _owens_t_with_rule(h, a)
     h, a = (jnp.asarray(x).astype(out.dtype) for x in (h, a))
     square = 1 + a * a
     by_a = jnp.exp(-0.5 * h * h * square) / (2 * math.pi * square)

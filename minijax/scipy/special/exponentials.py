@@ -118,7 +118,6 @@ def _(primals, tangents):
     return out, -_any_expn(to_array("expn", n) - 1, x) * t
 
 
-@custom_jvp
 @library
 def exp1(x: ArrayLike) -> Array:
     """Compute the integral of `exp(-t) / t` from x to infinity, for x >= 0.
@@ -131,14 +130,19 @@ def exp1(x: ArrayLike) -> Array:
     >>> jax.scipy.special.exp1(jnp.inf)
     Array(0., dtype=float32)
     """
+    return _exp1_with_rule(to_array("exp1", x))
+
+
+@custom_jvp
+def _exp1_with_rule(x):
     (x,) = _reals("exp1", x)
     return _in_wide(lambda x: _expn(jnp.ones_like(x), x), x)
 
 
-@exp1.defjvp
+@_exp1_with_rule.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    out = exp1(x)
+    out = _exp1_with_rule(x)
     x = jnp.asarray(x).astype(out.dtype)
     return out, -(jnp.exp(-x) / x) * t.astype(out.dtype)
 

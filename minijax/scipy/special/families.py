@@ -18,7 +18,7 @@ from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.numpy.promotion import promote_inexact
+from minijax.numpy.promotion import promote_inexact, to_array
 from minijax.transforms.grad import jvp
 from minijax.typing import ArrayLike
 
@@ -273,7 +273,6 @@ Array(1., dtype=float32)
 # -- Spence's function -----------------------------------------------------------------------------
 
 
-@custom_jvp
 @library
 def spence(x: Array) -> Array:
     """Compute the integral of `log(t) / (1 - t)` from 1 to x.
@@ -286,6 +285,11 @@ def spence(x: Array) -> Array:
     >>> jax.scipy.special.spence(jnp.array([-1.0]))
     Array([nan], dtype=float32)
     """
+    return _spence_with_rule(to_array("spence", x))
+
+
+@custom_jvp
+def _spence_with_rule(x):
     x = jnp.asarray(x)
     x = x.astype(x.dtype)
     if x.dtype not in (np.float32, np.float64):
@@ -316,13 +320,13 @@ def _spence(x: Any) -> Any:
     return jnp.where((x < 0) | jnp.isnan(x), np.nan, out)
 
 
-@spence.defjvp
+@_spence_with_rule.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     x = jnp.asarray(x)
     is_one = x == 1
     slope = jnp.where(is_one, -1, jnp.log(x) / jnp.where(is_one, 1, 1 - x))
-    return spence(x), (slope * t).astype(x.dtype)
+    return _spence_with_rule(x), (slope * t).astype(x.dtype)
 
 
 # -- spherical harmonics ---------------------------------------------------------------------------

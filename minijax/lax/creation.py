@@ -240,7 +240,7 @@ def full_like(
 
 
 def varying_as(out: Array, x: Any) -> Array:
-    """What is made like `x`, varying over the manual mesh axes over which `x` varies."""
+    """Return `out`, made like `x`, as varying over the manual mesh axes over which `x` varies."""
     if not local.context.varying:
         return out
     return vary(out, vma_of(getattr(x, "aval", x)) - vma_of(get_aval(out)))

@@ -231,7 +231,7 @@ table({
     "vmap out_axes range": (["out_axes", "axis 5 is out of bounds for array of dimension 1"], lambda m: m.vmap(lambda x: x, out_axes=5)(X)),
     "vmap out_axes tree": (["out_axes"], lambda m: m.vmap(lambda x: x, out_axes=(0, 0))(X)),
     "vmap scalar": (["rank"], lambda m: m.vmap(lambda x: x)(1.0)),
-    "vmap axis_size": (["axis_size=5", "size 3"], lambda m: m.vmap(lambda x: x, axis_size=5)(X)),
+    "vmap axis_size": (["`axis_size` argument was 5", "size 3"], lambda m: m.vmap(lambda x: x, axis_size=5)(X)),
     "unbound axis": (["axis"], lambda m: m.lax.psum(X, "i")),
     # control flow
     "cond branches differ": (["true_fun", "false_fun", "Revise"], lambda m: m.lax.cond(True, lambda x: x, lambda x: (x, x), X)),
@@ -596,7 +596,7 @@ table({
     "half a diagonal": (["k must be a scalar integer", "1.5"], lambda m: m.numpy.trace(Y, offset=1.5)),
     "half an argument": (["nin and nout must be integers", "1.5"], lambda m: m.numpy.frompyfunc(m.numpy.add, 1.5, 1)),
     "float places of reduceat": (["indices must have an integer type", "float32"], lambda m: m.numpy.add.reduceat(X, X)),
-    "float indices to ravel": (["int indices", "float32"], lambda m: m.numpy.ravel_multi_index((X, INTS), (2, 3))),
+    "float indices to ravel": (["is not an integer type", "float32"], lambda m: m.numpy.ravel_multi_index((X, INTS), (2, 3))),
     "a shape of shapes": (["scalar or 1D sequence"], lambda m: m.numpy.unravel_index(5, ((2, 3),))),
     "zeros of a traced array": (["trim_zeros", "traced"], lambda m: m.jit(m.numpy.trim_zeros)(X)),
     "zeros of an axis that is not": (["axis 3", "out of bounds"], lambda m: m.numpy.trim_zeros(Y, axis=3)),

@@ -1,5 +1,5 @@
 """Wrong calls beside upstream: the class of the error, and the sentence that its message begins
-with.
+with, its full stop included.
 """
 
 import re
@@ -8,9 +8,10 @@ import jax
 import pytest
 
 import minijax
-from tests.cases import refusals
+from tests.cases import refusals, wrong_calls
 
 OURS, THEIRS = refusals.imported(minijax), refusals.imported(jax)
+TEXTS = wrong_calls.calls()
 REASONS = {name: reason for reason, names in refusals.OTHERWISE.items() for name in names}
 
 
@@ -22,8 +23,7 @@ def outcome(call, m):
 
 def sentence(error):
     """The first sentence of a message, without the names of modules and addresses."""
-    first = re.match(r".*?[.:?!](?=\s|$)|.*", plain(error).split("\n")[0]).group()
-    return first.rstrip(".:")
+    return re.match(r".*?[.:?!](?=\s|$)|.*", plain(error).split("\n")[0]).group()
 
 
 def plain(error):
@@ -39,6 +39,24 @@ def test_refused_as_upstream_refuses(name):
     assert (type(theirs).__name__ in kinds) == (name not in refusals.CLASSES), repr(ours)
     agrees = name not in refusals.CLASSES and plain(ours).startswith(sentence(theirs))
     assert agrees == (name not in REASONS), f"{ours}\nUpstream: {theirs}"
+
+
+@pytest.fixture(scope="module")
+def names():
+    return [wrong_calls.names(library) for library in (minijax, jax)]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_begins_with_upstreams_sentence(text, names):
+    code = compile(text, "<call>", "eval")
+    ours, theirs = (outcome(lambda known: eval(code, dict(known)), known) for known in names)
+    assert type(theirs).__name__ in [kind.__name__ for kind in type(ours).__mro__], repr(ours)
+    agrees = plain(ours).startswith(sentence(theirs))
+    assert agrees == (TEXTS[text] is None), f"{ours}\nUpstream: {theirs}"
+
+
+def test_few_messages_begin_otherwise():
+    assert sum(reason is not None for reason in TEXTS.values()) < 0.1 * len(TEXTS)
 
 
 def test_exceptions_are_of_the_table():

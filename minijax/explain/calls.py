@@ -17,6 +17,7 @@ from minijax.lax.linalg.hermitian import eigh_p
 from minijax.lax.parallel import psum_invariant_p
 from minijax.lax.prng import random_clone_p, random_unwrap_p, random_wrap_p
 from minijax.lax.random_gamma import random_gamma_p
+from minijax.lax.reductions import greatest, least
 from minijax.transforms.primitives import add_any_p
 
 TEMPLATES = {
@@ -81,10 +82,12 @@ OF_SCALARS = {
     lax.random_split_p: "jax.random.split({0}, {shape})",
 }
 
-# Reductions of windows: the function that combines two elements.
+# Reductions of windows: the function that combines two elements, and what it leaves alone.
 WINDOWS = {
-    lax.reduce_window_max_p: "max", lax.reduce_window_min_p: "min", lax.reduce_window_sum_p: "add",
-}  # fmt: skip
+    lax.reduce_window_max_p: ("max", least),
+    lax.reduce_window_min_p: ("min", greatest),
+    lax.reduce_window_sum_p: ("add", lambda dtype: dtype.type(0)),
+}
 
 # Primitives without a public function of their own whose params are upstream's.
 BOUND = {

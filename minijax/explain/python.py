@@ -258,7 +258,8 @@ def call_text(body: Body, eqn: JaxprEqn, operands: list[str]) -> str:
     if primitive in OF_SCALARS:
         return _over_scalars(OF_SCALARS[primitive], eqn.invars[0].aval.ndim, operands, texts)
     if primitive in WINDOWS:
-        return _window(WINDOWS[primitive], eqn.invars[0].aval.dtype, operands[0], params)
+        combine, identity = WINDOWS[primitive]
+        return _window(combine, identity(eqn.invars[0].aval.dtype), operands[0], params)
     if primitive in BOUND:
         given = [*operands, *(f"{key}={literal(value)}" for key, value in params.items())]
         return f"primitives.{primitive.name}_p.bind({', '.join(given)})"
@@ -296,17 +297,8 @@ def _over_scalars(template: str, ndim: int, operands: list[str], texts: dict) ->
     return f"{text}({', '.join(operands)})"
 
 
-def _window(combine: str, dtype: Any, operand: str, params: dict) -> str:
-    identity: Any = 0
-    if combine != "add":
-        if dtype.kind == "b":
-            identity = combine == "min"
-        elif dtypes.issubdtype(dtype, np.integer):
-            info = dtypes.iinfo(dtype)
-            identity = info.min if combine == "max" else info.max
-        else:
-            identity = -np.inf if combine == "max" else np.inf
-    start = array_text(np.asarray(identity).astype(dtype), dtype_text(dtype))
+def _window(combine: str, identity: Any, operand: str, params: dict) -> str:
+    start = array_text(np.asarray(identity), dtype_text(identity.dtype))
     rest = ", ".join(f"{key}={literal(value)}" for key, value in params.items())
     return f"lax.reduce_window({operand}, {start}, lax.{combine}, {rest})"
 

@@ -115,6 +115,19 @@ def network_of_convolutions(m):
     return m.grad(loss, (0, 1))
 
 
+@case(X)
+def windows_of_small_numbers(m):
+    def run(x):
+        kinds = m.numpy.int8, m.numpy.bool_, m.numpy.float8_e4m3fn  # the last has no infinity
+        starts = np.int8(127), np.True_, np.array(448, m.numpy.float8_e4m3fn)
+        return [
+            m.lax.reduce_window(x.astype(kind), most, m.lax.min, (2,), (1,), "SAME")
+            for kind, most in zip(kinds, starts, strict=True)
+        ]
+
+    return run
+
+
 @case()
 def random_numbers(m):
     def draw():

@@ -84,13 +84,13 @@ class Array(_Members):
         )
 
 
-def attach(members: dict[str, Callable | property], owner: type[Array] = Array) -> None:
-    """Set operators and methods of `Array`, or of one of its classes; called once for each."""
+def attach(members: dict[str, Callable | property], owner: type = Array) -> None:
+    """Set operators and methods of `Array`, or of another class; called once for each."""
     for name, member in members.items():
         setattr(owner, name, member)
 
 
-def attach_class(members: type, owner: type[Array]) -> None:
-    """Set the members of another class as members of a class of arrays."""
+def attach_class(members: type, owner: type) -> None:
+    """Set the members of another class as members of a class."""
     of_classes = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"}
     attach({name: x for name, x in vars(members).items() if name not in of_classes}, owner)

@@ -42,8 +42,6 @@ class Trace:
         self.alive = True
         self.thread = get_ident()
 
-    main = property(lambda self: self)  # libraries tell levels apart by it
-
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Apply a primitive to values and tracers, of this trace and of those outside of it.
 
@@ -77,25 +75,6 @@ class Trace:
 
     def end(self) -> None:
         self.alive = False
-
-    # What traces that libraries define have by inheritance.
-
-    requires_low = True
-
-    def stage_value(self, val: Any) -> Any:
-        raise NotImplementedError("must override")
-
-    def process_call(self, call_primitive: Any, f: Any, tracers: Any, params: Any, /) -> Any:
-        raise NotImplementedError("must override")
-
-    def full_raise(self, x: Any) -> Any:
-        return x
-
-    def is_valid(self) -> bool:
-        return self.alive
-
-    def invalidate(self) -> None:
-        self.end()
 
 
 class EvalTrace(Trace):

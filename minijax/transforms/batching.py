@@ -61,9 +61,6 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
-    val = property(lambda self: self.value)  # upstream's names
-    batch_dim = property(lambda self: self.dim)
-
     def __repr__(self) -> str:
         return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 

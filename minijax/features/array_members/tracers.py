@@ -1,4 +1,4 @@
-"""Members of tracers that need the value of an array: errors that say what asked and what to do."""
+"""Members of tracers: errors where a value is needed, that say what asked; and what libraries ask for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import errors
-from minijax.core.array import attach
+from minijax.core.array import attach, attach_class
 from minijax.core.hooks import hooks
-from minijax.core.trace import Tracer
+from minijax.core.trace import Trace, Tracer
 from minijax.transforms.batching import BatchTracer
 from minijax.transforms.jvp import JVPTracer
 
@@ -146,7 +146,7 @@ attach(
 )
 
 
-# -- members that libraries override in tracers of their own, and ask of ours -------------------------
+# -- members that libraries override in tracers and traces of their own, and ask of ours ---------------
 
 
 def _referent_in(name: str) -> Callable:
@@ -165,8 +165,41 @@ attach(
     },
     Tracer,
 )
-attach({"get_referent": _referent_in("value")}, BatchTracer)
+attach(
+    {
+        "get_referent": _referent_in("value"),
+        "val": property(lambda self: self.value),
+        "batch_dim": property(lambda self: self.dim),
+    },
+    BatchTracer,
+)
 attach({"get_referent": _referent_in("primal")}, JVPTracer)
+
+
+class _OfTraces(Trace):
+    """Members that traces of libraries inherit."""
+
+    __slots__ = ()
+    requires_low = True
+    main = property(lambda self: self)  # by which libraries tell levels apart
+
+    def stage_value(self, val: Any) -> Any:
+        raise NotImplementedError("must override")
+
+    def process_call(self, call_primitive: Any, f: Any, tracers: Any, params: Any, /) -> Any:
+        raise NotImplementedError("must override")
+
+    def full_raise(self, x: Any) -> Any:
+        return x
+
+    def is_valid(self) -> bool:
+        return self.alive
+
+    def invalidate(self) -> None:
+        self.end()
+
+
+attach_class(_OfTraces, Trace)
 
 # -- members of concrete arrays ------------------------------------------------------------------------
 

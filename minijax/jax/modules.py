@@ -153,7 +153,7 @@ _MODULES: dict[str, str] = {
     "interpreters.mlir": "jax.private.hlo interpreters.mlir",
     "interpreters.partial_eval":
         "jax.private.programs jax.private.splitting interpreters.partial_eval",
-    "interpreters.pxla": "jax.private.placing jax.private.splitting interpreters.pxla",
+    "interpreters.pxla": "jax.private.placing jax.private.results jax.private.splitting interpreters.pxla",
     "interpreters.remat": "features.checkpoint.checkpoint",
     "lax_reference":
         "jax.testing.reference jax.testing.reference_shapes jax.testing.reference_windows",

@@ -163,7 +163,6 @@ ALIASES: dict[str, dict[str, str]] = {
         "DynamicJaxprTrace": "minijax.core.staging:JaxprTrace",
         "JaxprTrace": "minijax.core.staging:PartialTrace",
     },
-    "jax._src.interpreters.pxla": {"global_result_handlers": f"{_HERE}:global_result_handlers"},
     "jax._src.lax": {"scaled_dot": "minijax.lax:scaled_dot"},  # a module of that name is there too
     "jax._src.lax.lax": {
         "_const": f"{_INTERNALS}:const",

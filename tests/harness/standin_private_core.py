@@ -142,6 +142,35 @@ for ask in (
 ):  # fmt: skip
     case("inherited", lambda: ask(type("Empty", (core.Trace,), {})()))
 
+# -- results -------------------------------------------------------------------------------------------
+
+
+def about(x):
+    return type(x).__name__, x.shape, x.dtype, x.committed, x.sharding, x.weak_type, x.tolist()
+
+
+one, two = (jax.sharding.SingleDeviceSharding(d) for d in jax.devices()[:2])
+split = [NamedSharding(MESH, spec) for spec in (P("x"), P(), P("y", "x"))]
+for where in (two, *split):
+    whole = jax.device_put(jnp.arange(16.0).reshape(4, 4), where)
+    parts = [shard.data for shard in whole.addressable_shards]
+    for weak, committed in ((False, True), (True, False)):
+        aval = core.ShapedArray((4, 4), np.float32, weak_type=weak)
+        for make in (pxla.global_aval_to_result_handler, pxla.global_result_handlers[type(aval)]):
+            for given in (parts, whole, parts[:0]):
+                case("result", lambda: about(make(aval, where, committed)(given)))
+        make = pxla.global_avals_to_results_handler([aval] * 2, [where] * 2, committed)
+        case("members", lambda: (len(make.handlers), make.out_avals, make.out_shardings))
+        for given in ([parts, whole], [parts], [parts] * 3):
+            case("results", lambda: [about(x) for x in make(given)])
+key = jax.random.key(3)
+for aval, given in (
+    (core.ShapedArray((), key.dtype), jax.random.key_data(key)),
+    (core.ShapedArray((), key.dtype), [jax.random.key_data(key)]),
+    (core.abstract_token, [jnp.zeros(0, bool)]), (core.AbstractValue(), []),
+):  # fmt: skip
+    case("other", lambda: pxla.global_aval_to_result_handler(aval, one, True)(given).shape)
+
 # -- programs as text ----------------------------------------------------------------------------------
 
 names, settings = core.JaxprPpContext(), core.JaxprPpSettings()

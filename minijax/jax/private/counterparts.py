@@ -43,9 +43,6 @@ MeshAxisName = AxisName = AxisSize = Any  # for annotations
 UNSPECIFIED = None
 UnspecifiedValue = type(None)
 
-# Upstream looks here for how to show results of a type; minijax has one type of array.
-global_result_handlers: dict[type, Callable] = {}
-
 
 def supports_inf(dtype: Any) -> bool:
     """Whether a dtype has an infinity."""

@@ -100,14 +100,16 @@ _EQN_FIELDS = ("invars", "outvars", "primitive", "params", "effects", "source", 
 class DebugInfo:
     """The function a jaxpr was traced from, and the names of its arguments and results."""
 
-    __slots__ = ("func_name", "result_paths", "traced_for")
-    arg_names: Sequence[str] | None = None
-    place = ""  # of its source
+    __slots__ = ("arg_names", "func_name", "place", "result_paths", "traced_for")
 
-    def __init__(self, traced_for="", func_name="", result_paths=None):
+    def __init__(self, traced_for="", func_src_info="", arg_names=None, result_paths=None):
         self.traced_for = traced_for
-        self.func_name = func_name
-        self.result_paths = result_paths
+        self.func_name, _, self.place = func_src_info.partition(" at ")
+        self.arg_names, self.result_paths = arg_names, result_paths
+
+    @property
+    def func_src_info(self) -> str:
+        return f"{self.func_name} at {self.place}" if self.place else self.func_name
 
     def __repr__(self) -> str:
         return f"DebugInfo({self.traced_for!r}, {self.func_name!r})"

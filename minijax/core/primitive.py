@@ -106,7 +106,9 @@ class Primitive:
         - `programs`: how these are called, if by a rule that `Programs` can state
         """
         self.name = name
-        self.multiple_results = multiple_results or programs is not None
+        kind = type(self)
+        many: Any = kind.multiple_results  # True if the class says so
+        self.multiple_results = multiple_results or programs is not None or many is True
         self.holds_programs = holds_programs or programs is not None
         self._avals: dict[tuple, Any] | None = {} if memoize and not self.holds_programs else None
         self._effects_by_type = False
@@ -120,6 +122,10 @@ class Primitive:
         if programs is not None:
             self.rule_shape, self.rule_effects = programs.rules()
             self.rule_lower = programs.lower
+        if kind.impl is not Primitive.impl:  # of a library's class, whose methods are its rules
+            self.rule_impl = self.impl
+        if kind.abstract_eval is not Primitive.abstract_eval:
+            self.def_effectful_abstract_eval(self.abstract_eval)
         all_primitives[name] = self
 
     shape_rule = _setter("rule_shape")
@@ -209,6 +215,10 @@ class Primitive:
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the keyword arguments of `bind` for an equation with these params."""
         return params
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, Any]:
+        """The types of the results, and the set of effects."""
+        return self.out_avals(avals, params), self.effects_of(params, avals)
 
     # Upstream's names of `shape_rule` and `impl`.
     def_abstract_eval = _setter("rule_shape")

@@ -281,6 +281,103 @@ def test_missing_rules():
             MLIR[m].register_lowering(p, lambda ctx, x: [x], platform="foo")
 
 
+# -- classes of primitives -----------------------------------------------------------------------------
+
+
+def _tag(m):
+    """A class with its rules as methods, of primitives that give their operands."""
+
+    class Tag(CORE[m].Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__(f"tag_{next(_count)}")
+            MLIR[m].register_lowering(self, lambda ctx, *xs, **params: xs)
+            AD[m].primitive_jvps[self] = lambda xs, ts, **params: (
+                self.bind(*xs, **params),
+                list(ts),
+            )
+            BATCHING[m].primitive_batchers[self] = lambda xs, dims, **params: (
+                self.bind(*xs, **params), dims)  # fmt: skip
+
+        def impl(self, *xs, **params):
+            return [m.numpy.asarray(x) for x in xs]
+
+        def abstract_eval(self, *avals, **params):
+            return list(avals), CORE[m].no_effects
+
+    return Tag()
+
+
+def _scaling(m, **methods):
+    """A class of primitives of one result."""
+
+    def impl(self, x, *, by):
+        return x * by
+
+    def abstract_eval(self, x, *, by):
+        return m.core.ShapedArray((*x.shape, by), x.dtype), CORE[m].no_effects
+
+    rules = {"impl": impl, "abstract_eval": abstract_eval} | methods
+    p = type("Scaling", (CORE[m].Primitive,), rules)(f"scaling_{next(_count)}")
+    kind = lambda x, by: ir.RankedTensorType.get((*x.type.shape, by), x.type.element_type)
+    dims = lambda x: ir.DenseI64ArrayAttr.get(range(x.type.rank))
+    MLIR[m].register_lowering(p, lambda ctx, x, by: [hlo.broadcast_in_dim(kind(x, by), x, dims(x))])
+    return p
+
+
+def _counted(m):
+    called = []
+
+    def bind(self, *args, **params):
+        called.append(len(args))
+        return CORE[m].Primitive.bind(self, *args, **params)
+
+    p = _scaling(m, bind=bind)
+    program = m.make_jaxpr(lambda x: p.bind(x, by=2))(X)
+    return str(p.bind(X, by=2).shape), len(called), str(CORE[m].jaxpr_as_fun(program)(X)[0].shape)
+
+
+CLASSES = {
+    "members": lambda m: (_tag(m).multiple_results, _scaling(m).multiple_results),
+    "eager": lambda m: _tag(m).bind(X, 2.0, k=1),
+    "jit": lambda m: m.jit(lambda x: _tag(m).bind(x, x * 2))(X),
+    "grad": lambda m: m.grad(lambda x: (_tag(m).bind(x * 3, k=1)[0] * x).sum())(X),
+    "vmap": lambda m: m.vmap(lambda x: _tag(m).bind(x)[0] + 1)(X),
+    "one result": lambda m: _scaling(m).bind(X, by=3),
+    "its type": lambda m: m.eval_shape(lambda x: _scaling(m).bind(x, by=3), X).shape,
+    "compiled": lambda m: m.jit(lambda x: _scaling(m).bind(x, by=3))(X),
+    "rules called": lambda m: (
+        _scaling(m).impl(X, by=2),
+        str(_scaling(m).abstract_eval(m.core.ShapedArray((3,), np.float32), by=2)),
+        str(_tag(m).abstract_eval(m.core.ShapedArray((3,), np.float32))),
+    ),
+    "plain": lambda m: str(
+        primitive(m, plain).abstract_eval(m.core.ShapedArray((3,), np.float32), k=1)
+    ),
+    "own bind": _counted,
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_of_primitives(name):
+    both(CLASSES[name])
+
+
+def test_debug_info():
+    def about(m):
+        def named(x, *, y):
+            return x + y
+
+        info = m.make_jaxpr(named)(1.0, y=2.0).jaxpr.debug_info
+        made = CORE[m].DebugInfo("a jit", info.func_src_info, ("p",), ("q",))
+        bare = CORE[m].DebugInfo("a jit", "g", ("p",), ("q",))
+        return str([(i.func_src_info, i.func_name, tuple(i.arg_names)) for i in (info, made, bare)]
+                   + [(i.traced_for, i.result_paths) for i in (made, bare)])  # fmt: skip
+
+    assert about(minijax) == about(jax)
+
+
 # -- types, constants and attributes -----------------------------------------------------------------
 
 ATTRIBUTES = [

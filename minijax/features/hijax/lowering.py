@@ -62,9 +62,9 @@ class HiPrimitive(HighPrimitive):
     __slots__ = ("__dict__",)
 
     def __init__(self, name: str):
-        super().__init__(name, multiple_results=vars_of(type(self), "multiple_results") is True)
+        super().__init__(name)
         self._avals, self.holds_programs, self.user_rules = None, True, True
-        self.rule_shape = self._types
+        self.rule_shape, self.rule_effects = self._types, None  # effects where it is staged
         self.rule_stage, self.rule_impl = self._stage, self._run
         self.rule_jvp, self.rule_transpose = self._jvp, self._transpose
 
@@ -114,11 +114,6 @@ class HiPrimitive(HighPrimitive):
         trace.effects |= effects
         found = [var.aval.staged_tracer(trace, var) for var in outvars]
         return found if self.multiple_results else found[0]
-
-
-def vars_of(kind: type, name: str) -> Any:
-    """Return the member of a class, or of the first base that has one, by name; not bound."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 def _shown(aval: Any) -> Any:

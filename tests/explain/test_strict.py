@@ -334,6 +334,9 @@ AUXILIARY = {
     "linearize": lambda x: jax.linearize(_PAIR, x, has_aux=True),
     "jacfwd": lambda x: jax.jacfwd(_PAIR, has_aux=True)(x),
     "hessian": lambda x: jax.hessian(_PAIR, has_aux=True)(x),
+    "of a rule under vmap": lambda x: jax.jit(jax.grad(lambda x: jax.vmap(jax.nn.relu)(x).sum()))(
+        x
+    ),
     "vmap of grad": lambda x: jax.vmap(jax.grad(lambda x: (jnp.sum(x**2), x * 2), has_aux=True))(
         jnp.stack([x, x])
     ),
@@ -341,6 +344,6 @@ AUXILIARY = {
 
 
 @pytest.mark.parametrize("name", AUXILIARY)
-def test_auxiliary_data_leak_nothing(name):
+def test_auxiliary_data_and_rules_leak_nothing(name):
     with jax.checking_leaks():
         AUXILIARY[name](jnp.asarray(X))

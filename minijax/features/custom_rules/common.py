@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import ref
 
 from minijax import tree_util
 from minijax.arguments.functions import debug_info, fun_name, signature_of
@@ -530,8 +531,8 @@ class _Text(str):
 class Batching:
     """The mapping of an equation over an axis, and which of its results turn out to depend on it.
 
-    `trace` is the `BatchTrace` that is at work; where it still is when a function is called, values
-    that the function closes over are recognized.
+    `trace` gives the `BatchTrace` that is at work; where it still is when a function is called, values
+    that the function closes over are recognized. It is not kept alive: equations keep their rules.
     """
 
     __slots__ = ("axis", "dims", "out_dims", "trace")
@@ -540,10 +541,11 @@ class Batching:
         self.axis = axis
         self.dims = tuple(dims)
         self.out_dims: list[int | None] | None = None
-        self.trace = _batch_trace(function, axis)
+        trace = _batch_trace(function, axis)
+        self.trace: Callable[[], BatchTrace | None] = (lambda: None) if trace is None else ref(trace)
 
     def run(self, fun: Callable, args: Sequence[Any], dims: Sequence[int | None]) -> tuple:
-        return run_batched(self.trace, self.axis, fun, args, dims)
+        return run_batched(self.trace(), self.axis, fun, args, dims)
 
     def settle(self, outs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
         """Results with the axis in front, or without it; decided by whichever function runs first."""

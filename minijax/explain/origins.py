@@ -11,6 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from minijax.transforms.linearize import linearized
 from minijax.transforms.primitives import add_tangents
 from minijax.transforms.transpose import transpose_equation
 
-__all__ = ["Applied", "Origin", "Origins", "watched"]
+__all__ = ["Applied", "Origin", "Origins", "anew", "watched"]
 
 
 class Origin(NamedTuple):
@@ -156,7 +157,7 @@ def _program(fun: Callable, args: Sequence[Any], kwargs: dict) -> ClosedJaxpr | 
         return [x for x in tree_util.tree_leaves(fun(*given, **named)) if hasattr(x, "dtype")]
 
     try:
-        with _fresh(_Once()):
+        with anew():
             return trace_to_jaxpr(flat, [get_aval(x) for x in leaves])
     except Exception:  # values that the transform itself prepares, as references
         return None
@@ -243,11 +244,16 @@ class Origins:
 _fresh = make_user_context(None)  # a part of all cache keys: nothing that is cached is found
 
 
+def anew() -> AbstractContextManager[None]:
+    """Have nothing be found that was traced before, while the context lasts."""
+    return _fresh(_Once())
+
+
 def watched(run: Callable[[], Any]) -> tuple[Any, Origins]:
     """Call `run`, in which all is traced anew, and return its result and the origins of equations."""
     seen = Origins()
     before = sys.getprofile()
-    with _fresh(_Once()):
+    with anew():
         sys.setprofile(seen.watch)
         try:
             return run(), seen

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from minijax.explain.lines import Book, Line, described, sources
 from minijax.explain.origins import Applied, watched
 from minijax.explain.programs import called, traced
 from minijax.explain.tables import Report, Table
+from minijax.explain.timing import Times
 from minijax.explain.work import CostReport, cost_rows
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.transforms.jit import jit
@@ -136,8 +136,7 @@ def explain(
     >>> print(explain(jax.grad(jnp.sin), 1.0)["jaxpr"].lines[1].made)
     jvp of sin
     """
-    seconds: dict[str, float] = {}
-    stage, seen = _timed(seconds, "trace", lambda: watched(lambda: traced(f, args, kwargs)))
+    stage, seen = watched(lambda: traced(f, args, kwargs))
     book = Book(seen, f)
     closed = stage.jaxpr
     if values:
@@ -145,17 +144,10 @@ def explain(
     programs = _programs(seen.applied, closed)
     name = getattr(f, "__name__", type(f).__name__)
     stages = [Stage(title, "jaxpr", _cut(book.program(p)), p) for title, p in programs]
-    stages += list(_modules(book, closed, name, compile, seconds))
+    stages += list(_modules(book, closed, name, compile))
     stages.insert(0, Stage("source", "python", sources(book, f)))
-    cost = CostReport(list(cost_rows(closed, 1, False)), seconds, None)
+    cost = CostReport(list(cost_rows(closed, 1, False)), Times(), None)
     return Explanation(name, stages, cost, book)
-
-
-def _timed(seconds: dict[str, float], name: str, run: Callable[[], Any]) -> Any:
-    start = time.perf_counter()
-    result = run()
-    seconds[name] = time.perf_counter() - start
-    return result
 
 
 def _cut(lines: list[Line]) -> list[Line]:
@@ -206,9 +198,7 @@ def _first_use(jaxpr: Any) -> Callable[[Any], int]:
     return lambda var: order.get(var, len(order))
 
 
-def _modules(
-    book: Book, closed: ClosedJaxpr, name: str, compile: bool, seconds: dict[str, float]
-) -> Iterator[Stage]:
+def _modules(book: Book, closed: ClosedJaxpr, name: str, compile: bool) -> Iterator[Stage]:
     """StableHLO, and the program that XLA makes of it."""
     run = jaxpr_as_fun(book.marked(closed))
     flat = lambda *leaves: run(*leaves)
@@ -217,11 +207,10 @@ def _modules(
         ShapeDtypeStruct(a.shape, a.dtype, weak_type=getattr(a, "weak_type", False))
         for a in closed.in_avals
     ]
-    lowered = _timed(seconds, "lower", lambda: jit(flat).trace(*structs).lower())
+    lowered = jit(flat).trace(*structs).lower()
     yield Stage("StableHLO", "mlir", _cut(book.module(lowered.as_text(debug_info=True))))
     if compile:
-        compiled = _timed(seconds, "compile", lowered.compile)
-        yield Stage("optimised HLO", "hlo", _cut(book.module(compiled.as_text())))
+        yield Stage("optimised HLO", "hlo", _cut(book.module(lowered.compile().as_text())))
 
 
 def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:

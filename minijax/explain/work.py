@@ -6,15 +6,15 @@ The rules are those of `minijax.experimental.roofline`, for what it knows.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from minijax import lax
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
 from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, roofline_rule
-from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs, traced
+from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs
 from minijax.explain.tables import Report, Table, quantity
+from minijax.explain.timing import STAGES, Times, timed
 from minijax.features.source_info import NameStack
 
 __all__ = ["CostReport", "CostRow", "cost", "cost_rows"]
@@ -51,8 +51,9 @@ class CostRow(NamedTuple):
 class CostReport(Report):
     """The result of `cost`."""
 
-    def __init__(self, rows: list[CostRow], seconds: dict[str, float], xla: dict | None):
-        self.rows, self.seconds, self.xla = rows, seconds, xla
+    def __init__(self, rows: list[CostRow], times: Times, xla: dict | None):
+        self.rows, self.xla = rows, xla
+        self.seconds, self.seconds_by_line = times.seconds, times.by_line
 
     flops = property(lambda self: sum(row.flops for row in self.rows))
     bytes = property(lambda self: sum(row.bytes for row in self.rows))
@@ -69,13 +70,19 @@ class CostReport(Report):
         """Return the costs by line, then by equation."""
         times = ", ".join(f"{name} {1e3 * value:.1f} ms" for name, value in self.seconds.items())
         at_least = "at least " if any(row.unknown for row in self.rows) else ""
-        title = (
-            f"cost: {at_least}{quantity(self.flops, 'FLOP')}, {quantity(self.bytes, 'B')}; {times}"
-        )
+        title = f"cost: {at_least}{quantity(self.flops, 'FLOP')}, {quantity(self.bytes, 'B')}"
+        title += f"; {times}" if times else ""
         cells = lambda flops, moved: (
             quantity(flops), quantity(moved, "B"), f"{flops / moved:.2f}" if moved else "",
         )  # fmt: skip
-        lines = [[short(line), *cells(*value)] for line, value in self.by_line().items()]
+        costs = self.by_line()
+        stages = [stage for stage in STAGES if self.seconds_by_line[stage]]
+        known = dict.fromkeys([*costs, *(x for s in stages for x in self.seconds_by_line[s])])
+        lines = [
+            [short(line), *cells(*costs.get(line, (0.0, 0.0))),
+             *(f"{1e3 * self.seconds_by_line[s].get(line, 0.0):.2f}" for s in stages)]
+            for line in known
+        ]  # fmt: skip
         eqns = [
             [row.eqn.primitive, row.eqn.outvars[0].aval.str_short(True) if row.eqn.outvars else "",
              f"≥{row.turns}" if row.unknown else row.turns, *cells(row.flops, row.bytes),
@@ -84,7 +91,7 @@ class CostReport(Report):
         ]  # fmt: skip
         numbers = [">FLOPs", ">bytes", ">FLOP/B"]
         return [
-            Table(title, ["line", *numbers], lines),
+            Table(title, ["line", *numbers, *(f">{stage} ms" for stage in stages)], lines),
             Table("by equation", ["equation", "result", ">turns", *numbers, "line"], eqns),
         ]
 
@@ -95,27 +102,18 @@ def cost(f: Callable[..., Any], *args: Any, compile: bool = True, **kwargs: Any)
     - `args`, `kwargs`: arrays and pytrees as `f` takes them, or `ShapeDtypeStruct`s
     - `compile`: whether to compile it, for the time and for XLA's own figures (`.xla`)
 
-    The report has `.rows`, `.by_line()`, `.flops`, `.bytes` and `.seconds`. The body of a `scan`
-    counts once for each step, that of a `while_loop` once and is marked; of a `cond` the dearest
-    branch counts. Bytes are those of operands and results, as if nothing were fused. TypeError
-    where `f` cannot be traced. Source: the rules of `experimental.roofline`.
+    The report has `.rows`, `.by_line()`, `.flops`, `.bytes`, `.seconds` and `.seconds_by_line`. The
+    body of a `scan` counts once for each step, that of a `while_loop` once and is marked; of a
+    `cond` the dearest branch counts. Bytes are those of operands and results, as if nothing were
+    fused. XLA's time is shared by the instructions of its program. TypeError where `f` cannot be
+    traced. Source: the rules of `experimental.roofline`.
 
     >>> explain.cost(lambda x: x @ x, jnp.ones((8, 8)), compile=False).flops
     1024.0
     """
-    start = time.perf_counter()
-    stage = traced(f, args, kwargs)
-    seconds = {"trace": time.perf_counter() - start}
-    xla = None
-    if compile:
-        start = time.perf_counter()
-        lowered = stage.lower()
-        seconds["lower"] = time.perf_counter() - start
-        start = time.perf_counter()
-        compiled = lowered.compile()
-        seconds["compile"] = time.perf_counter() - start
-        xla = compiled.cost_analysis()
-    return CostReport(list(cost_rows(stage.jaxpr, 1, False)), seconds, xla)
+    stage, compiled, times = timed(f, args, kwargs, compile)
+    xla = None if compiled is None else compiled.cost_analysis()
+    return CostReport(list(cost_rows(stage.jaxpr, 1, False)), times, xla)
 
 
 def cost_rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRow]:

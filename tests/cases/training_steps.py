@@ -139,8 +139,9 @@ def _variational(p, key, x, around):
 
 def _penalty(p, x, y, around):
     def one(x, y):
-        out = lambda x: around(lambda x: jnp.tanh(jnp.tanh(x @ p[0]) @ p[1]))(x)
-        return jnp.sum(jax.grad(lambda x: jnp.sum(out(x)))(x) ** 2) + jnp.sum((out(x) - y) ** 2)
+        out = lambda x: jnp.tanh(jnp.tanh(x @ p[0]) @ p[1])
+        slope = jax.grad(lambda x: jnp.sum(out(x)))
+        return around(lambda x: jnp.sum(slope(x) ** 2) + jnp.sum((out(x) - y) ** 2))(x)
 
     return jnp.mean(jax.vmap(one)(x, y))
 

@@ -81,16 +81,27 @@ def test_pages_open_without_an_error_and_obey_keys(tmp_path):
 
 
 async def _opened(pages):
-    """Return the milliseconds until each page is there and painted."""
+    """Return the seconds of the browser's own work until each page is there and painted.
+
+    Of the thread that makes it: other processes of the machine do not count.
+    """
     taken = {}
     async with Browser() as page:
+        await page.send("Performance.enable", timeDomain="threadTicks")
         for name, path in pages:
+            before = await _worked(page)
             await page.open(path.as_uri())
-            painted = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))"
-            taken[name] = await page.run(painted)
+            await page.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+            after = await _worked(page)
+            taken[name] = after - before if after > before else after  # of a new process
             assert page.errors == [], name
             path.unlink()
     return taken
+
+
+async def _worked(page):
+    metrics = (await page.send("Performance.getMetrics"))["metrics"]
+    return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
 @pytest.mark.skipif(os.environ.get("MINIJAX_EXPLAIN") != "all", reason="takes twenty minutes")
@@ -108,7 +119,8 @@ def test_pages_of_all_pairs_open_in_two_seconds(tmp_path):
     taken = asyncio.run(_opened(pages()))
     assert len(taken) == 240
     assert max(sizes.values()) < 2_000_000
-    assert max(taken.values()) < 2000, max(taken, key=taken.get)
+    assert max(taken.values()) < 2, max(taken, key=taken.get)
+    print(f"{max(sizes.values())} bytes, {max(taken.values()):.2f} s at most")
 
 
 # -- chapters in a notebook server -----------------------------------------------------------------

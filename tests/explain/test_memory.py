@@ -41,6 +41,8 @@ _ADVISED = {
     "lstm": "nn.sigmoid(x @ p[0] + h @ p[1])",
     "layers": "nn.gelu(x @ w[0]) @ w[1]",
     "deep": "jnp.sin(jnp.exp(",
+    "variational": "nn.relu(z @ p[2]) @ p[3]",
+    "penalty": "jnp.sum(slope(x) ** 2)",
     "tanh": "act(x @ w + b)",
 }
 

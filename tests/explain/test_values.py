@@ -2,6 +2,7 @@
 
 import doctest
 import io
+import time
 
 import numpy as np
 import pytest
@@ -182,3 +183,27 @@ def test_docstrings(function):
     report = io.StringIO()
     doctest.DocTestRunner().run(test, out=report.write)
     assert test.examples and not report.getvalue()
+
+
+def _slow(x):
+    time.sleep(0.05)
+    y = jnp.sin(x)
+    for _ in range(30):
+        y = jnp.cos(y) * x
+    return y
+
+
+def test_times_of_stages_by_line():
+    found = cost(_slow, 1.0)
+    first = _slow.__code__.co_firstlineno
+    for stage in ("trace", "lower", "compile"):
+        shares = found.seconds_by_line[stage]
+        assert sum(shares.values()) == pytest.approx(found.seconds[stage])
+        assert shares.keys() <= {(__file__, first + 2), (__file__, first + 4)}
+    assert max(found.seconds_by_line["trace"].items(), key=lambda x: x[1])[0][1] == first + 2
+    assert max(found.seconds_by_line["lower"].items(), key=lambda x: x[1])[0][1] == first + 4
+    assert found.seconds["trace"] > 0.05
+    again = cost(_slow, 1.0)  # what has been compiled is compiled again
+    assert again.seconds["compile"] > found.seconds["compile"] / 20
+    assert "compile ms" in str(found)
+    assert "ms" not in str(cost(_slow, 1.0, compile=False)).split("\n")[1].replace("trace ms", "")

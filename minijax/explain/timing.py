@@ -1,0 +1,115 @@
+"""Times of the stages of compilation, by the user's line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from minijax.config import override
+from minijax.core.staging import JaxprTrace
+from minijax.explain.lines import Book
+from minijax.explain.origins import Origins, anew
+from minijax.explain.programs import line_of, traced
+from minijax.lowering.module import Builder
+from minijax.stages import Compiled, Traced
+
+__all__ = ["STAGES", "Times", "timed"]
+
+STAGES = ("trace", "lower", "compile")
+_MARK = re.compile(r'op_name="[^"]*_k(\d+)[a-z]?_(?![^"]*_k\d)')
+_numbers = itertools.count(1)
+
+_Line = tuple[str, int]
+
+
+class Times:
+    """Seconds of each stage, and how they are shared by the user's lines."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.by_line: dict[str, dict[_Line, float]] = {stage: {} for stage in STAGES}
+
+    def add(self, stage: str, seconds: float, shares: dict[_Line, float]) -> None:
+        """Note a stage: its seconds are those of the lines by their shares."""
+        self.seconds[stage] = seconds
+        whole = sum(shares.values())
+        self.by_line[stage] = {line: seconds * x / whole for line, x in shares.items() if whole}
+
+
+class _Clock:
+    """Seconds by line: the time until an equation is done is that of its line."""
+
+    def __init__(self, code: CodeType):
+        self.code, self.seconds = code, dict[_Line, float]()
+        self.last = time.perf_counter()
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+        if frame.f_code is self.code and event == "return":
+            eqn = frame.f_locals.get("eqn")
+            if eqn is not None:
+                line, now = line_of(eqn), time.perf_counter()
+                self.seconds[line] = self.seconds.get(line, 0.0) + now - self.last
+                self.last = time.perf_counter()
+
+
+def _shares(code: CodeType, run: Callable[[], Any]) -> dict[_Line, float]:
+    """Run something under a clock that is told of each equation. The clock itself takes time."""
+    before, clock = sys.getprofile(), _Clock(code)
+    sys.setprofile(clock)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return clock.seconds
+
+
+def _seconds(run: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return run(), time.perf_counter() - start
+
+
+def _renamed(f: Callable) -> Callable:
+    """The function under a name of its own, so that its program is not found in a cache."""
+
+    def renamed(*args, **kwargs):
+        return f(*args, **kwargs)
+
+    renamed.__name__ = f"{getattr(f, '__name__', 'f')}_{next(_numbers)}"
+    return renamed
+
+
+def timed(
+    f: Callable, args: Any, kwargs: dict[str, Any], compile: bool
+) -> tuple[Traced, Compiled | None, Times]:
+    """Trace, lower and compile a function anew, and time it.
+
+    Each of the first two is done twice: under a clock for the shares of lines, and for its time. The
+    time of the compiler is shared by the instructions of its program.
+    """
+    times = Times()
+    with anew():
+        shares = _shares(JaxprTrace.record.__code__, lambda: traced(f, args, kwargs))
+    with anew():
+        stage, seconds = _seconds(lambda: traced(_renamed(f), args, kwargs))
+    times.add("trace", seconds, shares)
+    if not compile:
+        return stage, None, times
+    book = Book(Origins(), f)
+    marked = stage.with_jaxpr(book.marked(stage.jaxpr))
+    shares = _shares(Builder.eqn.__code__, marked.lower)
+    lowered, seconds = _seconds(marked.lower)
+    times.add("lower", seconds, shares)
+    with override("enable_compilation_cache", False):
+        compiled, seconds = _seconds(lowered.compile)
+    lines = {number: line for line, number in book.kin.items()}
+    counts: dict[_Line, float] = {}
+    for number in _MARK.findall(compiled.as_text()):
+        line = lines[int(number)]
+        counts[line] = counts.get(line, 0.0) + 1
+    times.add("compile", seconds, counts)
+    return stage, compiled, times

@@ -24,6 +24,7 @@ from minijax.config import when_set as _when_set
 from minijax.core.array import Array
 from minijax.core.avals import typeof
 from minijax.core.caches import clear_caches
+from minijax.core.hooks import hooks as _hooks
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
@@ -121,7 +122,12 @@ transfer_guard_device_to_device = _setting_context("transfer_guard_device_to_dev
 transfer_guard_device_to_host = _setting_context("transfer_guard_device_to_host")
 transfer_guard_host_to_device = _setting_context("transfer_guard_host_to_device")
 checking_leaks = _setting_context("check_tracer_leaks", True)
+
+# What asks for tools, which are loaded then.
 _when_set("strict", lambda on: _importlib.import_module("minijax.explain.strictness").turn(on))
+_hooks.fill(
+    tell_nan=lambda *program: _importlib.import_module("minijax.explain.nans").tell_nan(*program)
+)
 
 __all__ = [
     "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad",

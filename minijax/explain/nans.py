@@ -12,12 +12,14 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
+from minijax.config import local, override
+from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
 from minijax.explain.programs import called, line_of, short, sub_programs, traced
 from minijax.lax.compare import select_n_p
 
-__all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search"]
+__all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search", "tell_nan"]
 
 _MOST_TURNS = 100_000  # of a loop that is looked into
 
@@ -221,7 +223,9 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
     rules = seen.rules(eqn)
     backward = any(transform == "transpose" for transform, _ in rules) or "transpose(" in eqn.scope
     line, index = line_of(eqn), _index(run.read(eqn.outvars[place]))
-    choice = _choice(run.eqns, line, run.base, lambda v: not has_nan(run.read(v)))
+    choice = None
+    if backward or "jvp(" in eqn.scope or any(transform == "jvp" for transform, _ in rules):
+        choice = _choice(run.eqns, line, run.base, lambda v: not has_nan(run.read(v)))
     if choice is None and program is not None and backward and _meets_zero(run, eqn, index):
         choice = _choice_within(program, line)  # of the forward loop
     masked = choice is not None
@@ -241,6 +245,24 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
     error.line, error.primitive, error.index, error.turns = line, eqn.primitive.name, index, turns
     error.backward, error.masked = backward, masked
     return error
+
+
+def tell_nan(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Raise the error of `debug_nans` for a program whose results have NaN, if it made them."""
+    if not local.context.settings.debug_nans:
+        return
+    with override("debug_nans", False), override("debug_infs", False):
+        run = Run(closed, args)
+        bad = [n for n, x in enumerate(run.results) if has_nan(x)]
+        origin = search(run, bad, ()) if bad else None
+        if origin is None:
+            return
+        found = nan_error(origin, Origins())
+    aval = origin.eqn.outvars[origin.place].aval.str_short()
+    place = source.summarize(origin.eqn.source)
+    begin = f"invalid value (nan) encountered in {found.primitive} at {place}, in a result of type {aval}"
+    found.args = (f"{begin}: {found}",)
+    raise found
 
 
 def _operands(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:

@@ -287,3 +287,26 @@ def test_argument_that_is_nan():
         explain.nan(lambda x, y: x + y)(X, np.float32([0, np.nan]).repeat(2)[1:])
     with pytest.raises(FloatingPointError, match="of bfloat16"):
         explain.nan(lambda x: jnp.log(x - 3).astype(jnp.float32))(X.astype(jnp.bfloat16))
+
+
+_DEBUGGED = {
+    "forward": (lambda x: jnp.log(x - 2) * 2, "log", False),
+    "masked": (jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0).sum()), "mul", True),
+    "in a scan": (lambda x: lax.scan(lambda c, x: (c + jnp.sqrt(x - 1), c), 0.0, x), "sqrt", False),
+    "one that is hidden before": (
+        lambda x: jnp.log(jnp.where(x > 1, jnp.sqrt(x - 1), -1.0)), "log", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _DEBUGGED)
+def test_debug_nans_tells_it(name):
+    f, primitive, masked = _DEBUGGED[name]
+    with jax.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        jax.jit(f)(jnp.arange(3.0))
+    said = str(caught.value)
+    assert said.startswith(f"invalid value (nan) encountered in {primitive} at {__file__}:")
+    assert "the first NaN arose at" in said
+    assert ("safe = jnp.where(" in said) == masked
+    with jax.debug_nans(True):
+        jax.jit(lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), 0.0))(jnp.arange(3.0))

@@ -542,7 +542,9 @@ class Batching:
         self.dims = tuple(dims)
         self.out_dims: list[int | None] | None = None
         trace = _batch_trace(function, axis)
-        self.trace: Callable[[], BatchTrace | None] = (lambda: None) if trace is None else ref(trace)
+        self.trace: Callable[[], BatchTrace | None] = (
+            (lambda: None) if trace is None else ref(trace)
+        )
 
     def run(self, fun: Callable, args: Sequence[Any], dims: Sequence[int | None]) -> tuple:
         return run_batched(self.trace(), self.axis, fun, args, dims)

@@ -1,4 +1,7 @@
-"""`debug_nans` and `debug_infs`: results are looked at, and the operation at fault is found."""
+"""`debug_nans` and `debug_infs`: results are looked at, and the operation at fault is found.
+
+Where a NaN of a compiled program comes from is told by `explain.nan`, where that is installed.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +51,7 @@ class FiniteCheck:
         """Run the operations one by one, each of which is checked."""
         eqn = closed.jaxpr.eqns[0]
         if eqn.primitive.rule_steps is not None and eqn.primitive.name == self.name:
+            hooks.tell_nan(closed, args)
             eqn.primitive.rule_steps(_run_by_operations, *args, **eqn.params)
             return
         kind = "nan" if local.context.settings.debug_nans else "inf"
@@ -55,6 +59,7 @@ class FiniteCheck:
             f"Invalid {kind} value encountered in the output of a jax.jit function. Calling the "
             "de-optimized version."
         )
+        hooks.tell_nan(closed, args)
         eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 

@@ -16,7 +16,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, V
 from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.source import joined
 from minijax.explain.origins import Origins
-from minijax.explain.programs import line_of, short
+from minijax.explain.programs import file_name, line_of, short
 from minijax.explain.rule_tables import Place, place_of_rule, where
 from minijax.features.printing import letters
 from minijax.transforms.primitives import add_tangents
@@ -269,7 +269,7 @@ def sources(book: Book, fun: Any) -> list[Line]:
         files.setdefault(file, set()).add(line)
     found = []
     for file, numbers in files.items():
-        found.append(Line(f"# {file}", opens=True))
+        found.append(Line(f"# {file_name(file)}", opens=True))
         before = 0
         for number in sorted(numbers):
             text = linecache.getline(file, number).rstrip("\n")

@@ -29,10 +29,15 @@ def load(shell: Any) -> None:
         if cell is None:
             config.update("strict", line.strip() or "on")
             return
+        __tracebackhide__ = True  # of IPython's tracebacks
         options = eval(f"dict({line})", shell.user_ns)
-        with strict(**options):
-            result = shell.run_cell(cell)
-            result.raise_error()
+        shown, shell.showtraceback = shell.showtraceback, lambda *args, **kwargs: None
+        try:
+            with strict(**options):
+                result = shell.run_cell(cell)
+        finally:
+            shell.showtraceback = shown
+        result.raise_error()  # which is shown once, as that of this cell
 
     def explained(line: str) -> Explanation:
         call = ast.parse(line.strip(), mode="eval").body

@@ -13,10 +13,17 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
 from minijax.config import local, override
-from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
-from minijax.explain.programs import called, line_of, short, sub_programs, traced
+from minijax.explain.programs import (
+    called,
+    file_name,
+    line_of,
+    place_named,
+    short,
+    sub_programs,
+    traced,
+)
 from minijax.lax.compare import select_n_p
 
 __all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search", "tell_nan"]
@@ -234,7 +241,7 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
     loops = f", in turn {', '.join(map(str, turns))} of the loop" if turns else ""
     written = linecache.getline(*line).strip()
     text = [
-        f"the first NaN arose at {line[0]}:{line[1]}{side}{loops}:",
+        f"the first NaN arose at {_named(line)}{side}{loops}:",
         f"    {written}",
         f"{eqn.primitive.name}{made} gave it at index {index} of {eqn.outvars[place].aval.str_short()}"
         f"{_operands(run, eqn, index)}.",
@@ -245,6 +252,12 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
     error.line, error.primitive, error.index, error.turns = line, eqn.primitive.name, index, turns
     error.backward, error.masked = backward, masked
     return error
+
+
+def _named(line: tuple[str, int]) -> str:
+    """The line with its whole path, which editors follow, or its cell of a notebook."""
+    name = file_name(line[0])
+    return f"{name if name.startswith('Cell ') else line[0]}:{line[1]}"
 
 
 def tell_nan(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
@@ -259,7 +272,7 @@ def tell_nan(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
             return
         found = nan_error(origin, Origins())
     aval = origin.eqn.outvars[origin.place].aval.str_short()
-    place = source.summarize(origin.eqn.source)
+    place = place_named(origin.eqn.source)
     begin = f"invalid value (nan) encountered in {found.primitive} at {place}, in a result of type {aval}"
     found.args = (f"{begin}: {found}",)
     raise found

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.config import override
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.source import Source, joined
+from minijax.core.source import Source, joined, summarize
 from minijax.stages import Traced
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "Flat", "bytes_of", "called", "inlined", "is_backward", "line_of", "short", "sub_programs",
+    "Flat", "bytes_of", "called", "file_name", "inlined", "is_backward", "line_of", "place_named", "short", "sub_programs",
     "traced",
 ]  # fmt: skip
 
@@ -118,6 +119,29 @@ def line_of(eqn: JaxprEqn) -> tuple[str, int]:
     return place.code.co_filename, place.position[0] or 0
 
 
+def file_name(path: str) -> str:
+    """Return a file as users know it: a cell of a notebook, or a path relative to here if shorter."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda path: None)(path)
+    if named is not None:
+        return " ".join(named)
+    try:
+        return min(path, os.path.relpath(path), key=len)
+    except ValueError:  # on another drive
+        return path
+
+
+def place_named(place: Any) -> str:
+    """Write a place as `file.py:3:4 (f)`, with the file's whole path or the cell of a notebook."""
+    text = summarize(place)
+    if place is None:
+        return text
+    path = place[0].co_filename
+    name = file_name(path)
+    return text.replace(path, name, 1) if name.startswith("Cell ") else text
+
+
 def short(line: tuple[str, int]) -> str:
     """Write a line as `file.py:3`."""
-    return f"{os.path.basename(line[0])}:{line[1]}"
+    return f"{os.path.basename(file_name(line[0]))}:{line[1]}"

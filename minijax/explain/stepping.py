@@ -9,9 +9,8 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.config import local
-from minijax.core import source
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
-from minijax.explain.programs import called, traced
+from minijax.explain.programs import called, place_named, traced
 from minijax.explain.strictness import outside
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
@@ -112,7 +111,7 @@ class Stepper(Report):
     def line(self) -> str:
         """The user's line of the last equation, of the next one where none has run."""
         eqn = self.last or self.eqn
-        return source.summarize(eqn.source if eqn is not None else None)
+        return place_named(eqn.source if eqn is not None else None)
 
     @property
     def turn(self) -> tuple[int, ...]:

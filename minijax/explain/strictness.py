@@ -33,7 +33,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, eval_trace, set_trace
 from minijax.explain import nans
 from minijax.explain.origins import Origins
-from minijax.explain.programs import called
+from minijax.explain.programs import called, place_named
 from minijax.features.slots import slots
 from minijax.lax.index_numbers import GatherScatterMode
 from minijax.transforms.jvp import JVPTrace
@@ -300,7 +300,7 @@ def _at(place: Any) -> str:
         if place
         else ""
     )
-    return f"at {source.summarize(place)}:\n    {line.strip()}\n"
+    return f"at {place_named(place)}:\n    {line.strip()}\n"
 
 
 # -- indices ---------------------------------------------------------------------------------------

@@ -151,6 +151,7 @@ class _Shell:
 
     def __init__(self, **names):
         self.user_ns, self.magics, self.shown = names, {}, {}
+        self.showtraceback = None
         self.display_formatter = types.SimpleNamespace(formatters={"text/html": self})
 
     def for_type(self, kind, show):

@@ -24,7 +24,6 @@ from minijax.config import when_set as _when_set
 from minijax.core.array import Array
 from minijax.core.avals import typeof
 from minijax.core.caches import clear_caches
-from minijax.core.hooks import hooks as _hooks
 from minijax.core.source import named_scope
 from minijax.dtypes import float0
 from minijax.features.checkpoint.checkpoint import checkpoint, remat
@@ -50,6 +49,7 @@ from minijax.features.sharding.transfer import (
     device_get,
     device_put,
 )
+from minijax.features.slots import slots as _slots
 from minijax.features.stages.struct import ShapeDtypeStruct, eval_shape
 from minijax.jacobian import hessian, jacfwd, jacobian, jacrev
 from minijax.lax.pmap import pmap
@@ -125,7 +125,7 @@ checking_leaks = _setting_context("check_tracer_leaks", True)
 
 # What asks for tools, which are loaded then.
 _when_set("strict", lambda on: _importlib.import_module("minijax.explain.strictness").turn(on))
-_hooks.fill(
+_slots.fill(
     tell_nan=lambda *program: _importlib.import_module("minijax.explain.nans").tell_nan(*program)
 )
 

@@ -89,9 +89,6 @@ class Hooks(Slots):
         """
         return None
 
-    def tell_nan(self, closed: Any, args: Any) -> None:
-        """Raise the error that says which operation of a program made the NaN of its results."""
-
     def explain_cache_miss(self, fun: Callable, key: tuple, earlier: Any) -> None:
         """Log why a function is traced again."""
 

@@ -61,7 +61,10 @@ class FeatureSlots(Slots):
         """Return the symbolic sizes that a text stands for."""
         raise NotImplementedError("Nothing reads symbolic sizes: import minijax.export.")
 
-    # -- strict mode: explain.strictness -----------------------------------------------------------------
+    # -- tools: explain.nans, explain.strictness ---------------------------------------------------------
+
+    def tell_nan(self, closed: Any, args: Any) -> None:
+        """Raise the error that says which operation of a program made the NaN of its results."""
 
     def call_library(self, fun: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call a library function for the user, where calls are noted (`Context.in_library`)."""

@@ -16,6 +16,7 @@ from minijax.config import local
 from minijax.core import source
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.features.slots import slots
 
 __all__ = ["FiniteCheck", "check_finite"]
 
@@ -51,7 +52,7 @@ class FiniteCheck:
         """Run the operations one by one, each of which is checked."""
         eqn = closed.jaxpr.eqns[0]
         if eqn.primitive.rule_steps is not None and eqn.primitive.name == self.name:
-            hooks.tell_nan(closed, args)
+            slots.tell_nan(closed, args)
             eqn.primitive.rule_steps(_run_by_operations, *args, **eqn.params)
             return
         kind = "nan" if local.context.settings.debug_nans else "inf"
@@ -59,7 +60,7 @@ class FiniteCheck:
             f"Invalid {kind} value encountered in the output of a jax.jit function. Calling the "
             "de-optimized version."
         )
-        hooks.tell_nan(closed, args)
+        slots.tell_nan(closed, args)
         eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 

@@ -1,14 +1,15 @@
 """Is a difference of floats more than rounding? Perturbed inputs and other orders of evaluation say.
 
 A composed program is ill-conditioned where its results move as much as the two libraries differ when its
-inputs move by one unit in the last place, or when its operations run one by one instead of fused. The
-tolerance is also that of the least precise dtype that the program goes through.
+inputs, or the results of its calls, move by one unit in the last place, or when its operations run one by
+one instead of fused. The tolerance is also that of the least precise dtype that the program goes through.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 
@@ -43,6 +44,7 @@ def triaged(finding, tolerance: Tolerance, quick: bool = False):
     for name, whole in base.items():
         stepwise = name in ("minijax", "jax") and not quick
         others = [run(program, name, "eager")] if stepwise else []
+        others += [run(moved, name) for moved in map(partial(_jittered, program), (-1, 1))]
         for other in others + _compiled_once(program, name, inputs):
             if other.error:
                 continue
@@ -54,6 +56,21 @@ def triaged(finding, tolerance: Tolerance, quick: bool = False):
     if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, wider):
         return _ill(finding, f"results move by {max(spread):.3g} when inputs move by some units")
     return finding
+
+
+def _jittered(program, units: int):
+    """Return a program in which what each call of the main function gives is moved by some units."""
+    lines = []
+    for line in programs.text(program).splitlines():
+        lines.append(line)
+        if found := re.match(r"    (v\d+) = ", line):  # a statement of the main function
+            move = f"x * jnp.asarray(1 + {units} * jnp.finfo(x.dtype).eps, x.dtype)"
+            floats = "jnp.issubdtype(x.dtype, jnp.inexact)"
+            lines.append(
+                f"    {found[1]} = jax.tree.map(lambda x: {move} if {floats} else x, {found[1]})"
+            )
+    source = ("\n".join(lines), programs.arguments_text(program), program.operations())
+    return dataclasses.replace(program, source=source)
 
 
 def _compiled_once(program, name: str, inputs: list[tuple]) -> list[Outcome]:

@@ -205,6 +205,19 @@ def test_an_ill_conditioned_program_is_no_difference():
     assert triaged(finding, Tolerance()).verdict == "ill-conditioned"
 
 
+def test_steps_of_what_a_program_computes_are_no_difference():
+    """No input is a float: what moves is the result of a call."""
+    lines = ["v1 = jnp.linspace(0.0, 3.0, 4)", "v2 = jnp.floor(v1)", "return v2 + v0"]
+    program = handmade(lines, '(array(1, "int32"),)')
+    ours = difftest.run(program, "minijax")
+    lower = np.float32([0, 1, 0, 0])
+    theirs = dataclasses.replace(
+        ours, leaves=(dataclasses.replace(ours.leaves[0], array=ours.leaves[0].array - lower),)
+    )
+    finding = difftest.Finding(program, compare(ours, theirs), ours, theirs)
+    assert triaged(finding, Tolerance(), quick=True).verdict == "ill-conditioned"
+
+
 def test_the_hunt_finds_listed_faults():
     first = {f.primitive: f for f in reversed(faults.faults())}
     rows = [first[name] for name in ("mul", "dot_general", "and")]

@@ -127,11 +127,8 @@ def _mutate(options) -> int:
     rows = [f for f in faults.faults() if not options.names or f.primitive in options.names]
 
     def say(score):
-        found = (
-            f"found by {score.tried}: {score.finding.difference.kind}"
-            if score.finding
-            else "missed"
-        )
+        kind = score.finding and score.finding.difference.kind
+        found = f"found by {score.tried}: {kind}" if kind else "missed"
         print(f"{score.fault}: {found}; {score.reached} that run the rule were tried", flush=True)
 
     scores = faults.hunt(rows, options.seed, options.count, say=say)

@@ -52,9 +52,8 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.name}: {len(self.checks)} comparisons, {len(self.findings)} differ"]
         for c in self.checks:
-            lines.append(
-                f"  {'same' if c.agrees else 'DIFFERS':8}{c.transform:14}{c.oracle:20}{c.detail}"
-            )
+            said = "same" if c.agrees else "DIFFERS"
+            lines.append(f"  {said:8}{c.transform:14}{c.oracle:20}{c.detail}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

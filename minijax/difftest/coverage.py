@@ -173,13 +173,8 @@ class Table:
     def rows(self) -> Iterator[tuple[str, list[str]]]:
         """Yield primitives with a word for each rule: a count, or "-" for a cell without a rule."""
         for name in sorted({name for name, _ in self.cells}):
-            yield (
-                name,
-                [
-                    str(self.counts[name, rule]) if (name, rule) in self.cells else "-"
-                    for rule in RULES
-                ],
-            )
+            cells = [(name, rule) for rule in RULES]
+            yield name, [str(self.counts[c]) if c in self.cells else "-" for c in cells]
 
     def __str__(self) -> str:
         lines = ["primitive".ljust(28) + "".join(rule.rjust(13) for rule in RULES)]

@@ -122,12 +122,8 @@ def _error(side: Outcome, witness: Outcome, elementwise: bool) -> float | None:
         if wrong.any():
             return np.inf
         if a.array.size:
-            worst = max(
-                worst,
-                float(
-                    np.max(distance(a.array, there, a.dtype, Tolerance(elementwise=elementwise)))
-                ),
-            )
+            units = distance(a.array, there, a.dtype, Tolerance(elementwise=elementwise))
+            worst = max(worst, float(np.max(units)))
     return worst
 
 

@@ -51,7 +51,7 @@ def outcome(f, *args, **kwargs):
 
 def same_outcome(ours, theirs, where=""):
     if isinstance(theirs, type) or isinstance(ours, type):
-        assert ours is theirs, f"{where}: {ours} is not {theirs}"
+        assert issubclass(ours, theirs), f"{where}: {ours} is not {theirs}"
     else:
         assert_same(ours, theirs, where=where)
 

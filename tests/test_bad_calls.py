@@ -98,7 +98,7 @@ def test_a_number_of_steps_that_would_not_end_is_refused(name):
 @pytest.mark.parametrize("name", ["ifft2", "fftn", "rfftn", "irfft2"])
 def test_sizes_of_transforms_without_an_end_are_refused(name):
     for given in ({"s": range(2**62)}, {"axes": range(2**62)}):
-        with pytest.raises(ValueError, match=r"positive|axes|dimensions"):
+        with pytest.raises(ValueError, match=r"positive|ax[ie]s|dimensions"):
             getattr(jnp.fft, name)(jnp.ones((2, 3)), **given)
 
 

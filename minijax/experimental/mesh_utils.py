@@ -5,7 +5,6 @@ TPUs is not looked at.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,16 @@ __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handl
 device_kind_handler_dict: dict[str, Callable] = {}
 
 
+def _sizes(mesh_shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, mesh_shape))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "`mesh_shape` passed to `create_device_mesh` should be a sequence of ints. Got "
+            f"{mesh_shape}"
+        ) from None
+
+
 def create_device_mesh(
     mesh_shape: Sequence[int],
     devices: Sequence[Any] | None = None,
@@ -29,7 +38,7 @@ def create_device_mesh(
 ) -> np.ndarray:
     """All devices as an array of this shape. ValueError if their number is another."""
     devices = list(platforms.devices() if devices is None else devices)
-    if math.prod(map(operator.index, mesh_shape)) != len(devices):
+    if math.prod(_sizes(mesh_shape)) != len(devices):
         raise ValueError(
             f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}"
         )
@@ -41,7 +50,7 @@ def create_device_mesh(
         found = handler(mesh_shape, devices, contiguous_submeshes=contiguous_submeshes)
         if found is not None:
             return found
-    return np.array(devices, dtype=object).reshape(tuple(mesh_shape))
+    return np.array(devices, dtype=object).reshape(_sizes(mesh_shape))
 
 
 def create_hybrid_device_mesh(

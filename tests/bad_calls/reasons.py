@@ -322,6 +322,13 @@ def _function_of(call):
 
 REASONS = (
     Reason(
+        "the factors of a product are numbers: upstream traces the call with anything, and fails when "
+        "the program is lowered",
+        BESIDE,
+        functions=frozenset(["lax.linalg.symmetric_product"]),
+        told=r"float\(\) argument|could not convert",
+    ),
+    Reason(
         "upstream compiles the function with this argument static, and hashes it before it looks at it; "
         "here the function says what is wrong with it, or takes a value that is right",
         BESIDE,

@@ -1027,7 +1027,7 @@ CLASSES = {
     "arange none", "associative_scan scalar", "compress", "extract", "key astype",
     "lax dynamic_slice sizes", "lax rng_bit", "lax slice rank", "lax slice strides",
     "named not spec", "pmap axis", "pmap str", "psum groups", "ref of ref", "reshape -1", "reshape fun",
-    "reshape two", "round tracer", "spec rank", "top_k tracer", "trace offset",
+    "reshape two", "spec rank", "top_k tracer",
     "uniform shape", "uniform shape negative",
 }  # fmt: skip
 
@@ -1051,5 +1051,5 @@ OTHERWISE = {
         "nn gelu", "outer", "ref sin", "ref str", "where str",
     },
     _TYPING: {"fold_in", "jvp dtype", "jvp types", "put_along_axis"},
-    _OTHER: {"bincount weights", "einsum shapes", "repeat shape", "tensorsolve"},
+    _OTHER: {"bincount weights", "einsum shapes", "repeat shape", "tensorsolve", "trace offset"},
 }  # fmt: skip

@@ -18,7 +18,7 @@ from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.numpy.promotion import promote_inexact, to_array
+from minijax.numpy.promotion import promote_inexact
 from minijax.transforms.grad import jvp
 from minijax.typing import ArrayLike
 
@@ -285,7 +285,7 @@ def spence(x: Array) -> Array:
     >>> jax.scipy.special.spence(jnp.array([-1.0]))
     Array([nan], dtype=float32)
     """
-    return _spence_with_rule(to_array("spence", x))
+    return _spence_with_rule(jnp.asarray(x))
 
 
 @custom_jvp

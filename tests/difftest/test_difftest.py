@@ -600,13 +600,15 @@ def test_classes_of_values():
 
 def test_programs_of_this_commit(tmp_path):
     """Programs and calls at a seed of the commit: nothing crashes, and few of them differ in value."""
-    counts = {"composed": 160, "single": 300, "abstract": 5000}  # some 100 s of CPU time
+    counts = {"composed": 80, "single": 0, "abstract": 5000}  # a minute of CPU time
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(head.stdout[:8] or "0", 16)
     progress = difftest.fuzz(difftest.Plan(counts, seed, shrinking=0.0), tmp_path)
     assert sum(progress.done.values()) == sum(counts.values())
     kinds = collections.Counter(
-        entry["key"][0] for entry in progress.findings.values() if entry["verdict"] != "upstream"
+        entry["key"][0]
+        for entry in progress.findings.values()
+        if entry["verdict"] not in ("upstream", "xla")
     )
     assert not kinds["crash"] and not kinds["hang"], progress.findings
     assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 2, (

@@ -269,7 +269,7 @@ class Hooks(Slots):
         return False
 
     def is_cotangent_of(self, given: Any, wanted: Any) -> bool:
-        """Whether a value of one type is a tangent or cotangent where another type is wanted."""
+        """Whether a value of one type is a cotangent where another type is wanted."""
         return True
 
     def layout(self, primitive: Any, avals: Any, params: dict) -> Any:

@@ -20,7 +20,7 @@ from minijax.transforms.tangents import UndefinedPrimal, Zero, float0_zeros, is_
 from minijax.transforms.transpose import backward_pass
 
 __all__ = [
-    "LinearFunction", "LinearMap", "Pullback", "as_result", "placed_as", "short_type",
+    "LinearFunction", "LinearMap", "Pullback", "as_result", "short_type",
     "tangent_dtype",
 ]  # fmt: skip
 
@@ -44,12 +44,6 @@ def tangent_dtype(t: Any) -> Any:
 def short_type(x: Any) -> str:
     """The type of a tangent or cotangent, for messages."""
     return f"float0{np.shape(x)}" if tangent_dtype(x) == dtypes.float0 else get_aval(x).str_short()
-
-
-def placed_as(x: Any, wanted: Any) -> bool:
-    """Whether a tangent or cotangent lies as a type says."""
-    placement = getattr(getattr(x, "aval", None), "placement", None)
-    return placement is wanted.placement or hooks.is_cotangent_of(get_aval(x), wanted)
 
 
 class LinearMap:
@@ -94,8 +88,7 @@ class LinearFunction(LinearMap):
         given = []
         for aval, t in zip(self.in_avals, leaves, strict=True):
             wanted = aval.to_tangent_aval()
-            agrees = np.shape(t) == wanted.shape and tangent_dtype(t) == wanted.dtype
-            if not agrees or (wanted.dtype != dtypes.float0 and not placed_as(t, wanted)):
+            if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
                     f"primal values: Got tangent aval {short_type(t)} for primal aval "
@@ -150,8 +143,10 @@ class Pullback(LinearMap):
             wanted.check_differentiated("vjp")
             return
         # Of an integer result a cotangent of any dtype is taken, and means nothing.
-        agrees = wanted.dtype == dtypes.float0
-        agrees = agrees or (tangent_dtype(ct) == wanted.dtype and placed_as(ct, wanted))
+        agrees = wanted.dtype in (dtypes.float0, tangent_dtype(ct))
+        placement = getattr(getattr(ct, "aval", None), "placement", None)
+        if placement is not wanted.placement and wanted.dtype != dtypes.float0:
+            agrees = agrees and hooks.is_cotangent_of(get_aval(ct), wanted)
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
                 f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "

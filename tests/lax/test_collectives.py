@@ -232,36 +232,6 @@ def test_the_mesh_of_shard_map_is_the_context_mesh(given, names, outer):
     assert isinstance(ours, tuple) == isinstance(theirs, tuple)
 
 
-LINEAR = {
-    "jvp": lambda m, x, t: m.jvp(m.numpy.sin, (x,), (t,))[1],
-    "linearize": lambda m, x, t: m.linearize(m.numpy.sin, x)[1](t),
-    "vjp": lambda m, x, t: m.vjp(m.numpy.sin, x)[1](t)[0],
-    "linear_transpose": lambda m, x, t: m.linear_transpose(lambda z: 2 * z, x)(t)[0],
-}
-
-
-@pytest.mark.parametrize("tangent", ["varying", "invariant"])
-@pytest.mark.parametrize("primal", ["varying", "invariant"])
-@pytest.mark.parametrize("name", LINEAR)
-def test_tangents_vary_as_their_primals(name, primal, tangent):
-    """Over the axes of a mesh; `jvp` takes either, the maps that `linearize` and others give do not."""
-
-    def result(m):
-        mesh = m.make_mesh((1,), ("i",), axis_types=(m.sharding.AxisType.Auto,))
-
-        def f(x):
-            given = {"varying": x, "invariant": m.numpy.full(x.shape, 0.5, x.dtype)}
-            return LINEAR[name](m, given[primal], given[tangent]) + x
-
-        try:
-            return m.shard_map(f, mesh=mesh, in_specs=m.P("i"), out_specs=m.P("i"))(X)
-        except (TypeError, ValueError) as error:
-            return type(error)
-
-    ours, theirs = result(minijax), result(jax)
-    assert ours is theirs if isinstance(theirs, type) else assert_same(ours, theirs) is None
-
-
 def test_manual_axis_types():
     for j in (minijax, jax):
         kind = j.sharding.ManualAxisType

@@ -22,7 +22,7 @@ from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.sharding.memory import MemorySpace
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.transfer import device_put, put_array
-from minijax.features.sharding.types import explicit_of, space_of_type, vma_of
+from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import (
@@ -339,16 +339,8 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])
 
 
-def _is_cotangent_of(given: Any, wanted: Any) -> bool:
-    """Whether the types vary alike, and are split alike where both lie over a mesh."""
-    if vma_of(given) != vma_of(wanted) or sums_of(given) != sums_of(wanted):
-        return False
-    both = explicit_of(given) is not None and explicit_of(wanted) is not None
-    return not both or parts_of(given) == parts_of(wanted)
-
-
 hooks.fill(
     as_primal_placed=retyped,
-    is_cotangent_of=_is_cotangent_of,
+    is_cotangent_of=lambda given, wanted: sums_of(given) == sums_of(wanted),
     adds_in_place=adds_in_place,
 )

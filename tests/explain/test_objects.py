@@ -19,6 +19,7 @@ from minijax.explain.showing_trees import register_treescope
 
 def test_arrays_and_programs():
     array = jnp.linspace(0.0, 1.0, 400).reshape(20, 20).at[3, 3].set(jnp.nan)
+    array.block_until_ready()
     shown = explain.html_of(array)
     assert "float32[20,20]" in shown
     assert "0 … 1 1 NaN" in shown
@@ -42,7 +43,7 @@ def test_arrays_and_programs():
 
 
 def test_keys_show_their_words():
-    shown = explain.html_of(jax.random.key(1))
+    shown = explain.html_of(jax.block_until_ready(jax.random.key(1)))
     assert "key&lt;fry&gt;[]" in shown
     assert "00000000 00000001" in shown
     assert explain.html_of(jax.random.split(jax.random.key(1), 9)).count("\n") == 4

@@ -15,7 +15,7 @@ from minijax.lowering.types import physical
 
 
 def _array_handler(aval: ShapedArray, sharding: Any, committed: bool) -> Callable[[Any], ArrayImpl]:
-    """What makes an array of this type of its parts, one a device, or of one array of them all."""
+    """Return a function from the parts of an array, one a device, or one array of all, to the array."""
     stored, where = physical(aval), physical_sharding(aval, sharding)
     signature = Signature(aval, sharding, committed)
 
@@ -41,7 +41,7 @@ global_result_handlers: dict[type, Callable] = {
 def global_aval_to_result_handler(
     aval: AbstractValue, out_sharding: Any, committed: bool
 ) -> Callable[[Any], Any]:
-    """What makes a result of this type of its parts."""
+    """Return a function that makes a result of this type of its parts."""
     if type(aval) not in global_result_handlers:
         raise TypeError(f"No result handler for type {type(aval)}: add one.")
     return global_result_handlers[type(aval)](aval, out_sharding, committed)
@@ -60,7 +60,7 @@ class ResultsHandler:
 def global_avals_to_results_handler(
     global_out_avals: Sequence[AbstractValue], shardings: Sequence[Any], committed: bool
 ) -> ResultsHandler:
-    """What makes the results of a program, of these types and shardings."""
+    """Return a function that makes the results of a program, of these types and shardings."""
     handlers = [
         global_aval_to_result_handler(aval, sharding, committed)
         for aval, sharding in zip(global_out_avals, shardings, strict=True)

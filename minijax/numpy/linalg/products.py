@@ -80,7 +80,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    check_arraylike("jnp.linalg.matrix_transpose", x)
+    x = to_array("jnp.linalg.matrix_transpose", x)
     if np.ndim(x) < 2:
         raise ValueError(f"matrix_transpose requires at least 2 dimensions; got ndim={np.ndim(x)}")
     return shapes.matrix_transpose(x)

@@ -23,7 +23,7 @@ def _log_below(z):
     if z.dtype.kind == "c":
         return jnp.log(_below(z))
     # Each argument is harmless where it is not the one that counts.
-    bound = -1 / jnp.finfo(z.dtype).eps
+    bound = -1 / float(jnp.finfo(z.dtype).eps)
     tail = -jnp.log(-jnp.minimum(z, bound)) - math.log(math.pi)
     left = jnp.where(z < bound, tail, jnp.log(_below(jnp.clip(z, bound, 0))))
     right = jnp.where(z == np.inf, 0, jnp.log1p(-_below(-jnp.maximum(z, 0))))

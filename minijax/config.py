@@ -217,9 +217,7 @@ class Context:
         self.marks: str = ""
         self.user: dict[Any, Any] = {}  # values of user contexts
         self.source: Any = None
-        self.in_library = (
-            False  # kept only while library functions are noted: see `features.library`
-        )
+        self.in_library = False  # kept only while library calls are noted: see `features.library`
         self.refresh()
 
     def refresh(self) -> None:

@@ -27,21 +27,28 @@ __all__ = [
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def about_tracer(
+    tracer: Any, words: str, stop: str = "", context: str = "", remedy: str = ""
+) -> str:
+    """Return lines on what a tracer cannot do: what for, where it comes from, and what to do."""
+    shown = f"{words} traced array with shape {tracer.aval.str_short()}{stop}"
+    return "\n".join(filter(None, (shown, context, tracer.origin(), remedy)))
+
+
 class _WithPage(Exception):
     """An error that is made of its message, or of the tracer at fault; ends with its page's address."""
 
-    _words = ""  # what is said of a tracer
+    _words, _stop = "", ""  # what is said of a tracer, before and after its type
 
-    def __init__(self, given: Any, context: str = ""):
-        text = given if isinstance(given, str) else self._about(given, context)
+    def __init__(self, given: Any, context: str = "", remedy: str = ""):
+        text = given if isinstance(given, str) else self._about(given, context, remedy)
         page = f"See https://docs.jax.dev/en/latest/errors.html#jax.errors.{type(self).__name__}"
         super().__init__(text if page in text else f"{text}\n{page}")
 
-    def _about(self, given: Any, context: str) -> str:
+    def _about(self, given: Any, context: str, remedy: str) -> str:
         if not self._words or not hasattr(given, "origin"):
             return f"{self._words} {given}".strip()
-        shown = f"{self._words} traced array with shape {given.aval.str_short()}"
-        return "\n".join(filter(None, (shown, context, given.origin())))
+        return about_tracer(given, self._words, self._stop, context, remedy)
 
 
 class JAXTypeError(_WithPage, TypeError):
@@ -67,7 +74,7 @@ class TracerArrayConversionError(JAXTypeError):
 class TracerBoolConversionError(ConcretizationTypeError):
     """A tracer was asked whether it is true: an `if`, a `while`, `and`, `or`, `assert`."""
 
-    _words = "Attempted boolean conversion of"
+    _words, _stop = "Attempted boolean conversion of", "."
 
 
 class TracerIntegerConversionError(ConcretizationTypeError):
@@ -79,7 +86,7 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A boolean mask that is a tracer was used as an index: the result's shape is unknown."""
 
-    def _about(self, given: Any, context: str) -> str:
+    def _about(self, given: Any, context: str, remedy: str) -> str:
         return f"Array boolean indices must be concrete; got {given}\n{context}"
 
 

@@ -11,25 +11,30 @@ from minijax.arguments.functions import fun_name, resolve_static
 from minijax.core.trace import Tracer
 from minijax.runtime import platforms
 
-__all__ = ["ArgumentMarks", "Call", "NonHashableStatic", "Static", "chosen_device"]
+__all__ = ["ArgumentMarks", "Call", "NonHashableStatic", "Static", "chosen_device", "non_hashable"]
 
 
 class NonHashableStatic(ValueError):
     """A static argument that has no hash, as lists, arrays and tracers; `error` is what failed."""
 
-    def __init__(self, name: str, function: str, value: Any, error: Exception):
-        self.error = error
-        about = f"It is the argument {name} of {function}: "
-        if isinstance(value, Tracer):
-            said = f"TypeError: unhashable type: '{type(value).__name__}'\n{value.origin()}\n"
-            said = f"{said}{about}give a value that is known"
-        else:
-            said = f"{type(error).__name__}: {error}\n{about}pass a tuple for a list"
-        super().__init__(
-            "Non-hashable static arguments are not supported. An error occurred while trying to "
-            f"hash an object of type {type(value)}, {value}. The error was:\n"
-            f"{said}, or do not mark the argument static."
-        )
+    error: Exception
+
+
+def non_hashable(name: str, function: str, value: Any, error: Exception) -> NonHashableStatic:
+    """Return the error for the static argument `name` of a function, whose hash raised `error`."""
+    about = f"It is the argument {name} of {function}: "
+    if isinstance(value, Tracer):
+        said = f"TypeError: unhashable type: '{type(value).__name__}'\n{value.origin()}\n"
+        said = f"{said}{about}give a value that is known"
+    else:
+        said = f"{type(error).__name__}: {error}\n{about}pass a tuple for a list"
+    made = NonHashableStatic(
+        "Non-hashable static arguments are not supported. An error occurred while trying to "
+        f"hash an object of type {type(value)}, {value}. The error was:\n"
+        f"{said}, or do not mark the argument static."
+    )
+    made.error = error
+    return made
 
 
 class Static:
@@ -42,7 +47,7 @@ class Static:
         try:
             self.hash = hash((type(value), value))
         except TypeError as error:
-            raise NonHashableStatic(name, function, value, error) from None
+            raise non_hashable(name, function, value, error) from None
 
     def __hash__(self):
         return self.hash

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from minijax import tree_util
-from minijax.arguments.calls import NonHashableStatic
+from minijax.arguments.calls import NonHashableStatic, non_hashable
 from minijax.arguments.functions import Stage
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
 from minijax.arrays.dispatch import program_for
@@ -309,7 +309,7 @@ class _Calls:
         for name in traced:
             if name not in self.converted:
                 function = self.fun.__name__.lstrip("_")
-                raise NonHashableStatic(name, function, given[name], cause) from None
+                raise non_hashable(name, function, given[name], cause) from None
         if traced and cause is not error:
             raise cause from None
 

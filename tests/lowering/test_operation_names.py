@@ -95,6 +95,7 @@ def names(library, make, called):
 
     program.__name__ = re.sub(r"\W", "_", called)
     text = library.jit(program).lower(np.float32(1.0)).compile().as_text()
+    # XLA itself names some instructions of upstream's loops `.../while/while`.
     found = re.findall(r'op_name="([^"]*)"', text)
     return {name for name in found if name.startswith("jit(") and "while/while" not in name}
 

@@ -14,39 +14,31 @@ from minijax.transforms.jvp import JVPTracer
 
 __all__ = ["needs_value", "unknown_value"]
 
-# By who asks for the value: the class of the error, what is said before and after what is known of
-# the tracer, and the remedy. The first sentences are upstream's: libraries' tests look for them.
-_ASKED: dict[str, tuple[type[Exception], str, str, str]] = {
+# By who asks for the value: the class of the error, which begins with upstream's sentence (libraries'
+# tests look for it), what is said of the one who asks, and the remedy.
+_ASKED: dict[str, tuple[type[Exception], str, str]] = {
     "bool": (
-        errors.TracerBoolConversionError,
-        "Attempted boolean conversion of",
-        ".",
+        errors.TracerBoolConversionError, "",
         "An `if`, `while`, `and`, `or`, `not` or `assert` asks for the truth value. Use "
         "minijax.lax.cond, minijax.lax.while_loop or minijax.numpy.where, and logical_and, "
         "logical_or and logical_not of minijax.numpy for `and`, `or` and `not`; or, if the "
         "argument need not be traced, mark it static (static_argnums, static_argnames).",
     ),
     "index": (
-        errors.TracerIntegerConversionError,
-        "The __index__() method was called on",
-        "",
+        errors.TracerIntegerConversionError, "",
         "An index of a list, a shape and `range` need Python integers. Mark the argument static "
         "(static_argnums, static_argnames), or index with an array: minijax.numpy.asarray(x)[i].",
     ),
     "__array__": (
-        errors.TracerArrayConversionError,
-        "The numpy.ndarray conversion method __array__() was called on",
-        "",
+        errors.TracerArrayConversionError, "",
         "A NumPy function or `numpy.asarray` does that: call the function of the same name in "
         "minijax.numpy, or compute this outside of the transformed function.",
     ),
-}
-_UNKNOWN = errors.ConcretizationTypeError._words
+}  # fmt: skip
 for _kind in ("int", "float", "complex"):
     _ASKED[_kind] = (
         errors.ConcretizationTypeError,
-        _UNKNOWN,
-        f"\nThe problem arose with the `{_kind}` function. If trying to convert the data type of a "
+        f"The problem arose with the `{_kind}` function. If trying to convert the data type of a "
         f"value, try using `x.astype({_kind})` or `jnp.array(x, {_kind})` instead.",
         "Or mark the argument static (static_argnums, static_argnames).",
     )
@@ -56,8 +48,7 @@ for _kind, _said in {
 }.items():
     _ASKED[_kind] = (
         errors.ConcretizationTypeError,
-        _UNKNOWN,
-        f"\n{_said}",
+        _said,
         "Return it and convert it outside of the traced program, or mark the argument static "
         "(static_argnums, static_argnames).",
     )
@@ -81,19 +72,14 @@ def unknown_value(tracer: Tracer, asked: str) -> Exception:
             f"arr.ndim={aval.ndim}: {tracer.described()}. Index it first."
         )
     kind, *sentences = _ASKED[asked]
-    return kind(_message(tracer, *sentences))
-
-
-def _message(tracer: Tracer, refused: str, more: str, remedy: str) -> str:
-    shown = f"{refused} traced array with shape {tracer.aval.str_short()}{more}"
-    return "\n".join(filter(None, (shown, tracer.origin(), remedy)))
+    return kind(tracer, *sentences)
 
 
 def needs_value(
     tracer: Tracer, context: str, remedy: str = "Mark it static (static_argnums, static_argnames)."
 ) -> errors.ConcretizationTypeError:
     """Return the error for a tracer where a function needs a value; `context` says what it is for."""
-    return errors.ConcretizationTypeError(_message(tracer, _UNKNOWN, f"\n{context}", remedy))
+    return errors.ConcretizationTypeError(tracer, context, remedy)
 
 
 hooks.fill(unknown_value=unknown_value)
@@ -111,7 +97,9 @@ def _only_concrete(name: str, asked: str) -> Callable:
 def _not_available(name: str) -> property:
     def refuse(self: Tracer) -> Any:
         refused = f"The {name!r} method is not available on"
-        raise AttributeError(_message(self, refused, ".", "Ask it of the results."))
+        raise AttributeError(
+            errors.about_tracer(self, refused, ".", remedy="Ask it of the results.")
+        )
 
     return property(refuse)
 

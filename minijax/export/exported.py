@@ -231,7 +231,7 @@ def _exported(
             closed, spec.name, leaves,
             donated=spec.donated if any(spec.donated) else None, keep_unused=kept,
             device=spec.device, in_shardings=ins, out_shardings=outs,
-            arg_names=list(spec.arg_names), platform=platform, exported=platforms,
+            arg_names=list(spec.arg_names), platform=platform, exported=platforms, located=True,
         )
         for platform in platforms
     ]  # fmt: skip
@@ -241,7 +241,9 @@ def _exported(
             "serialization of host_callbacks is not yet implemented: "
             f"{spec.name} calls functions of Python, which exist in this process only."
         )
-    artifact = to_portable(for_platforms([lowered.text for lowered in made], platforms))
+    artifact = to_portable(
+        for_platforms([lowered.text for lowered in made], platforms), spec.result_names()
+    )
     _check_calls(artifact, checks)
     named_in = [
         _named(asked or (leaf.sharding if leaf.committed else None))

@@ -15,8 +15,7 @@ import numpy as np
 from minijax.runtime.versions import _jax
 
 __all__ = [
-    "as_hlo", "dialects", "interpreted", "new_context", "parse", "pretty", "shared_context", "types",
-    "with_result_names",
+    "as_hlo", "described", "dialects", "interpreted", "new_context", "parse", "pretty", "shared_context", "types",
 ]  # fmt: skip
 
 
@@ -72,34 +71,49 @@ def pretty(text: str, debug_info: bool = False) -> str:
     return parse(text).operation.get_asm(enable_debug_info=debug_info)
 
 
-def with_result_names(text: str, names: Sequence[str]) -> Any:
-    """The MLIR module that a text stands for, whose `main` says what its results are called."""
+def described(text: str, names: Sequence[str]) -> Any:
+    """The MLIR module that a text stands for, whose `main` says what its results are called.
+
+    What the text gives no place has an unknown one, rather than its place in the text.
+    """
     from jaxlib.mlir import ir
 
     module = parse(text)
     with module.context:
+        unknown = ir.Location.unknown()
+
+        def forget_line_of_text(op: Any) -> Any:
+            where = op.location
+            if isinstance(where, ir.FileLineColLoc) and where.filename == "-":
+                op.location = unknown
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(forget_line_of_text)
         for function in module.body.operations:
             attributes = function.attributes
-            if attributes["sym_name"].value != "main":
-                continue
-            count = len(attributes["function_type"].value.results)
-            if count != len(names):  # of types that libraries define, results are several
-                continue
-            known = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * count
-            attributes["res_attrs"] = ir.ArrayAttr.get(
-                [
-                    ir.DictAttr.get(
-                        {
-                            **{each.name: each.attr for each in old},
-                            "jax.result_info": ir.StringAttr.get(
-                                name.encode(errors="backslashreplace")
-                            ),
-                        }
-                    )
-                    for old, name in zip(known, names, strict=True)
-                ]
-            )
+            if attributes["sym_name"].value == "main":
+                _name_results(attributes, names)
     return module
+
+
+def _name_results(attributes: Any, names: Sequence[str]) -> None:
+    from jaxlib.mlir import ir
+
+    count = len(attributes["function_type"].value.results)
+    if count != len(names):  # of types that libraries define, results are several
+        return
+    known = attributes["res_attrs"] if "res_attrs" in attributes else [{}] * count
+    attributes["res_attrs"] = ir.ArrayAttr.get(
+        [
+            ir.DictAttr.get(
+                {
+                    **{each.name: each.attr for each in old},
+                    "jax.result_info": ir.StringAttr.get(name.encode(errors="backslashreplace")),
+                }
+            )
+            for old, name in zip(known, names, strict=True)
+        ]
+    )
 
 
 def as_hlo(text: str) -> Any:

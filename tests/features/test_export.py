@@ -280,6 +280,48 @@ def test_stable_targets(target):
     assert ours[0] == theirs[0] and type(ours[1]) is type(theirs[1])
 
 
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.M)
+
+
+def _places(text):
+    """What a module calls arguments and results, and names of operations with their line and column."""
+    aliases = dict(_ALIAS.findall(text))
+
+    def line(where):
+        found = re.search(r'"[^"]*\.py":(\d+:\d+)|#loc\d+', where)
+        return found and (found[1] or line(aliases[found[0]]))
+
+    named = re.compile(r'"(jit\([^"]*)"\((#loc\d+)\)')
+    found = filter(None, map(named.fullmatch, aliases.values()))
+    places = {(one[1], line(one[2])) for one in found}
+    head = next(part for part in text.split("\n") if "@main(" in part)
+    return (
+        re.findall(r'loc\("([^"]*)"\)', head),
+        re.findall('result_info = "([^"]*)"', head),
+        places,
+    )
+
+
+@pytest.mark.parametrize("made", ["exported", "lowered"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_names_and_places(name, made):
+    def run(j):
+        if made == "exported":
+            return _places(exported(j, name).mlir_module())
+        fun, args, kwargs = PROGRAMS[name](j)
+        return _places(fun.lower(*args, **kwargs).as_text(debug_info=True))
+
+    ours, theirs = run(minijax), run(jax)
+    if (name, made) == ("large constant", "lowered"):  # large ones are arguments of ours
+        assert ours[0].pop(0) == "a constant"
+    assert ours[:2] == theirs[:2]
+    names = {operation for operation, _ in theirs[2]}
+    # Upstream's bodies of loops are functions, whose operations are named from the body on.
+    common = {one for one in ours[2] if one[0] in names and "/body/" not in one[0]}
+    assert common <= theirs[2]
+    assert common or name not in ("elements", "weak", "integers", "bool", "loop")
+
+
 # -- platforms -------------------------------------------------------------------------------------
 
 

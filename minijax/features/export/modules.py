@@ -6,6 +6,7 @@ then a token for each ordered effect, then those arguments that it reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from jaxlib.mlir.dialects import func, sdy, stablehlo
 from minijax.features.mlir_rules import make_private, rename
 from minijax.lowering.module import Module
 from minijax.runtime.escape import symbol
-from minijax.runtime.mlir_modules import parse, shared_context
+from minijax.runtime.mlir_modules import described, parse, shared_context
 
 __all__ = [
     "STABLE_TARGETS",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _MAIN = "func.func public @main("
-_INDEX = 'tensor<i32> {jax.global_constant = "_platform_index"}'
+_INDEX = 'tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown)'
 
 # Targets of custom calls that XLA and jaxlib promise to keep, as upstream's export takes them.
 STABLE_TARGETS = frozenset(
@@ -54,7 +55,7 @@ STABLE_TARGETS = frozenset(
 )  # fmt: skip
 
 
-def to_portable(text: str) -> bytes:
+def to_portable(text: str, result_names: Sequence[str]) -> bytes:
     """A module as bytes that versions of StableHLO of the four weeks before read, and later ones.
 
     NotImplementedError for operations that have no form for symbolic sizes here.
@@ -63,7 +64,7 @@ def to_portable(text: str) -> bytes:
     target = stablehlo.get_version_from_compatibility_requirement(ages.WEEK_4)
     with shared_context():
         try:
-            module = parse(text)
+            module = described(text, result_names)
         except ir.MLIRError as error:
             if "?x" not in text:
                 raise
@@ -131,7 +132,11 @@ def for_platforms(texts: Sequence[str], platforms: Sequence[str]) -> str:
                 kinds = _stripped(op) if isinstance(op, func.FuncOp) else None
                 if ir.StringAttr(op.attributes["sym_name"]).value == called:
                     kinds_of_main = kinds
-                parts.append(op.operation.get_asm(large_elements_limit=None))
+                parts.append(
+                    op.operation.get_asm(
+                        large_elements_limit=None, enable_debug_info=True, use_local_scope=True
+                    )
+                )
             chosen.append(called)
         head = next(line for line in first.split("\n") if line.startswith(_MAIN))
         main = _choosing(head, chosen, *kinds_of_main)
@@ -178,7 +183,7 @@ def _choosing(head: str, names: Sequence[str], ins: Sequence[str], outs: Sequenc
 def _parameters(head: str) -> list[str]:
     """The parameters in the first line of a function, split at the commas between them."""
     out, depth = [""], 0
-    for c in head[len(_MAIN) :]:
+    for c in re.sub(r'"(?:[^"\\]|\\.)*"', '""', head[len(_MAIN) :]):
         depth += (c in "({[<") - (c in ")}]>")
         if depth < 0:
             return out

@@ -35,7 +35,7 @@ from minijax.namespace import hiding
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import layout_format
-from minijax.runtime.mlir_modules import as_hlo, with_result_names
+from minijax.runtime.mlir_modules import as_hlo, described
 from minijax.runtime.topologies import Placeholder
 from minijax.tracebacks import boundary
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, cached_call, entry_of, gather
@@ -146,6 +146,11 @@ class _Spec:
         made.closed = closed
         return made
 
+    def result_names(self) -> list[str]:
+        """Return the names of the results in programs, such as `result['a'][0]`."""
+        tree = self.out_tree.unflatten(range(self.out_tree.num_leaves))
+        return [f"result{tree_util.keystr(path)}" for path, _ in tree_util.generate_key_paths(tree)]
+
 
 class Traced(_Stage):
     """A function staged to a jaxpr for arguments of given types."""
@@ -237,20 +242,16 @@ class Lowered(_Stage):
         """
         if dialect in (None, "stablehlo"):
             made = self._make(located=True) if debug_info else self._made
-            module = with_result_names(made.text, self._result_names())
+            module = described(made.text, self._spec.result_names())
             return module.operation.get_asm(enable_debug_info=debug_info)
         if dialect == "hlo":
             return as_hlo(self._made.text).as_hlo_text()
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")
 
-    def _result_names(self) -> list[str]:
-        tree = self.out_tree.unflatten(range(self.out_tree.num_leaves))
-        return [f"result{tree_util.keystr(path)}" for path, _ in tree_util.generate_key_paths(tree)]
-
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an object: MLIR by default, an XlaComputation for `dialect="hlo"`."""
         if dialect in (None, "stablehlo"):
-            return with_result_names(self._made.text, self._result_names())
+            return described(self._made.text, self._spec.result_names())
         if dialect == "hlo":
             return as_hlo(self._made.text)
         raise ValueError(f"unknown dialect: {dialect}. Use 'stablehlo' or 'hlo'.")

@@ -137,17 +137,19 @@ def _name_of(fun, in_tree, leaves, x) -> str:
 
 def _mismatch(transform, fun, in_tree, leaves, dims, sizes, given) -> str:
     names = argument_names(fun, in_tree) or [f"number {i}" for i in range(len(leaves))]
-    mapped = [(n, x, d) for n, x, d in zip(names, leaves, dims, strict=True) if d is not None]
-    common = Counter(sizes).most_common(1)[0][0] if given is None else given
+    mapped = [one for one in zip(names, leaves, dims, strict=True) if is_axis(one[2])]
     lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
-    for (name, x, dim), size in zip(mapped, sizes, strict=True):
-        mark = "" if size == common else "   <-- differs"
+    for place, (size, count) in enumerate(Counter(sizes).most_common()):
+        name, x, dim = mapped[sizes.index(size)]
+        axes, such_as = "one axis had", ":"
+        if count > 1:
+            axes, such_as = f"{'some' if place else 'most'} axes ({count} of them) had", ", e.g."
         lines.append(
-            f"  * one axis had size {size}: axis {dim} of argument {name} of type "
-            f"{get_aval(x).str_short()}{mark}"
+            f"  * {axes} size {size}{such_as} axis {dim} of argument {name} of type "
+            f"{get_aval(x).str_short()}"
         )
     return (
         f"{transform} got inconsistent sizes for array axes to be mapped:\n"
-        + "\n".join(lines)
+        + ";\n".join(lines)
         + f"\nMake them equal, or give None in in_axes for what {fun_name(fun)} takes whole."
     )

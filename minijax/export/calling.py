@@ -6,7 +6,7 @@ derivative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import tree_util
@@ -26,8 +26,8 @@ def call(exported: Any, args: tuple, kwargs: dict) -> Any:
     leaves, tree = tree_util.flatten((args, kwargs))
     if tree != exported.in_tree:
         found = "".join(
-            f"   - {where} is {given} in the invocation and {wanted} when exported, so {why}.\n"
-            for where, given, wanted, why in _differences(tree, exported.in_tree)
+            f"   - {where} is a {given} in the invocation and a {wanted} when exported, so {why}.\n"
+            for where, given, wanted, why in tree_util.call_differences(tree, exported.in_tree)
         )
         raise ValueError(
             "The invocation args and kwargs must have the same pytree structure as when the function "
@@ -86,67 +86,3 @@ def _check(exported: Any, leaves: Sequence[Any]) -> None:
             f"{wanted.shape} and called with {aval.shape}"
         )
     check_sizes(exported, avals)
-
-
-def _differences(given: Any, wanted: Any) -> Iterator[tuple[str, str, str, str]]:
-    """Return where two structures of `(args, kwargs)` differ: the place, what each is there, and
-    why.
-    """
-    for name, one, other in zip(
-        ("args", "kwargs"), given.children(), wanted.children(), strict=True
-    ):
-        yield from _between(name, one, other)
-
-
-def _between(where: str, one: Any, other: Any) -> Iterator[tuple[str, str, str, str]]:
-    if one == other:
-        return
-    (kind, aux), (wanted, wanted_aux) = _node(one), _node(other)
-    if kind is not wanted:
-        yield where, f"a {kind}", f"a {wanted}", "their Python types differ"
-        return
-    children, others = one.children(), other.children()
-    if kind in (tuple, list) and len(children) != len(others):
-        shown = [f"a {kind.__name__} of length {len(part)}" for part in (children, others)]
-        yield where, *shown, "the lengths do not match"
-        return
-    if len(children) != len(others):
-        shown = [f"a {kind} with {_count(len(part))}" for part in (children, others)]
-        yield where, *shown, f"the numbers of children do not match{_keys(kind, aux, wanted_aux)}"
-        return
-    if kind not in (tuple, list) and aux != wanted_aux:
-        shown = [f"a {kind} with pytree metadata {part}" for part in (aux, wanted_aux)]
-        yield (
-            where,
-            *shown,
-            f"the pytree node metadata does not match{_keys(kind, aux, wanted_aux)}",
-        )
-        return
-    for key, *pair in zip(_steps(one), children, others, strict=True):
-        yield from _between(where + key, *pair)
-
-
-def _node(tree: Any) -> tuple[type, Any]:
-    """The class of a node; leaves are all alike, as `int`s."""
-    return tree.node_data() or (int, None)
-
-
-def _count(count: int) -> str:
-    return f"{count} child" if count < 2 else f"{count} children"
-
-
-def _keys(kind: type, one: Any, other: Any) -> str:
-    if not issubclass(kind, dict):
-        return ""
-    keys = sorted(map(repr, set(one) ^ set(other)))
-    return f", with the symmetric difference of key sets: {{{' '.join(keys)}}}"
-
-
-def _steps(tree: Any) -> list[str]:
-    """Return how the children of a node are reached from it."""
-    kept = tree.unflatten(range(tree.num_leaves))
-    try:
-        pairs, _ = tree_util.flatten_one_level_with_keys(kept)
-    except ValueError:
-        return [f"[{i}]" for i in range(len(tree.children()))]
-    return [str(key) for key, _ in pairs]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from minijax import tree_util
-from minijax.arguments.functions import debug_info, fun_name
+from minijax.arguments.functions import fun_name
 from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
@@ -27,7 +27,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
 from minijax.features.sharding.constraints import with_types
-from minijax.features.sharding.parts import part_aval, pieces, whole_aval
+from minijax.features.sharding.parts import part_aval, whole_aval
 from minijax.features.sharding.shardy import sdy_sharding
 from minijax.features.sharding.unreduced import sums_of
 from minijax.lax import collective_lowering
@@ -35,6 +35,13 @@ from minijax.lax.arithmetic import div
 from minijax.lax.device_values import DeviceValues
 from minijax.lax.parallel import psum_p
 from minijax.lax.shapes import reshape
+from minijax.lax.spec_errors import (
+    Specs,
+    check_divisible,
+    check_ranks,
+    check_specs,
+    not_replicated,
+)
 from minijax.lax.specs import (
     check_given_sums,
     check_sums,
@@ -379,19 +386,9 @@ def _is_opaque_spec(x: Any) -> bool:
     return hasattr(x, "to_lo")
 
 
-def _flat_specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
+def _flat_specs(what: str, given: Any, tree: Any) -> list[PartitionSpec]:
     """One spec or None for each leaf, from a tree of them that is a prefix."""
-    found = tree_util.broadcast_prefix(
-        specs, tree.unflatten([0] * tree.num_leaves), is_leaf=_is_spec
-    )
-    wrong = [spec for spec in found if not _is_spec(spec)]
-    if wrong:
-        raise TypeError(
-            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
-            f"but:\n\n  {what} is {wrong[0]} of type {type(wrong[0]).__name__}, \n\nCheck the "
-            f"{what} values passed to shard_map."
-        )
-    return found
+    return tree_util.spread_prefix(f"shard_map {what}", given, tree, _is_spec)
 
 
 def _out_specs(specs: Any, tree: Any) -> list[PartitionSpec]:
@@ -505,6 +502,8 @@ def shard_map(
                 f"jax.shard_map requires axis_names={manual} to be a subset of "
                 f"mesh.axis_names={names}"
             )
+        if not callable(out_specs):
+            check_specs("out_specs", out_specs, _is_spec, manual)
         leaves, in_tree = tree_util.flatten(args)
         if in_specs is Infer or in_specs is None:
             _check_inferable(f, where, manual)
@@ -512,6 +511,7 @@ def shard_map(
             ins = [typed_spec(a) for a in avals]
         else:
             given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+            check_specs("in_specs", given, _is_spec, manual)
             ins = _flat_specs("in_specs", given, in_tree)
             if None in ins:
                 part, leaves = _with_closed_over(f, in_tree, leaves, ins)
@@ -521,7 +521,11 @@ def shard_map(
                     check_vma=check_vma,
                 )(*leaves)  # fmt: skip
             avals = tuple([get_aval(x) for x in leaves])
-            _check_parts(f, where, manual, ins, avals, in_tree)
+            specs = Specs("in_specs", given, in_tree, ins, avals, _is_spec)
+            check_ranks(specs, f)
+            check_divisible(specs, f, where)
+            for _, spec, _ in specs.of_arrays():
+                NamedSharding(where, spec)  # each axis at most once
             check_types(where, manual, *_of_arrays(ins, avals))
         check_given_sums(where, manual, *_of_arrays(ins, avals), check_vma)
         key = (where, manual, in_tree, tuple(ins), avals)
@@ -579,39 +583,6 @@ def _of_arrays(specs: Sequence[Any], avals: Sequence[Any]) -> tuple[list, list]:
     return [s for s, _ in pairs], [a for _, a in pairs]
 
 
-def _check_parts(f, mesh, manual, specs, avals, in_tree) -> None:
-    for index, (spec, aval) in enumerate(zip(specs, avals, strict=True)):
-        if aval.is_high:
-            continue
-        outside = spec.split_axes - manual
-        if outside:
-            raise ValueError(
-                "shard_map in_specs argument must refer to an axis marked as manual "
-                f"({manual}), but:\n\n  in_specs refers to {', '.join(map(repr, outside))} in {spec}"
-                "\n\nCheck the in_specs values passed to shard_map."
-            )
-        NamedSharding(mesh, spec)  # each axis at most once
-        if len(spec) > aval.ndim:
-            raise ValueError(
-                f"shard_map applied to the function '{fun_name(f)}' was given an in_specs entry "
-                "which is too long to be compatible with the corresponding input value from the "
-                f"function:\n\nin_specs is {spec} which has length {len(spec)}, but argument number "
-                f"{index} has shape {aval.shape}, which has rank {aval.ndim}."
-            )
-        for axis, (size, count) in enumerate(
-            zip(aval.shape, pieces(mesh, spec, aval.ndim), strict=True)
-        ):
-            if size % count:
-                names = debug_info("shard_map", f, in_tree).arg_names
-                which = names[index] if names and index < len(names) else f"number {index}"
-                raise ValueError(
-                    f"shard_map applied to the function {fun_name(f)} was given argument {which} "
-                    f"of shape {aval.shape}, whose axis {axis} of size {size} is not evenly "
-                    f"divisible by {count}, the size of the mesh axes of its in_specs entry "
-                    f"{spec}. Pad it, or split another axis."
-                )
-
-
 def _device_values(mesh, manual, ins, leaves, check) -> DeviceValues | None:
     """Return the values that tracers know where nothing else is being traced or compiled."""
     if (
@@ -653,20 +624,19 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
     if callable(out_specs):  # pmap knows them once the function has been traced
         out_specs = out_specs()
     outs = _out_specs(out_specs, out_tree)
-    for aval, spec in zip(closed.out_avals, outs, strict=True):
-        if aval.is_high:
-            continue
+    specs = Specs("out_specs", out_specs, out_tree, outs, closed.out_avals, _is_spec)
+    check_ranks(specs, f)
+    for _, spec, _ in specs.of_arrays():
         NamedSharding(mesh, spec)
-        if len(spec) > aval.ndim:
-            raise ValueError(
-                f"shard_map applied to the function '{fun_name(f)}' was given an out_specs entry "
-                "which is too long to be compatible with the corresponding output value from the "
-                f"function:\n\nout_specs is {spec} which has length {len(spec)}, but the output has "
-                f"shape {aval.shape}, which has rank {aval.ndim}."
-            )
-        unsaid = (aval.vma & manual) - spec.split_axes
-        if not check:
-            continue
+    if check:
+        _check_replicated(f, mesh, manual, specs)
+    return closed, consts, outs, out_tree
+
+
+def _check_replicated(f, mesh, manual, specs: Specs) -> None:
+    """ValueError for results that may differ between devices where their specs say they do not."""
+    found = []
+    for index, spec, aval in specs.of_arrays():
         unreduced, reduced = sums_of(aval)
         if spec.reduced - reduced:
             raise ValueError(
@@ -674,13 +644,8 @@ def _traced(f, mesh, manual, check, in_tree, ins, avals, out_specs, values) -> t
                 f"out_aval. Got out_specs={spec} and out_aval={aval.str_short(True)}: cast the "
                 "result with lax.pcast(x, axes, to='reduced')."
             )
-        unsaid |= (unreduced - spec.unreduced) | (reduced - spec.reduced)
-        if unsaid:
-            raise ValueError(
-                f"shard_map applied to the function {fun_name(f)} was given out_specs which "
-                f"require replication which can't be statically inferred: {spec} says nothing of "
-                f"the mesh axes {sorted(map(str, unsaid))}, over which a result of type "
-                f"{aval.str_short()} may vary. Reduce over them (lax.psum, ...), name them in "
-                "out_specs, or give check_vma=False."
-            )
-    return closed, consts, outs, out_tree
+        unsaid = (aval.vma & manual) - spec.split_axes
+        if unsaid or unreduced - spec.unreduced or reduced - spec.reduced:
+            found.append((index, (aval.vma & manual) | unreduced | reduced))
+    if found:
+        raise not_replicated(specs, f, mesh, found)

@@ -370,7 +370,12 @@ def sharding_of(where: Any, what: str) -> Any:
                 f"{function} {then}"
             )
         return NamedSharding(mesh, where)
-    raise TypeError(
+    raise no_sharding(where, what)
+
+
+def no_sharding(where: Any, what: str) -> TypeError:
+    """Return the error for what a user gave in place of a sharding."""
+    return TypeError(
         f"{what.split()[-1]} leaf specifications are expected to be PartitionSpec instances or None, "
         f"but got {where} of type {type(where)}."
     )

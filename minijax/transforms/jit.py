@@ -143,7 +143,7 @@ class PjitFunction(Generic[_P, _R]):
             raise TypeError(f"compiler_options must be a dict of XLA's options; got {asked!r}.")
         self._params = {
             "inline": options["inline"],
-            "keep_unused": options["keep_unused"],
+            "keep_unused": bool(options["keep_unused"]),
             "compiler_options_kvs": tuple(sorted(asked.items())),
             "device": options["device"],
         }

@@ -91,7 +91,7 @@ class LinearFunction(LinearMap):
             if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
-                    f"primal values: Got tangent aval {short_type(t)} for primal aval "
+                    f"primal values:\nGot tangent aval {short_type(t)} for primal aval "
                     f"{aval.str_short()} but expected {wanted.str_short()}. Give tangents of the "
                     "types of the primals."
                 )
@@ -131,10 +131,15 @@ class Pullback(LinearMap):
         return [ct for ct, live in zip(leaves, self.live, strict=True) if live]
 
     def _refuse_tree(self, tree) -> None:
+        found = "\n".join(
+            f"  * out{tree_util.keystr(path)} was a {wanted} in the original output, but a {given} "
+            f"here, so {why}."
+            for path, wanted, given, why in tree_util.differences(self.out_tree, tree)
+        )
         raise ValueError(
             "unexpected tree structure.\n\nThe argument to a VJP function returned by `minijax.vjp` "
-            "must match the pytree\nstructure of the differentiated function's result, "
-            f"{self.out_tree}; got {tree}."
+            "must match the pytree\nstructure of the result of the differentiated function.\n\n"
+            f"But the tree structures differ:\n{found}"
         )
 
     def _check(self, aval, ct) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from jaxlib import _jax
 
 from minijax.namespace import shown
+from minijax.tree_util.differences import Difference, call_differences, differences
 from minijax.tree_util.nodes import (
     DictKey,
     FlattenedIndexKey,
@@ -41,6 +42,7 @@ from minijax.tree_util.prefix import (
     broadcast_prefix,
     flatten_axes,
     prefix_errors,
+    spread_prefix,
     tree_broadcast,
     treedef_prefix_errors,
 )

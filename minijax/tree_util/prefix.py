@@ -16,6 +16,7 @@ __all__ = [
     "broadcast_prefix",
     "flatten_axes",
     "prefix_errors",
+    "spread_prefix",
     "tree_broadcast",
     "treedef_prefix_errors",
 ]
@@ -61,6 +62,17 @@ def _broadcast_to(
     return out
 
 
+def spread_prefix(
+    name: str, prefix_tree: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None
+) -> list[Any]:
+    """One entry of `prefix_tree`, called `name` in errors, for each leaf of `treedef`."""
+    leaves, prefix_def = flatten(prefix_tree, is_leaf)
+    out = _broadcast(leaves, prefix_def, treedef)
+    if out is None:
+        raise ValueError(_found(name, prefix_tree, prefix_def, treedef)[0])
+    return out
+
+
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[..., ValueError]]:
@@ -72,7 +84,10 @@ def prefix_errors(
     return treedef_prefix_errors(prefix_tree, flatten(prefix_tree, is_leaf)[1], full_tree)
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False) -> list[Any]:
+def flatten_axes(
+    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False,
+    is_leaf: Callable[[Any], bool] = _is_none,
+) -> list[Any]:  # fmt: skip
     """One entry of `axis_tree` for each leaf of `treedef`, of which it must be a prefix.
 
     `None` in `axis_tree` is a leaf. With `kws`, both are pairs (positional, keyword), and the paths
@@ -80,18 +95,27 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = F
     """
     if axis_tree is None or type(axis_tree) is int:
         return [axis_tree] * treedef.num_leaves
-    axes, axes_def = flatten(axis_tree, _is_none)
+    axes, axes_def = flatten(axis_tree, is_leaf)
     out = _broadcast(axes, axes_def, treedef)
     if out is not None:
         return out
-    found = list(_mismatches((), axis_tree, axes_def, treedef, ["a leaf"] * treedef.num_leaves))
-    if kws:  # the caller wrote the positional half only: drop the pair's own key
-        found = [(path[1:], *rest) for path, *rest in found]
-    details = "\n".join(_message(name, "the value", *m) for m in found)
+    # The caller wrote the positional half of a pair only: its own key is no part of the paths.
+    found = _found(name, axis_tree, axes_def, treedef, skipped=int(kws))
     raise ValueError(
-        f"{name} specification must be a tree prefix of the corresponding value; it is not at "
-        f"{len(found)} place{'s' * (len(found) > 1)}:\n{details}"
+        f"{name} specification must be a tree prefix of the corresponding value; \n"
+        f"  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
     )
+
+
+def _found(
+    name: str, prefix: Any, prefix_def: PyTreeDef, treedef: PyTreeDef, skipped: int = 0
+) -> list[str]:
+    """Say of each place where a prefix does not fit what is there."""
+    kinds = ["a leaf"] * treedef.num_leaves
+    return [
+        _message(name, "the value", path[skipped:], *rest)
+        for path, *rest in _mismatches((), prefix, prefix_def, treedef, kinds)
+    ]
 
 
 def _broadcast(leaves: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> list[Any] | None:
@@ -148,7 +172,8 @@ def _mismatches(
     if full_node is None or node[0] is not full_node[0]:
         what = "types"
     elif len(children) != len(full_children):
-        what = f"numbers of children of {_type_name(node[0])}"
+        listed = node[0] in (list, tuple)
+        what = f"lengths of {node[0].__name__}" if listed else "numbers of pytree children"
     elif node != full_node:
         what = "pytree metadata"
     else:

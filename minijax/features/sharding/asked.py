@@ -7,7 +7,12 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.core.hooks import hooks
-from minijax.features.sharding.constraints import check_ranks, constrained, flat_shardings
+from minijax.features.sharding.constraints import (
+    check_asked,
+    check_ranks,
+    constrained,
+    flat_shardings,
+)
 
 __all__ = ["AskedShardings"]
 
@@ -20,7 +25,9 @@ class AskedShardings:
     __slots__ = ("ins", "key", "outs")
 
     def __init__(self, ins: Any, outs: Any):
-        self.ins, self.outs = ins, outs
+        check_asked("jit in_shardings", ins)
+        check_asked("jit out_shardings", outs)
+        self.ins, self.outs = tuple(ins) if isinstance(ins, list) else ins, outs
         self.key = _hashable(ins), _hashable(outs)
 
     def __eq__(self, other: Any) -> bool:
@@ -45,13 +52,34 @@ class AskedShardings:
                 "pjit does not support kwargs when in_shardings is specified: they would have no "
                 f"sharding. {call.name} was given {call.named}; pass them by position."
             )
-        return tuple(flat_shardings("jit in_shardings", (self.ins, None), call.in_tree))
+        self._check_arguments(len(call.in_tree.children()[0].children()))
+        given = (self.ins, None)
+        return tuple(flat_shardings("pjit in_shardings", given, call.in_tree, kws=True))
+
+    def _check_arguments(self, count: int) -> None:
+        """ValueError unless there is one sharding for all arguments, or one entry for each."""
+        if tree_util.treedef_is_leaf(tree_util.tree_structure(self.ins)):
+            return
+        if not isinstance(self.ins, tuple):
+            wrong = f"is not a tuple: got {type(self.ins)} instead"
+        elif len(self.ins) != count:
+            wrong = (
+                f"is the wrong length: got a tuple or list of length {len(self.ins)} for an args "
+                f"tuple of length {count}"
+            )
+        else:
+            return
+        raise ValueError(
+            "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. "
+            "In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, or a tuple "
+            f"of length equal to the number of positional arguments. But pjit in_shardings {wrong}."
+        )
 
     def results(self, out_tree: Any) -> tuple | None:
         """Return the sharding of each leaf of the results."""
         if self.outs is None:
             return None
-        return tuple(flat_shardings("jit out_shardings", self.outs, out_tree))
+        return tuple(flat_shardings("pjit out_shardings", self.outs, out_tree))
 
     def constrain(self, run: Callable, call: Any) -> Callable:
         """Return `run`, a function on leaves, with arguments and results constrained as asked."""

@@ -24,7 +24,7 @@ from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.transfer import device_put, put_array
 from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
-from minijax.runtime.layouts import Format
+from minijax.runtime.layouts import AutoLayout, Format, Layout
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
     AbstractMesh,
@@ -33,7 +33,13 @@ from minijax.runtime.mesh import (
     get_abstract_mesh,
     mesh_of,
 )
-from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of, sums_open
+from minijax.runtime.named_sharding import (
+    NamedSharding,
+    check_rank,
+    no_sharding,
+    sharding_of,
+    sums_open,
+)
 from minijax.runtime.sharding import Sharding
 
 __all__ = [
@@ -291,13 +297,26 @@ def with_types(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:
 # -- what users write ------------------------------------------------------------------------------
 
 
-def flat_shardings(what: str, given: Any, tree: Any) -> list[Any]:
-    """One sharding, or None, for each leaf, from a tree of them that is a prefix."""
+def flat_shardings(what: str, given: Any, tree: Any, *, kws: bool = False) -> list[Any]:
+    """One sharding, or None, for each leaf, from a tree of them that is a prefix.
+
+    With `kws`, both are pairs of positional and keyword arguments.
+    """
     is_leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
-    spread = tree_util.broadcast_prefix(
-        given, tree.unflatten([0] * tree.num_leaves), is_leaf=is_leaf
-    )
+    spread = tree_util.flatten_axes(what, tree, given, kws=kws, is_leaf=is_leaf)
     return [sharding_of(_of_format(where, what), what) for where in spread]
+
+
+def check_asked(what: str, given: Any) -> None:
+    """Refuse leaves of a tree of shardings that are none, before there is a mesh to refer to."""
+    for where in tree_util.tree_leaves(given):
+        if isinstance(where, (Layout, AutoLayout)):
+            raise ValueError(
+                "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance "
+                f"wrapping this device-local layout and pass that to `jit` instead. Got {where}"
+            )
+        if not isinstance(where, (Sharding, PartitionSpec, Format)):
+            raise no_sharding(where, what)
 
 
 def check_ranks(what: str, places: Sequence[Any], values: Sequence[Any], names: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -211,14 +211,8 @@ def _is_default_kind(where: shardings.SingleDeviceSharding) -> bool:
     return where.memory_kind == shardings.default_memory_kind(where.device)
 
 
-def _places(device: Any, x: Any, is_place: Callable) -> list[Any]:
-    try:
-        return tree_util.broadcast_prefix(device, x, is_leaf=is_place)
-    except ValueError as error:
-        raise ValueError(
-            "device_put device specification must be a tree prefix of the corresponding value; "
-            f"{error}"
-        ) from None
+def _is_place(where: Any) -> bool:
+    return where is None or not isinstance(where, (tuple, list, dict))
 
 
 @overload
@@ -269,27 +263,30 @@ def device_put(
     leaves, tree = tree_util.flatten(x)
     for leaf in leaves:
         get_aval(leaf)
-    is_place = lambda d: d is None or not isinstance(d, (tuple, list, dict))
-    places = [device] * len(leaves) if is_place(device) else _places(device, x, is_place)
+    spread = lambda name, given: (
+        [given] * len(leaves)
+        if _is_place(given)
+        else tree_util.flatten_axes(f"device_put {name}", tree, given, is_leaf=_is_place)
+    )
+    places = spread("device", device)
     targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
     for leaf, target in zip(leaves, targets, strict=True):
         if isinstance(target, NamedSharding):
             _check_placed(leaf, target)
-    donations = [donate] * len(leaves) if isinstance(donate, bool) else tree_util.broadcast_prefix(
-        donate, x
-    )  # fmt: skip
+    donations = spread("donate", donate)
+    copies = [alias is False for alias in spread("may_alias", may_alias)]
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        how = buffers.CopySemantics.ALWAYS_COPY if may_alias is False else _REUSE
+        hows = [buffers.CopySemantics.ALWAYS_COPY if copy else _REUSE for copy in copies]
         outs = device_put_p.bind(
             *leaves,
             devices=tuple(targets),
             srcs=(src,) * len(leaves),
-            copy_semantics=(how,) * len(leaves),
+            copy_semantics=tuple(hows),
         )
     else:
         outs = [
-            put_array(leaf, target, copy=may_alias is False, donate=gift)
-            for leaf, target, gift in zip(leaves, targets, donations, strict=True)
+            put_array(leaf, target, copy=copy, donate=gift)
+            for leaf, target, copy, gift in zip(leaves, targets, copies, donations, strict=True)
         ]
     return tree.unflatten(outs)
 

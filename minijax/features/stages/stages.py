@@ -355,10 +355,14 @@ class Compiled(_Stage):
         spec = self._spec
         leaves, tree = tree_util.flatten((args, kwargs))
         if tree != spec.in_tree:
+            found = [
+                f"    * at {where}, seen {wanted} but now given {given}, so {why}\n"
+                for where, wanted, given, why in tree_util.call_differences(spec.in_tree, tree)
+            ]
             raise TypeError(
                 "Function compiled with input pytree does not match the input pytree it was called "
-                f"with. Compiled for {spec.in_tree}, called with {tree}. Static arguments are left "
-                "out when a compiled function is called."
+                f"with. There are {len(found)} mismatches, including:\n{''.join(found)}Static "
+                "arguments are left out when a compiled function is called."
             )
         if any(isinstance(x, Tracer) for x in leaves):
             raise TypeError(

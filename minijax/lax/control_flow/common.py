@@ -6,7 +6,8 @@ is neither traced nor compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax import dtypes, tree_util
@@ -21,7 +22,7 @@ from minijax.transforms.jit import jit_p
 from minijax.transforms.tracing import Traced, any_constant, positional, trace_function
 
 __all__ = [
-    "check_callables", "check_carry", "difference", "plain",
+    "check_callables", "check_carry", "difference", "listed", "plain",
     "program_of", "promoted", "run_inline", "same_type",
 ]  # fmt: skip
 
@@ -124,16 +125,13 @@ def check_carry(
         return
     base = _carry_name(fun, argument, default)
     paths = tree_util.generate_key_paths(in_tree.unflatten(list(range(in_tree.num_leaves))))
-    lines = []
-    for (path, _), given, made in zip(paths, in_avals, out_avals, strict=True):
-        if not same_type(given, made):
-            where = tree_util.keystr(path)
-            lines.append(
-                f"The input carry {'component ' if where else ''}{base}{where} has type "
-                f"{plain(given)} but the corresponding output carry component has type "
-                f"{plain(made)}, so {difference(given, made)}."
-            )
-    text = lines[0] if len(lines) == 1 else "\n".join(f"  * {line}" for line in lines)
+    text = listed(
+        f"the input carry {'component ' if path else ''}{base}{tree_util.keystr(path)} has type "
+        f"{plain(given)} but the corresponding output carry component has type {plain(made)}, so "
+        f"{difference(given, made)}"
+        for (path, _), given, made in zip(paths, in_avals, out_avals, strict=True)
+        if not same_type(given, made)
+    )
     raise TypeError(
         f"{what} body function carry input and carry output must have equal types, but they "
         f"differ:\n\n{text}\n\nRevise the function so that all output types match the "
@@ -171,45 +169,16 @@ def _carry_name(fun: Callable, argument: int, default: str) -> str:
 
 
 def _tree_differences(base: str, in_tree: Any, out_tree: Any) -> str:
-    lines = [
-        f"The input carry {'component ' if where else ''}{base}{where} is {given} but the "
-        f"corresponding component of the carry output is {made}, so {reason}."
-        for where, given, made, reason in tree_differences(in_tree, out_tree)
-    ]
-    return "\n".join(lines) or f"{in_tree} and {out_tree}."
+    return listed(
+        f"the input carry {'component ' if path else ''}{base}{tree_util.keystr(path)} is a {given} "
+        f"but the corresponding component of the carry output is a {made}, so {reason}"
+        for path, given, made, reason in tree_util.differences(in_tree, out_tree)
+    )
 
 
-def tree_differences(first: Any, second: Any, where: str = "") -> list[tuple[str, str, str, str]]:
-    """Return where two tree structures differ: the path, what stands there in each, and in what."""
-    x, y = first.node_data(), second.node_data()
-    if x is None or y is None or x[0] is not y[0]:
-        kinds = _node(x, first), _node(y, second)
-        return [] if kinds[0] == kinds[1] else [(where, *kinds, "their Python types differ")]
-    children = first.children(), second.children()
-    if len(children[0]) != len(children[1]):
-        name = x[0].__name__
-        kinds = [f"a {name} with {len(c)} children" for c in children]
-        return [(where, *kinds, "the numbers of children differ")]
-    if x[1] != y[1]:
-        kinds = [f"a {data[0].__name__} with pytree metadata {data[1]}" for data in (x, y)]
-        return [(where, *kinds, "the pytree node metadata does not match")]
-    keys = _child_names(first, x, len(children[0]))
-    found = []
-    for key, one, two in zip(keys, *children, strict=True):
-        found += tree_differences(one, two, where + key)
-    return found
-
-
-def _node(data: Any, tree: Any) -> str:
-    if data is not None:
-        return f"a {data[0]}"
-    return "a pytree leaf" if tree.num_leaves else "a <class 'NoneType'>"
-
-
-def _child_names(tree: Any, data: Any, count: int) -> list[str]:
-    try:
-        node = tree.unflatten(list(range(tree.num_leaves)))
-        children, _ = tree_util.flatten_one_level_with_keys(node)
-        return [tree_util.keystr((key,)) for key, _ in children]
-    except Exception:  # a node class that takes no integers: say at least which child
-        return [f"[{index}]" for index in range(count)]
+def listed(found: Iterable[str]) -> str:
+    """Return one finding as a sentence, several as a list."""
+    lines = list(found)
+    if len(lines) == 1:
+        return f"{re.sub('^the ', 'The ', lines[0])}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."

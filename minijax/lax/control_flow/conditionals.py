@@ -23,10 +23,10 @@ from minijax.lax.compare import clamp_p, ne_p
 from minijax.lax.control_flow.common import (
     check_callables,
     difference,
+    listed,
     plain,
     program_of,
     same_type,
-    tree_differences,
 )
 from minijax.lax.control_flow.cond_rules import cond_p, platform_index_p
 from minijax.lax.convert import to_dtype
@@ -126,24 +126,26 @@ def _check_agreement(name, traced, branches, labels) -> None:
         named = f"{labels[0]} is {_where(branches[0])}\n{label} is {_where(f)}\n\n"
         both = f"{labels[0]} and/or {label}"
         if first.out_tree != other.out_tree:
-            lines = [
-                f"{labels[0]} output{' at path ' + path if path else ''} is {x} but {label} "
-                f"output{' at path ' + path if path else ''} is {y}, so {reason}."
-                for path, x, y, reason in tree_differences(first.out_tree, other.out_tree)
-            ]
+            found = listed(
+                f"{labels[0]} output{_at(path)} is a {x} but {label} output{_at(path)} is a {y}, so "
+                f"{reason}"
+                for path, x, y, reason in tree_util.differences(first.out_tree, other.out_tree)
+            )
             raise TypeError(
                 f"{name} branch outputs must have the same pytree structure, but they differ:\n\n"
-                + named + "\n".join(lines)
-                + f"\n\nRevise {both} so that they have the same pytree structure."
-            )  # fmt: skip
+                f"{named}{found}\n\nRevise {both} so that they have the same pytree structure."
+            )
         lines = _type_differences(first, other, labels[0], label)
         if lines:
             raise TypeError(
                 f"{name} branches must have equal output types but they differ.\n\n"
-                + named + "\n".join(lines)
-                + f"\n\nRevise {both} so that all output types match (for instance with .astype on "
-                "a result)."
-            )  # fmt: skip
+                f"{named}{listed(lines)}\n\nRevise {both} so that all output types match (for "
+                "instance with .astype on a result)."
+            )
+
+
+def _at(path: Any) -> str:
+    return f" at path {tree_util.keystr(path)}" if path else ""
 
 
 def _where(fun: Callable) -> str:
@@ -159,16 +161,12 @@ def _type_differences(first, other, label, other_label) -> list[str]:
         return []
     tree = first.out_tree
     paths = tree_util.generate_key_paths(tree.unflatten(list(range(tree.num_leaves))))
-    lines = []
-    for (path, _), (x, y) in zip(paths, pairs, strict=True):
-        if not same_type(x, y):
-            where = tree_util.keystr(path)
-            lines.append(
-                f"The output of {label}{' at path ' + where if where else ''} has type {plain(x)} "
-                f"but the corresponding output of {other_label} has type {plain(y)}, so "
-                f"{difference(x, y)}."
-            )
-    return lines
+    return [
+        f"the output of {label}{_at(path)} has type {plain(x)} but the corresponding output of "
+        f"{other_label} has type {plain(y)}, so {difference(x, y)}"
+        for (path, _), (x, y) in zip(paths, pairs, strict=True)
+        if not same_type(x, y)
+    ]
 
 
 # -- cond and switch ------------------------------------------------------------------------------

@@ -77,6 +77,9 @@ _PRECISIONS = (
     "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
 )  # fmt: skip
+_GENERATORS = (
+    "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -90,9 +93,7 @@ class Settings:
         None, _optional(str), traced=True, choices=(None, *_PRECISIONS)
     )
     default_device: Any = _setting(None, _optional(str), traced=True)
-    default_prng_impl: str = _setting(
-        "threefry2x32", traced=True, choices=("threefry2x32", "rbg", "unsafe_rbg")
-    )
+    default_prng_impl: str = _setting("threefry2x32", traced=True, choices=_GENERATORS)
     threefry_partitionable: bool = _setting(True, _flag, traced=True)
     enable_custom_prng: bool = _setting(False, _flag, traced=True)
     legacy_prng_key: str = _setting("allow", traced=True, choices=("allow", "warn", "error"))

@@ -54,6 +54,8 @@ REASONS = [
     ("tpu-v5p", r"4x layer grad (f32|bf16) \('-x', '(x-|--)'\)",
      "fewer bytes and less estimated time; a product and the result do not share memory"),
     ("tpu-v5p", "(numpy.linalg.)?qr.* f32.5,4", "fewer FLOPs, and three small buffers of 32 KiB each"),
+    ("tpu-v5p", "qr grad c64", "0.97 of upstream's bytes"),
+    ("tpu-v5p", "BCSR todense", "one small buffer more, of 42 KiB"),
     ("tpu-v5p", "cholesky grad c64", "0.97 of upstream's bytes, 0.92 of its temporaries"),
     ("tpu-v5p", "eigh grad|numpy.linalg.inv", "fewer FLOPs and bytes, and one or two buffers of 32 KiB"),
     ("tpu-v5p", "eigh vmap f32.2,300,300", "0.84 of upstream's FLOPs and of its bytes"),
@@ -61,6 +63,7 @@ REASONS = [
     ("tpu.*", "sign c64", "two divisions by the length, which gradients of abs share: 0.49 of those FLOPs"),
     ("tpu.*", "while vmap", "the predicate is carried: computed once a step, where upstream's is twice"),
     ("cuda", "max pool jvp bf16|tridiagonal_solve.*f32.2,3", "528 and 2,817 bytes"),
+    ("cuda", "while vmap", "the predicate is carried, computed once a step: 784 bytes in all"),
 ]  # fmt: skip
 
 # -- programs of derivatives, loops and branches, which no platform has a kernel for -----------------

@@ -27,7 +27,9 @@ from minijax.lax.shapes import expand_dims, reshape
 from minijax.lax.slicing import slice as lax_slice
 from minijax.transforms.primitives import moveaxis
 
-__all__ = ["threefry2x32_p", "threefry_2x32", "threefry_prng_impl"]
+__all__ = [
+    "joined", "places", "seed_words", "threefry2x32_p", "threefry_2x32", "threefry_prng_impl",
+]  # fmt: skip
 
 _WORD = np.dtype(np.uint32)
 _PAIR = np.dtype(np.uint64)
@@ -210,14 +212,18 @@ def _halves(flat: Any, half: int) -> tuple[Any, Any]:
     return lax_slice(flat, (0,), (half,)), lax_slice(flat, (half,), (2 * half,))
 
 
-def _seed(seed: Any) -> Any:
-    """The words of a seed, the higher one first; it is zero unless the seed has 64 bits."""
+def seed_words(seed: Any) -> tuple[Any, Any]:
+    """The higher and the lower word of a seed; the higher is zero unless the seed has 64 bits."""
     aval = get_aval(seed)
     low = convert_element_type(seed, _WORD)
     high = np.uint32(0)
     if aval.dtype.itemsize == 8:
         high = convert_element_type(shift_right_logical(seed, aval.dtype.type(32)), _WORD)
-    return stack([high, low])
+    return high, low
+
+
+def _seed(seed: Any) -> Any:
+    return stack(seed_words(seed))
 
 
 def _fold_in(key: Any, data: Any) -> Any:
@@ -234,7 +240,12 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _ciphers_of_places(key: Any, shape: tuple[int, ...]) -> Any:
-    """The cipher of each element's place in an array: two arrays of words.
+    """The cipher of each element's place in an array: two arrays of words."""
+    return threefry2x32_p.bind(*_words(key), *places(shape))
+
+
+def places(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """The place of each element of an array in row-major order: its higher and its lower word.
 
     Every element is computed from its own place alone, so that the parts of an array that is spread
     over devices are made where they lie.
@@ -255,14 +266,14 @@ def _ciphers_of_places(key: Any, shape: tuple[int, ...]) -> Any:
     if wide:
         high = convert_element_type(shift_right_logical(place, _PAIR.type(32)), _WORD)
         place = convert_element_type(place, _WORD)
-    return threefry2x32_p.bind(*_words(key), high, place)
+    return high, place
 
 
 def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     if local.context.settings.threefry_partitionable:
         x0, x1 = _ciphers_of_places(key, shape)
         if bit_width == 64:
-            return _joined(x0, x1)
+            return joined(x0, x1)
         bits = bitwise_xor(x0, x1)
         return bits if bit_width == 32 else convert_element_type(bits, f"uint{bit_width}")
     size = prod(shape)
@@ -274,7 +285,7 @@ def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
         )
     words = threefry_2x32(_words(key), iota(_WORD, count))
     if bit_width == 64:
-        bits = _joined(*_halves(words, size))
+        bits = joined(*_halves(words, size))
     elif bit_width == 32:
         bits = words
     else:
@@ -283,7 +294,7 @@ def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     return reshape(bits, shape)
 
 
-def _joined(high: Any, low: Any) -> Any:
+def joined(high: Any, low: Any) -> Any:
     """Pairs of words as numbers of 64 bits."""
     high = shift_left(convert_element_type(high, _PAIR), _PAIR.type(32))
     return bitwise_or(high, convert_element_type(low, _PAIR))

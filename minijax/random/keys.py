@@ -17,6 +17,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
+from minijax.lax import block_ciphers  # noqa: F401  (their generators)
 from minijax.lax.prng import (
     KeyType,
     PRNGImpl,
@@ -170,8 +171,8 @@ def key(
     """Make a key from an integer seed.
 
     - `seed`: integer scalar
-    - `impl`: generator: "threefry2x32", "rbg" or "unsafe_rbg"; by default the setting
-      `default_prng_impl`
+    - `impl`: generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or
+      "unsafe_rbg"; by default the setting `default_prng_impl`
     - `dtype`: the generator as a key dtype instead
 
     The result is an array of shape () and dtype `key<...>`. TypeError for a seed that is not an

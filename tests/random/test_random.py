@@ -275,8 +275,14 @@ IMPLEMENTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
-@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+CIPHERS = ["philox2x32", "philox4x32", "threefry4x32"]
+
+
+@pytest.mark.parametrize(
+    "name, impl",
+    [(name, impl) for name in IMPLEMENTATIONS for impl in ("rbg", "unsafe_rbg")]
+    + [(name, impl) for name in IMPLEMENTATIONS[:-1] for impl in CIPHERS],
+)
 def test_implementations(name, impl):
     def one(m):
         return FIRST[name](m.random, m.random.key(9, impl=impl), np.float32)
@@ -288,6 +294,32 @@ def test_implementations(name, impl):
     in_both(name, one)
     if name not in HEAVY:
         in_both(name, mapped)
+
+
+@pytest.mark.parametrize("impl", CIPHERS)
+@pytest.mark.parametrize("seed", [0, 7, -1, 2**31 - 1, 2**40 + 3])
+def test_ciphers_of_blocks(impl, seed):
+    def run(m):
+        key = m.random.key(seed, impl=impl)
+        widths = ("uint8", "uint16", "uint32", "uint64")
+        bits = [
+            m.random.bits(key, shape, w) for shape in ((), (7,), (2, 0), (2, 3)) for w in widths
+        ]
+        keys = m.random.split(key, (2, 2))
+        folded = m.vmap(m.vmap(m.random.fold_in))(keys, np.arange(4).reshape(2, 2))
+        words = [m.random.key_data(k) for k in (key, keys, folded)]
+        return bits, words, m.random.key_impl(key), str(key.dtype)
+
+    if abs(seed) < 2**32:
+        in_both("bits", run)
+    with x64(True):
+        in_both("bits", run)
+
+
+@pytest.mark.parametrize("impl", CIPHERS)
+def test_ciphers_as_the_default(impl):
+    with jax.default_prng_impl(impl), minijax.default_prng_impl(impl):
+        in_both("key", lambda m: (m.random.PRNGKey(3), str(m.random.key(3).dtype)))
 
 
 def test_poisson_wants_threefry():

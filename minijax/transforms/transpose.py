@@ -103,6 +103,8 @@ def _cotangent(ct: Any, aval: Any) -> Any:
 def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
     """Evaluate the equations on known values, and return the others."""
     linear = []
+    context = local.context
+    outer, outer_scope = context.source, context.scope
     for eqn in jaxpr.eqns:
         values = []
         for var in eqn.invars:
@@ -114,7 +116,12 @@ def _forward(jaxpr: Jaxpr, known: dict[Var, Any]) -> list:
                 linear.append(eqn)
                 break
         else:
-            out = eqn.primitive.bind(*values, **eqn.params)
+            context.source = eqn.source or outer
+            context.scope = joined(outer_scope, eqn.scope)
+            try:
+                out = eqn.primitive.bind(*values, **eqn.params)
+            finally:
+                context.source, context.scope = outer, outer_scope
             outs = out if eqn.primitive.multiple_results else [out]
             known.update(zip(eqn.outvars, outs, strict=True))
     return linear

@@ -343,6 +343,40 @@ def operations(m, f, *args):
     return {name: names.count(name) for name in sorted(set(names))}
 
 
+def _line(eqn):
+    return minijax.core.source.Source(*eqn.source).position[0]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, minijax.vmap, minijax.jit, minijax.checkpoint])
+@pytest.mark.parametrize("scanned", [False, True])
+def test_recomputed_operations_have_the_lines_of_their_operations(transform, scanned):
+    @minijax.checkpoint
+    def block(x):
+        y = x * 2.0
+        z = minijax.numpy.sqrt(y)
+        return minijax.numpy.sin(z) * z
+
+    def loss(x):
+        if scanned:
+            x = minijax.lax.scan(lambda c, _: (block(c), None), x, None, length=2)[0]
+        return minijax.numpy.sum(block(x))
+
+    first = block.__wrapped__.__code__.co_firstlineno + 1
+    wanted = {"sqrt": first + 2, "div": first + 2, "sin": first + 3, "cos": first + 3}
+    found = {}
+
+    def walk(jaxpr, within):
+        for eqn in jaxpr.eqns:
+            if within and eqn.primitive.name in wanted:
+                found.setdefault(eqn.primitive.name, set()).add(_line(eqn))
+            for inner in minijax.core.jaxpr.jaxprs_in_params(eqn.params):
+                walk(inner, within or eqn.primitive.name == "remat2")
+
+    gradient = minijax.grad(lambda x: minijax.numpy.sum(transform(loss)(x)))
+    walk(minijax.make_jaxpr(gradient)(vec()).jaxpr, False)
+    assert found == {name: {line} for name, line in wanted.items()}
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("inner", [None, "jit"])
 def test_recomputed_operations(policy, inner):

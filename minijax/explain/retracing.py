@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.explain.programs import short
 from minijax.explain.tables import Report, Table
-from minijax.features.diagnostics.recompilations import Change, Record, records, show
+from minijax.features.diagnostics.recompilations import Change, Record, records, show, written
 
 __all__ = ["RecompilesReport", "recompiles"]
 
@@ -59,8 +59,8 @@ def recompiles(
         show(tell)
     found = [record for record in records.values() if record.count > 1]
     if f is not None:
-        code = getattr(f, "__wrapped__", f)
-        code = getattr(getattr(code, "__func__", code), "__code__", None)
+        f, _ = written(f)
+        code = getattr(getattr(f, "__func__", f), "__code__", None)
         place = code and (code.co_filename, code.co_firstlineno)
         found = [record for record in found if record.place == place]
     return RecompilesReport(sorted(found, key=lambda record: -record.seconds))

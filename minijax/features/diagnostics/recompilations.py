@@ -18,7 +18,7 @@ from minijax.config import local, traced_differences
 from minijax.core import source
 from minijax.core.hooks import hooks
 
-__all__ = ["CacheListing", "Change", "Record", "is_watched", "records", "show"]
+__all__ = ["CacheListing", "Change", "Record", "is_watched", "records", "show", "written"]
 
 _MOST_RECORDS, _MOST_CHANGES = 1000, 50
 _FIRST_TOLD = 3
@@ -71,12 +71,12 @@ def is_watched() -> bool:
 
 def note(jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
     """Count a tracing, and say why it was needed where it is the third, sixth, twelfth, ..."""
-    fun = jitted._fun
+    fun, transforms = written(jitted._fun)
     inner = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__func__", fun)
     code = getattr(inner, "__code__", None)
     if code is None or source.is_internal(code):
         return
-    place = code.co_filename, code.co_firstlineno, code.co_name
+    place = code.co_filename, code.co_firstlineno, code.co_name, transforms
     record = records.get(place)
     if record is None:
         if len(records) >= _MOST_RECORDS:
@@ -87,7 +87,7 @@ def note(jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
     if record.count > 1 and len(record.changes) < _MOST_CHANGES:
         key = local.context.key, call.in_tree, call.statics, avals
         try:
-            change = _changed(jitted, inner, key, record)
+            change = _changed(jitted, fun, inner, key, record)
         except Exception as error:  # of a user's __repr__ or __eq__, which tracing does without
             change = Change("unknown", f"comparing the calls raised {type(error).__name__}", "")
         record.changes.append((change, seconds, source.summarize(source.capture(1))))
@@ -97,6 +97,18 @@ def note(jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
     record.last = _reference(fun)
     if inner.__closure__:
         record.closure = dict(_cells(inner))
+
+
+def written(fun: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the user's function within those that transforms made of it, and these by name."""
+    transforms = []
+    while hasattr(fun, "__wrapped__"):
+        code = getattr(fun, "__code__", None)
+        if code is not None and not source.is_internal(code):
+            break
+        transforms.append(type(fun).__name__ if code is None else code.co_name)
+        fun = fun.__wrapped__
+    return fun, tuple(transforms)
 
 
 def _reference(fun: Any) -> Any:
@@ -127,12 +139,12 @@ def _text(value: Any) -> str:
 # -- causes ----------------------------------------------------------------------------------------
 
 
-def _changed(jitted: Any, inner: Any, key: tuple, record: Record) -> Change:
+def _changed(jitted: Any, fun: Any, inner: Any, key: tuple, record: Record) -> Change:
     """Return the differences from the nearest earlier tracing."""
     kept = jitted._caches.traces.items()[-_MOST_COMPARED:]
     earlier = [(settings, *known) for settings, known, _ in kept]
     if not earlier:
-        return _another_function(jitted._fun, inner, record)
+        return _another_function(fun, inner, record)
     found = min((list(_differences(jitted._fun, key, other)) for other in earlier), key=len)
     if not found:
         return Change(

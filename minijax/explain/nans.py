@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.explain.origins import Origins, watched
 from minijax.explain.programs import (
     called,
+    expression_at,
     file_name,
     line_of,
     place_named,
@@ -29,6 +31,8 @@ from minijax.lax.compare import select_n_p
 __all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search", "tell_nan"]
 
 _MOST_TURNS = 100_000  # of a loop that is looked into
+_MODULES = ("jax", "jnp", "lax", "nn", "np")
+_CHOOSING = re.compile(r"where|select|piecewise|choose|cond|switch")
 
 
 class NanError(FloatingPointError):
@@ -110,6 +114,11 @@ def has_nan(value: Any) -> bool:
     return found is not None and bool(np.isnan(found).any())
 
 
+def _has_infinity(value: Any) -> bool:
+    found = _host(value)
+    return found is not None and bool(np.isinf(found).any())
+
+
 def _index(value: Any) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(np.isnan(_host(value)))[0])
 
@@ -170,7 +179,16 @@ class _Origin(NamedTuple):
 
 def search(run: Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin | None:
     """The first of the equations that made, from operands without NaN, the NaN of these results."""
-    todo = [run.base(run.outvars[n]) for n in places]
+    first = _first(run, [run.outvars[n] for n in places], has_nan)
+    if first is None:
+        return None
+    eqn, place = run.eqns[first[0]], first[1]
+    return _within(run, eqn, turns) or _Origin(run, eqn, place, turns)
+
+
+def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | None:
+    """The first equation that made `bad` values from others on the way to `atoms`, and its result."""
+    todo = [run.base(atom) for atom in atoms]
     done, first = set(), None
     while todo:
         var = todo.pop()
@@ -180,14 +198,11 @@ def search(run: Run, places: Sequence[int], turns: tuple[int, ...]) -> _Origin |
         number = run.maker.get(var)
         if number is None:
             continue
-        bad = [v for v in map(run.base, run.eqns[number].invars) if has_nan(run.read(v))]
-        todo += bad
-        if not bad and (first is None or number < first[0]):
+        operands = [v for v in map(run.base, run.eqns[number].invars) if bad(run.read(v))]
+        todo += operands
+        if not operands and (first is None or number < first[0]):
             first = number, run.eqns[number].outvars.index(var)
-    if first is None:
-        return None
-    eqn, place = run.eqns[first[0]], first[1]
-    return _within(run, eqn, turns) or _Origin(run, eqn, place, turns)
+    return first
 
 
 def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
@@ -245,6 +260,7 @@ def nan_error(origin: _Origin, seen: Origins, program: ClosedJaxpr | None = None
         f"    {written}",
         f"{eqn.primitive.name}{made} gave it at index {index} of {eqn.outvars[place].aval.str_short()}"
         f"{_operands(run, eqn, index)}.",
+        *_infinity(run, eqn, index, line),
     ]
     if masked:
         text += list(_remedy(line, choice))
@@ -280,14 +296,32 @@ def tell_nan(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
 
 def _operands(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> str:
     """The operands at the place of the NaN, where they have one there."""
-    shape, shown = eqn.outvars[0].aval.shape, []
-    for var in eqn.invars:
-        value = run.read(var)
-        if np.shape(value) == shape and _host(value) is not None:
-            shown.append(f"{_host(value)[index]:.6g}")
-        elif np.shape(value) == () and _host(value) is not None:
-            shown.append(f"{_host(value)[()]:.6g}")
+    shown = [f"{x:.6g}" for _, x in _elements(run, eqn, index)]
     return f", from {' and '.join(shown)}" if shown else ""
+
+
+def _elements(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
+    """Yield the operands that have an element at the place of the NaN, and that."""
+    shape = eqn.outvars[0].aval.shape
+    for var in eqn.invars:
+        value = _host(run.read(var))
+        if value is not None and value.shape in (shape, ()):
+            yield var, value[index if value.shape == shape else ()]
+
+
+def _infinity(
+    run: Run, eqn: JaxprEqn, index: tuple[int, ...], line: tuple[str, int]
+) -> Iterator[str]:
+    """Yield which other line made an operand of the NaN that is infinite."""
+    for var, x in _elements(run, eqn, index):
+        first = _first(run, [var], _has_infinity) if np.isinf(x) else None
+        if first is not None:
+            made = run.eqns[first[0]]
+            place = line_of(made)
+            if place != line:
+                yield f"{x:.6g} was made at {_named(place)}, by {made.primitive.name}:"
+                yield f"    {linecache.getline(*place).strip()}"
+            return
 
 
 def _choice(
@@ -303,10 +337,16 @@ def _choice(
             continue
         if not any(base(v) in reached for v in eqn.invars if type(v) is not Literal):
             continue
-        if eqn.primitive is select_n_p and hides(eqn.outvars[0]):
+        if eqn.primitive is select_n_p and _is_written(eqn) and hides(eqn.outvars[0]):
             return line_of(eqn)
         reached.update(eqn.outvars)
     return None
+
+
+def _is_written(choice: JaxprEqn) -> bool:
+    """Whether a choice is the user's: rules and library functions choose among values as well."""
+    text = expression_at(choice.source).partition("(")[0]
+    return not text or _CHOOSING.search(text) is not None
 
 
 def _choice_within(program: ClosedJaxpr, line: tuple[str, int]) -> tuple[str, int] | None:
@@ -332,11 +372,20 @@ def _remedy(line: tuple[str, int], choice: tuple[str, int]) -> Iterator[str]:
         f"The where {where} does not hide it: both of its values are computed, and the derivative of "
         "the one not chosen is 0 times what is not finite. Give that one a harmless operand first:"
     )
-    yield f"    {_rewritten(choice) or 'safe = jnp.where(mask, x, 1.0); jnp.where(mask, f(safe), other)'}"
+    written = _rewritten(choice, _assigned(line))
+    yield f"    {written or 'safe = jnp.where(mask, x, 1.0); jnp.where(mask, f(safe), other)'}"
 
 
-def _rewritten(line: tuple[str, int]) -> str | None:
-    """A `where` of the user's with the operand of the function within replaced by a harmless one."""
+def _assigned(line: tuple[str, int]) -> str:
+    """The variable that a line assigns, or nothing."""
+    return linecache.getline(*line).partition("=")[0].strip()
+
+
+def _rewritten(line: tuple[str, int], made: str) -> str | None:
+    """A `where` of the user's with the operand of the function within replaced by a harmless one.
+
+    Where it chooses a variable that is `made` on another line, that one is to be computed so.
+    """
     text = linecache.getline(*line).strip()
     try:
         tree = ast.parse(text)
@@ -349,13 +398,21 @@ def _rewritten(line: tuple[str, int]) -> str | None:
         if name.rpartition(".")[2] != "where":
             continue
         mask = ast.unparse(node.args[0])
+        used = {n.id for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
+        used -= {*_MODULES, name.partition(".")[0]}
         for branch, safe in ((1, (mask, "{}", "1.0")), (2, (mask, "1.0", "{}"))):
             inner = node.args[branch]
-            operands = [n for n in ast.walk(inner) if isinstance(n, ast.Name) and n.id in mask]
-            if not operands or isinstance(inner, ast.Name):
+            operands = [n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and n.id in used]
+            if isinstance(inner, ast.Name):
+                operands = sorted(used) if inner.id == made and len(used) == 1 else []
+            if not operands:
                 continue
-            operand = operands[0].id
+            operand = operands[0]
             chosen = ", ".join(part.format(operand) for part in safe)
+            if isinstance(inner, ast.Name):
+                return (
+                    f"safe = {name}({chosen}), and {made} computed from safe instead of {operand}"
+                )
             return f"safe = {name}({chosen}); {_renamed(node, branch, operand)}"
     return None
 

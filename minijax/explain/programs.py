@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,8 @@ from minijax.stages import Traced
 from minijax.transforms.jit import jit
 
 __all__ = [
-    "Flat", "bytes_of", "called", "file_name", "inlined", "is_backward", "line_of", "place_named", "short", "sub_programs",
-    "traced",
+    "Flat", "bytes_of", "called", "expression_at", "file_name", "inlined", "is_backward", "line_of",
+    "place_named", "short", "sub_programs", "traced",
 ]  # fmt: skip
 
 
@@ -117,6 +118,24 @@ def line_of(eqn: JaxprEqn) -> tuple[str, int]:
         return "<unknown>", 0
     place = Source(*eqn.source)
     return place.code.co_filename, place.position[0] or 0
+
+
+def expression_at(place: Any) -> str:
+    """Return the user's expression at a place, or nothing where its source is not known."""
+    if place is None:
+        return ""
+    code, offset = place[0], place[1]
+    positions = list(code.co_positions())
+    first, last, start, end = positions[offset // 2] if offset // 2 < len(positions) else [None] * 4
+    if first is None or last is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, n).rstrip("\n") for n in range(first, last + 1)]
+    if not any(lines):
+        return ""
+    if start is not None and end is not None:
+        lines[-1] = lines[-1].encode()[:end].decode(errors="ignore")
+        lines[0] = lines[0].encode()[start:].decode(errors="ignore")
+    return "\n".join(lines)
 
 
 def file_name(path: str) -> str:

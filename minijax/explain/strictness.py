@@ -10,6 +10,7 @@ import ast
 import functools
 import linecache
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax, tree_util
+from minijax.arrays.array import ArrayImpl
 from minijax.config import (
     ExplicitX64Mode,
     config,
@@ -33,7 +35,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, eval_trace, set_trace
 from minijax.explain import nans
 from minijax.explain.origins import Origins
-from minijax.explain.programs import called, place_named
+from minijax.explain.programs import called, expression_at, place_named
 from minijax.features.slots import slots
 from minijax.lax.index_numbers import GatherScatterMode
 from minijax.transforms.jvp import JVPTrace
@@ -172,6 +174,8 @@ class StrictTrace(Trace):
         outs = self._run(primitive, args, params)
         if self.checks.nans and not local.context.in_library:
             self._check_nans(primitive, args, params, outs)
+        if self.checks.leaks:
+            _note_places(outs if primitive.multiple_results else [outs])
         return outs
 
     def _run(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
@@ -265,24 +269,6 @@ def _place() -> Any:
     return local.context.source or source.capture(2)
 
 
-def _segment(place: Any) -> str:
-    """The user's expression of a place, as far as its source is known."""
-    if place is None:
-        return ""
-    code, offset = place[0], place[1]
-    positions = list(code.co_positions())
-    first, last, start, end = positions[offset // 2] if offset // 2 < len(positions) else [None] * 4
-    if first is None or last is None:
-        return ""
-    lines = [linecache.getline(code.co_filename, n).rstrip("\n") for n in range(first, last + 1)]
-    if not any(lines):
-        return ""
-    if start is not None and end is not None:
-        lines[-1] = lines[-1].encode()[:end].decode(errors="ignore")
-        lines[0] = lines[0].encode()[start:].decode(errors="ignore")
-    return "\n".join(lines)
-
-
 def _is_indexing(text: str) -> bool:
     """Whether an expression of the user's is an index, or a call of a function that takes one."""
     try:
@@ -292,6 +278,25 @@ def _is_indexing(text: str) -> bool:
     if isinstance(node, ast.Call):
         return _INDEXING_CALLS.search(ast.unparse(node.func)) is not None
     return isinstance(node, ast.Subscript)
+
+
+_made: dict[int, tuple[weakref.ref, Any]] = {}  # by the id of an array, and the place that made it
+
+
+def _note_places(arrays: Iterable[Any]) -> None:
+    place = _place()
+    for x in arrays:
+        if isinstance(x, ArrayImpl):
+            number = id(x)
+            _made[number] = weakref.ref(x, lambda _, number=number: _made.pop(number, None)), place
+
+
+def _made_at(value: Any) -> Any:
+    found = _made.get(id(value))
+    return found[1] if found is not None and found[0]() is value else None
+
+
+slots.fill(made_at=_made_at)
 
 
 def _at(place: Any) -> str:
@@ -314,7 +319,7 @@ def outside(primitive: Primitive, args: Sequence[Any], params: dict, place: Any)
     found = _INDEXING[primitive](args, params) if primitive in _INDEXING else None
     if found is None:
         return None
-    text = _segment(place)
+    text = expression_at(place)
     if re.search(r"\bmode\s*=", text):
         return None
     asked = params.get("mode")
@@ -405,7 +410,7 @@ def _check_narrowing(primitive: Primitive, args: Sequence[Any], params: dict) ->
         elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.itemsize == 8:
             _check_fits(x, get_aval(x).dtype)
     if primitive is lax.convert_element_type_p:
-        text = _segment(_place())
+        text = expression_at(_place())
         if text and not _EXPLICIT.search(text):
             _check_fits(np.asarray(args[0]), params["new_dtype"])
 

@@ -70,6 +70,10 @@ class FeatureSlots(Slots):
         """Call a library function for the user, where calls are noted (`Context.in_library`)."""
         return fun(*args, **kwargs)
 
+    def made_at(self, value: Any) -> Any:
+        """Return the place in the user's program that made an array, where that is known."""
+        return None
+
     # -- exported modules: features.export --------------------------------------------------------------
 
     def for_platforms(self, texts: Any, platforms: Any) -> str:

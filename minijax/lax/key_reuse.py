@@ -280,12 +280,14 @@ def _consume_rest(walk: _Walk, xs: Sequence[Any]) -> None:
 def watcher_of(closed: ClosedJaxpr) -> Callable | None:
     """Return what to call with the arguments of a program before it runs; None if it meets no keys.
 
-    It gives what to call with the results.
+    It gives what to call with the results. The lines within functions that the user wrote are their
+    own: of a jit, a loop or a branch; a library function has that of its call.
     """
     if not _meets_keys(closed):
         return None
-    info = closed.jaxpr.debug_info
-    at_once = info is None or info.traced_for != "jit"
+    info, eqns = closed.jaxpr.debug_info, closed.jaxpr.eqns
+    traced = info is not None and info.traced_for == "jit"
+    at_once = not traced and not (len(eqns) == 1 and eqns[0].primitive.rule_steps is not None)
 
     def before(args: Sequence[ArrayImpl]) -> Callable:
         walk = _Walk(summarize(capture()) if at_once else None)

@@ -192,6 +192,66 @@ def test_tracers_that_are_kept(name):
     assert f"{__file__}:{f.__code__.co_firstlineno}" in str(caught.value)
 
 
+class _Model:
+    shared = None
+
+
+_MODEL, _KEPT, _LAST = _Model(), {}, None
+
+
+def _as_global(x):
+    global _LAST
+    _LAST = x
+
+
+HOLDERS = {
+    "list": lambda x: _KEPT.setdefault("all", []).append(x),
+    "dictionary": lambda x: _KEPT.update(all={"loss": (x, 1)}),
+    "attribute": lambda x: setattr(_MODEL, "mean", x),
+    "list of an object": lambda x: setattr(_MODEL, "seen", [x]),
+    "attribute of a class": lambda x: setattr(_Model, "shared", x),
+    "global": _as_global,
+    "closure": lambda x: _KEPT.update(f=lambda: x),
+}
+SAID = {
+    "list": f"the global `_KEPT['all'][0]` of {__name__}",
+    "dictionary": f"the global `_KEPT['all']['loss'][0]` of {__name__}",
+    "attribute": "the attribute `mean` of _Model",
+    "list of an object": "the attribute `seen[0]` of _Model",
+    "attribute of a class": "the attribute `shared` of _Model",
+    "global": f"the global `_LAST` of {__name__}",
+    "closure": f"`x`, which <lambda>.<locals>.<lambda> ({__file__}:{HOLDERS['closure'].__code__.co_firstlineno}) closes over",
+}
+TRANSFORMS = {
+    "jit": jax.jit,
+    "vmap": jax.vmap,
+    "grad": lambda f: jax.grad(lambda x: f(x).sum()),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "jvp of vmap": lambda f: lambda x: jax.jvp(jax.vmap(f), (x,), (x,)),
+    "vmap of grad in jit": lambda f: jax.jit(jax.vmap(jax.grad(f))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_keeps_a_tracer(name, transform):
+    def f(x):
+        y = x * 2
+        HOLDERS[name](y)
+        return y
+
+    global _LAST
+    try:
+        with jax.strict(), pytest.raises(Exception, match="Leaked tracer") as caught:
+            TRANSFORMS[transform](f)(jnp.asarray(X))
+    finally:
+        _MODEL.__dict__.clear()
+        _KEPT.clear()
+        _LAST = _Model.shared = None
+    assert f"What keeps them is {SAID[name]}: return values instead." in str(caught.value)
+    assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_other_faults(name):

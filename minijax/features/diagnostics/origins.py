@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minijax.core import source
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.staging import JaxprTrace, StagedTracer
 from minijax.core.trace import Tracer
+from minijax.features.slots import slots
 from minijax.transforms.batching import BatchTracer
 from minijax.transforms.jvp import JVPTracer
 
@@ -47,8 +50,15 @@ def origin(tracer: Tracer) -> str:
 
 
 def creation(tracer: Tracer) -> str:
-    """Return the argument that a tracer was, or the line of the operation that made it."""
+    """Return the argument that a tracer was, or the line of the operation that made it.
+
+    That of a value that vmap or jvp computes at once is known in strict mode alone.
+    """
     seen, staged = _staged(tracer)
+    if staged is None:
+        place = slots.made_at(_innermost(tracer))
+        if place is not None:
+            seen.append(f"It was made at {source.summarize(place)}.")
     if staged is not None:
         trace, var = staged._trace, staged._var
         eqn = _maker(trace, var)
@@ -77,6 +87,13 @@ def _staged(tracer: Tracer) -> tuple[list[str], StagedTracer | None]:
     if isinstance(inner, StagedTracer):
         return seen, inner
     return seen or ["It belongs to a function under grad, jvp, vjp or linearize."], None
+
+
+def _innermost(value: Any) -> Any:
+    """Return the array that a tracer of vmap or jvp is made of."""
+    while isinstance(value, (BatchTracer, JVPTracer)):
+        value = value.value if isinstance(value, BatchTracer) else value.primal
+    return value
 
 
 def _function(trace: JaxprTrace) -> str:

@@ -76,7 +76,7 @@ def main():
         print(f"{name}: {loss.mean():.5f}")
 
     groups = optax.multi_transform(
-        {"fast": optax.sgd(0.5), "slow": optax.chain(optax.clip(0.1), optax.sgd(0.01))},
+        {"fast": optax.sgd(0.05), "slow": optax.chain(optax.clip(0.1), optax.sgd(0.01))},
         {"x": "fast", "y": "slow"},
     )
     gathered = optax.MultiSteps(optax.adam(0.1), every_k_schedule=2)

@@ -78,7 +78,7 @@ def _again(
     """Compute `wanted` of a run again, once the variables `ties` are known.
 
     `operands` says which variables hold what the run reads. Returns the equations, and what stands
-    for which variable.
+    for which variable: for the ties as well, which are behind the barrier.
     """
     wanted, made = list(wanted), _made(run)
     inner = _variables(v for eqn in run for v in eqn.invars if v not in made)
@@ -87,12 +87,13 @@ def _again(
     held = [*names.values(), *ties]
     behind = [Var(v.aval) for v in held]
     eqns = [JaxprEqn(held, behind, optimization_barrier_p, {})] if held else []
-    names = dict(zip(names, behind, strict=False))
+    held = [*names, *ties]
+    names = dict(zip(held, behind, strict=True))
     for eqn in needed.eqns:
         outs = [Var(v.aval) for v in eqn.outvars]
         eqns.append(eqn.replace(invars=[_read(names, v) for v in eqn.invars], outvars=outs))
         names.update(zip(eqn.outvars, outs, strict=True))
-    return eqns, {v: names[v] for v in wanted}
+    return eqns, {v: names[v] for v in (*wanted, *ties)}
 
 
 def _read(names: dict[Var, Var], atom: Any) -> Any:
@@ -108,16 +109,34 @@ def _after(eqns: list[JaxprEqn], run: list[JaxprEqn], made: set[Var]) -> list[Ja
     ]
     if not reading:
         return eqns
-    first = reading[0]
     wanted = _variables(v for n in reading for v in eqns[n].invars if v in made)
-    backward = _made(e for e in eqns[:first] if is_backward(e))
-    ties = [v for v in _variables(eqns[first].invars) if v in backward][:1]
+    first, ties = _entered(eqns, run, reading[0])
     again, names = _again(run, wanted, lambda read: dict(zip(read, read, strict=True)), ties)
     later = [
         e.replace(invars=[_read(names, v) for v in e.invars]) if is_backward(e) else e
         for e in eqns[first:]
     ]
     return [*eqns[:first], *again, *later]
+
+
+def _entered(
+    eqns: Sequence[JaxprEqn], run: Sequence[JaxprEqn], reading: int
+) -> tuple[int, list[Var]]:
+    """Return where the backward part of a run begins, and the cotangent that it begins with.
+
+    That is at the equation `reading` or before it, where the cotangent is made on another line, or by
+    another run, of which the instructions come in the reverse order.
+    """
+    line, last = line_of(run[-1]), eqns.index(run[-1])
+    makers = {
+        v: n for n, e in enumerate(eqns[:reading]) if is_backward(e) and n > last for v in e.outvars
+    }
+    while True:
+        ties = [v for v in _variables(eqns[reading].invars) if v in makers][:1]
+        maker = makers[ties[0]] if ties else reading
+        if line_of(eqns[maker]) != line or eqns[maker].source[1] <= eqns[reading].source[1]:
+            return reading, ties
+        reading = maker
 
 
 # -- loops -----------------------------------------------------------------------------------------

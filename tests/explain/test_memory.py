@@ -57,6 +57,7 @@ def optimized():
     return json.loads(ran.stdout)
 
 
+@pytest.mark.both_ends
 @pytest.mark.parametrize("name", _ADVISED)
 def test_a_checkpoint_saves_what_is_said(name, optimized):
     found = optimized[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from minijax.features.printing import letters
 __all__ = ["Difference", "Pair", "diff"]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_SCALAR = re.compile(r"\bnp\.\w+\(([^()]*)\)")  # of NumPy, as its `repr` writes it
 _PLACEMENT = {  # params of calls in which the libraries differ, and which change no value
     "ctx_mesh", "donated_invars", "in_layouts", "in_shardings", "inline", "keep_unused",
     "out_layouts", "out_shardings", "compiler_options_kvs", "device",
@@ -98,7 +100,13 @@ def diff(f: Any, g: Any, *args: Any, **kwargs: Any) -> Difference:
 def _program(x: Any, args: Any, kwargs: Any) -> Any:
     """The open jaxpr of a function or of a jaxpr, of whichever library."""
     if not hasattr(x, "eqns"):
-        x = traced(x, args, kwargs).jaxpr
+        try:
+            x = traced(x, args, kwargs).jaxpr
+        except TypeError:  # upstream does not know our tracers
+            upstream = sys.modules.get("jax")
+            if upstream is None:
+                raise
+            x = upstream.make_jaxpr(x)(*args, **kwargs)
     return getattr(x, "jaxpr", x)
 
 
@@ -118,7 +126,7 @@ def _items(jaxpr: Any, depth: int = 0, label: str = "") -> list[_Item]:
         held = list(_held(eqn.params))
         names = {name for name, _ in held} | _PLACEMENT
         params = {
-            name: " ".join(_ADDRESS.sub("", str(value)).split())
+            name: " ".join(_SCALAR.sub(r"\1", _ADDRESS.sub("", str(value))).split())
             for name, value in eqn.params.items()
             if name not in names and value is not None and not callable(value)
         }

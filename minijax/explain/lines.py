@@ -6,7 +6,7 @@ import functools
 import inspect
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from minijax.explain.rule_tables import Place, place_of_rule, where
 from minijax.features.printing import letters
 from minijax.transforms.primitives import add_tangents
 
-__all__ = ["Book", "Line", "rule_place", "sources"]
+__all__ = ["Book", "Line", "Span", "rule_place", "sources"]
 
 _COLUMNS = {
     "jvp": ("jvp", "linearize"),
@@ -29,6 +29,7 @@ _COLUMNS = {
     "transpose": ("transpose",),
 }
 _LONGEST = 96  # characters of a param that are shown
+_MOST_VALUES = 3  # of the results of an equation
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -82,7 +83,7 @@ class Book:
         self.default = None if code is None else (code, 0)  # of what no line of the user's made
         self.kin: dict[tuple[str, int], int] = {}
         self.codes: dict[CodeType, None] = {}
-        self.values: dict[Any, str] = {}  # by variable, what is known of values
+        self.values: dict[Any, Span] = {}  # by variable, what is known of values
 
     def number(self, eqn: JaxprEqn) -> int:
         """The number of the user's line of an equation."""
@@ -142,9 +143,9 @@ class Book:
         text = f"{outs} = " if outs else ""
         text += eqn.primitive.name + (f"[{params}]" if params else "") + (f" {ins}" if ins else "")
         made, place, transform = self.made(eqn)
-        number, value = self.number(eqn), ""
-        for var in eqn.outvars:
-            value = value or self.values.get(var, "")
+        number = self.number(eqn)
+        spans = [str(self.values[var]) for var in eqn.outvars if var in self.values]
+        value = ", ".join(list(filter(None, spans))[:_MOST_VALUES])
         line = short(self.line(eqn)) if number else ""
         return Line(text, depth, number, line, made, place, transform, value)
 
@@ -281,19 +282,36 @@ def sources(book: Book, fun: Any) -> list[Line]:
     return found
 
 
-def described(values: Sequence[Any]) -> str:
-    """The range of values, and how many of them are NaN."""
-    parts = []
-    for x in values:
-        found = np.asarray(x) if getattr(x, "size", 0) and hasattr(x, "dtype") else None
-        if found is None or found.dtype.kind not in "fiubV":
-            continue
+class Span:
+    """The range of values, and how many of them are NaN; nothing for keys and complex numbers."""
+
+    def __init__(self, *values: Any):
+        self.bad = 0
+        self.low = self.high = None
+        self.is_part = False  # of a loop, whose later turns are not looked at
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        """Have the range hold the elements of one more array."""
+        if not getattr(value, "size", 0) or not isinstance(value.dtype, np.dtype):
+            return
+        found = np.asarray(value)
         if found.dtype.kind == "V":
             found = found.astype(np.float32)
-        bad = int(np.isnan(found).sum()) if found.dtype.kind == "f" else 0
-        good = found[~np.isnan(found)] if bad else found
-        text = "" if not good.size else f"{good.min():.4g}"
-        if good.size and good.size > 1:
-            text += f" … {good.max():.4g}"
-        parts.append(text + (f" {bad} NaN" if bad else ""))
-    return ", ".join(parts)
+        if found.dtype.kind not in "fiub":
+            return
+        bad = np.isnan(found) if found.dtype.kind == "f" else np.zeros((), bool)
+        self.bad += int(bad.sum())
+        good = found[~bad] if bad.any() else found
+        if good.size:
+            low, high = good.min(), good.max()
+            self.low = low if self.low is None else min(low, self.low)
+            self.high = high if self.high is None else max(high, self.high)
+
+    def __str__(self) -> str:
+        text = "" if self.low is None else f"{self.low:.4g}"
+        if self.low != self.high:
+            text += f" … {self.high:.4g}"
+        text += f" {self.bad} NaN" if self.bad else ""
+        return text.strip() + (" in the first turns" if text and self.is_part else "")

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import tree_util
-from minijax.core.jaxpr import ClosedJaxpr, Literal, jaxpr_as_fun
-from minijax.explain.lines import Book, Line, described, sources
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from minijax.explain.lines import Book, Line, Span, sources
 from minijax.explain.origins import Applied, watched
-from minijax.explain.programs import called, traced
+from minijax.explain.programs import called, sub_programs, traced
 from minijax.explain.tables import Report, Table
 from minijax.explain.timing import Times
 from minijax.explain.work import CostReport, cost_rows
@@ -27,6 +27,7 @@ __all__ = ["Explanation", "Stage", "explain"]
 
 _MOST_STAGES = 24  # of programs before and after transforms
 _MOST_LINES = 3000  # of one stage
+_MOST_TURNS = 1000  # of loops that are looked into for the ranges of values
 _COLORS = {"jvp": "36", "transpose": "35", "vmap": "33", "sum": "35", "written": "0"}
 
 
@@ -125,7 +126,8 @@ def explain(
     """Show a function at every stage, from its source to the program that XLA runs.
 
     - `args`, `kwargs`: arrays and pytrees as `f` takes them, or `ShapeDtypeStruct`s
-    - `values`: whether to run it, and to show the range of each value and how many are NaN
+    - `values`: whether to run it, and to show the range of each value and how many are NaN, in loops
+      over their turns
     - `compile`: whether to show XLA's optimised program
 
     The stages are the source, the program before and after each transform within `f` and around it,
@@ -213,25 +215,48 @@ def _modules(book: Book, closed: ClosedJaxpr, name: str, compile: bool) -> Itera
         yield Stage("optimised HLO", "hlo", _cut(book.module(lowered.compile().as_text())))
 
 
-def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
-    """Run a program equation by equation, within calls too, and note the ranges of results."""
-    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(closed.jaxpr.invars, args, strict=True))
-    read = lambda v: v.value() if type(v) is Literal else env[v]
+class _EnoughError(Exception):
+    """Raised within loops that turn for too long."""
 
-    def run(program: ClosedJaxpr) -> None:
-        env.update(zip(program.constvars, program.consts, strict=True))
+
+def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Run a program equation by equation, and note the ranges of results.
+
+    Those within loops and branches are of all turns, or of the first ones where there are very many.
+    """
+    turns = 0
+
+    def run(program: ClosedJaxpr, *args: Any) -> list[Any]:
+        env = dict(zip(program.constvars, program.consts, strict=True))
+        env.update(zip(program.invars, args, strict=True))
+        read = lambda v: v.value() if type(v) is Literal else env[v]
         for eqn in program.eqns:
             ins, inner = [read(v) for v in eqn.invars], called(eqn)
             if inner is not None:
-                env.update(zip(inner.invars, ins, strict=True))
-                run(inner)
-                outs = [read(v) for v in inner.outvars]
+                outs = run(inner, *ins)
             else:
                 out = eqn.primitive.bind(*ins, **eqn.params)
                 outs = out if eqn.primitive.multiple_results else [out]
+                if eqn.primitive.rule_steps is not None and not eqn.effects:
+                    within(eqn, ins)
             env.update(zip(eqn.outvars, outs, strict=True))
             for var, value in zip(eqn.outvars, outs, strict=True):
-                book.values[var] = described([value])
+                book.values.setdefault(var, Span()).add(value)
+        return [read(v) for v in program.outvars]
 
-    run(closed)
+    def within(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
+        try:
+            eqn.primitive.rule_steps(turn, *ins, **eqn.params)
+        except _EnoughError:
+            made = (v for p in sub_programs(eqn) for e in p.eqns for v in e.outvars)
+            for var in filter(book.values.__contains__, made):
+                book.values[var].is_part = True
+
+    def turn(program: ClosedJaxpr, *args: Any) -> list[Any]:
+        nonlocal turns
+        turns += 1
+        if turns > _MOST_TURNS:
+            raise _EnoughError
+        return run(program, *args)
+
+    run(closed, *args)

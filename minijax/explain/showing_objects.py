@@ -17,7 +17,7 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.explain.lines import Book, described
+from minijax.explain.lines import Book, Span
 from minijax.explain.origins import Origins
 from minijax.explain.page_style import STYLE
 from minijax.explain.pages import rows_of
@@ -73,7 +73,7 @@ def _array(x: ArrayImpl) -> str:
     if x.size <= 16:
         shown = html.escape(np.array2string(values, precision=4, separator=", "))
         return f"<div>{head}<br>{where}<pre>{shown}</pre></div>"
-    told = html.escape(described([values]))
+    told = html.escape(str(Span(values)))
     return f"<div>{head}<br>{where}<br>{told}<br>{_picture(values)}</div>"
 
 

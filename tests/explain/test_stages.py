@@ -195,3 +195,66 @@ def test_progress_of_loops():
         assert total(jnp.arange(50)) == 1225
         jax.effects_barrier()
     assert file.getvalue().count("sums: 50/50 (100 %)") == 2
+
+
+def _ranges(f, *args):
+    """The ranges of values by the first operation of each name, within loops and branches too."""
+    found = {}
+    for line in explain(f, *args, values=True, compile=False)["jaxpr"].lines:
+        if " = " in line.text and "{ lambda" not in line.text:
+            name = line.text.split(" = ")[1].split("[")[0].split()[0]
+            found.setdefault(name, line.value)
+    return found
+
+
+def test_ranges_within_loops_and_branches():
+    def body(c, x):
+        c = lax.cond(x > 2, lambda c: c + 0.5, lambda c: c * 0.25, c)
+        return c, jnp.sqrt(x - c)
+
+    def f(xs):
+        c, ys = lax.scan(body, -1.0, xs)
+        return lax.fori_loop(0, 3, lambda i, c: c - 2.0**i, c) + ys.sum()
+
+    xs = np.arange(-2, 5, dtype=np.float32)
+    found, carry, roots, added, scaled = _ranges(f, xs), -1.0, [], [], []
+    for x in xs:
+        (added if x > 2 else scaled).append(carry := carry + 0.5 if x > 2 else carry * 0.25)
+        with np.errstate(invalid="ignore"):
+            roots.append(np.sqrt(x - carry))
+    told = f"{np.nanmin(roots):.4g} … {np.nanmax(roots):.4g} {np.isnan(roots).sum()} NaN"
+    assert found["sqrt"] == told
+    assert found["scan"] == f"{carry:.4g}, {told}"
+    assert found["gt"] == "0 … 1"
+    lines = explain(f, xs, values=True, compile=False)["jaxpr"].lines
+    values = {line.text.split(" = ")[1]: line.value for line in lines if " = " in line.text}
+    (branch,) = (
+        value for text, value in values.items() if text.startswith("add ") and "0.5" in text
+    )
+    assert branch == f"{min(added):.4g} … {max(added):.4g}"
+    (other,) = (
+        value for text, value in values.items() if text.startswith("mul ") and "0.25" in text
+    )
+    assert other == f"{min(scaled):.4g} … {max(scaled):.4g}"
+    assert found["pow"] == "1 … 4"
+
+
+def test_ranges_of_keys_complex_numbers_and_very_long_loops():
+    def f(key, z):
+        n = lax.while_loop(lambda n: n < 5000, lambda n: n + 1, 0)
+        return jax.random.split(key), jnp.exp(z), n
+
+    found = _ranges(f, jax.random.key(0), np.zeros(2, np.complex64))
+    assert found["random_split"] == found["exp"] == ""
+    assert found["while"] == "5000"
+    assert found["add"].startswith("1 … ") and found["add"].endswith(" in the first turns")
+    calls = []
+
+    def told(x):
+        return lax.scan(lambda c, x: (jax.debug.callback(calls.append, x), (c + x, c))[1], 0.0, x)[
+            0
+        ]
+
+    assert _ranges(told, jnp.arange(3.0))["scan"] == "3, 0 … 1"
+    jax.effects_barrier()
+    assert len(calls) == 3

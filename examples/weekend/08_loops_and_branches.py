@@ -52,16 +52,21 @@ print(jax.make_jaxpr(running)(xs))
 # %% [markdown]
 # ## The rules of scan
 #
-# Each interpreter transforms the body and makes a loop of the result. Forward mode carries a tangent
-# beside each value. Here is the rule; most of it finds out which tangents are zero, and stay zero
-# from one step to the next.
+# Each interpreter transforms the body and makes a loop of the result. The primitive says which of its
+# operands are constants, carried, or read in slices. Rules that `while` has as well follow from that.
+# In forward mode a loop carries tangents beside its values; most of the work is to find out which
+# tangents are zero, and stay zero from one step to the next.
 
 # %%
 for row in explain.primitive("scan").rows:
     if row.column in ("jvp", "batch_axis", "linearize", "transpose"):
         print(row.column.ljust(12), row.place)
-    if row.column == "jvp":
-        print(row.place.source)
+place = explain.where("minijax.lax.control_flow.scan_rules.scan_p")
+print(place, place.source, sep="\n")
+place = explain.where("minijax.lax.control_flow.loop_rules.loops")
+print(place, place.source, sep="\n")
+place = explain.where("minijax.lax.control_flow.loop_rules.with_tangents")
+print(place, place.source, sep="\n")
 
 # %% [markdown]
 # Reverse mode runs two loops. The first computes the values and stacks the residuals of each step.

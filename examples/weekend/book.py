@@ -13,12 +13,15 @@ import contextlib
 import io
 import json
 import linecache
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 BOOKS = [HERE, HERE.parent / "researchers"]
+# Formulas and widgets, of which the books have none: the pages need no network.
+_FETCHED = re.compile(r'<script src="https?://[^"]*">\s*</script>')
 CHAPTERS = [path for book in BOOKS for path in sorted(book.glob("[0-9][0-9]_*.py"))]
 
 
@@ -101,6 +104,7 @@ def main(folder: Path) -> None:
         made = json.dumps(notebook(path, run(path)), indent=1)
         target.with_suffix(".ipynb").write_text(made, encoding="utf-8")
         page, _ = HTMLExporter().from_notebook_node(nbformat.reads(made, as_version=4))
+        page = _FETCHED.sub("", page)
         target.with_suffix(".html").write_text(page, encoding="utf-8")
         print(target.with_suffix(".html"))
 

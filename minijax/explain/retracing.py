@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +33,10 @@ class RecompilesReport(Report):
         head = ["function", "line", ">traced", ">ms"]
         tables = [Table(f"traced more than once: {len(functions)}", head, functions)]
         for record in self.records:
-            rows = [[c.cause, c.what, c.remedy, caller] for c, _, caller in record.changes]
+            rows = [
+                [c.cause, c.what, c.remedy, os.path.basename(caller)]
+                for c, _, caller in record.changes
+            ]
             title = f"{record.name} at {short(record.place)}"
             tables.append(Table(title, ["cause", "what changed", "remedy", "called at"], rows))
         return tables

@@ -91,6 +91,20 @@ def test_equal_programs_have_no_difference():
     assert not _both(lambda m, np: m.grad(lambda x: np.sum(np.exp(x) * x)), X)
 
 
+@pytest.mark.parametrize("transform", ["", "jit", "grad", "vmap"])
+def test_functions_of_upstream(transform):
+    def make(m):
+        f = lambda x: m.numpy.sum(m.nn.softmax(x @ x.T, axis=-1) ** 2)
+        return getattr(m, transform)(f) if transform else f
+
+    x = X[None] if transform == "vmap" else X
+    told = str(explain.diff(make(jax), make(upstream), x))
+    assert told == str(explain.diff(make(jax), upstream.make_jaxpr(make(upstream))(x), x))
+    assert "np.int64" not in told
+    with pytest.raises(TypeError, match="contracting dimensions"):
+        explain.diff(lambda x: x @ x, lambda x: x @ x, X)
+
+
 @pytest.mark.parametrize(
     ("g", "marks"),
     [

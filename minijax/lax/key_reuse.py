@@ -82,9 +82,13 @@ class _Walk:
     stands for what is not followed.
     """
 
-    def __init__(self, place: str | None):
-        self.place = place  # of all equations, for a library function that is called at once
+    def __init__(self, place: str | None, looped: bool = False):
+        self.place = place  # of the call, for what is called at once
+        self.looped = looped  # a loop or a branch, in which equations have places of their own
         self.consumed: dict[int, str] = {}
+
+    def place_of(self, eqn: JaxprEqn) -> str:
+        return summarize(eqn.source) if self.place is None or self.looped else self.place
 
     def consume(self, numbers: np.ndarray, place: str) -> None:
         for number in np.unique(numbers).tolist():
@@ -188,7 +192,7 @@ _keys = RuleColumn("key reuse")
 
 def _consumed_by(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     """Consume the key that numbers are drawn from."""
-    walk.consume(operands[0], walk.place or summarize(eqn.source))
+    walk.consume(operands[0], walk.place_of(eqn))
     return [None] * len(eqn.outvars)
 
 
@@ -215,7 +219,7 @@ def _moved(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
 
 def _joined(walk: _Walk, eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     outs = _moved(walk, eqn, operands)
-    walk.join(operands, walk.place or summarize(eqn.source))
+    walk.join(operands, walk.place_of(eqn))
     return outs
 
 
@@ -286,11 +290,11 @@ def watcher_of(closed: ClosedJaxpr) -> Callable | None:
     if not _meets_keys(closed):
         return None
     info, eqns = closed.jaxpr.debug_info, closed.jaxpr.eqns
-    traced = info is not None and info.traced_for == "jit"
-    at_once = not traced and not (len(eqns) == 1 and eqns[0].primitive.rule_steps is not None)
+    at_once = info is None or info.traced_for != "jit"
+    looped = len(eqns) == 1 and eqns[0].primitive.rule_steps is not None
 
     def before(args: Sequence[ArrayImpl]) -> Callable:
-        walk = _Walk(summarize(capture()) if at_once else None)
+        walk = _Walk(summarize(capture()) if at_once else None, looped)
         outs = walk.closed(
             closed, [_numbers_of(a) if _is_key(a.aval) else _known_if(at_once, a) for a in args]
         )

@@ -77,7 +77,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     _words, _stop = "Attempted boolean conversion of", "."
 
 
-class TracerIntegerConversionError(ConcretizationTypeError):
+class TracerIntegerConversionError(JAXTypeError):
     """A tracer was to become a Python integer: an index, a shape, `range(x)`."""
 
     _words = "The __index__() method was called on"

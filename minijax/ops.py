@@ -11,10 +11,10 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.lax.indexing import GatherScatterMode
 from minijax.namespace import shown
-from minijax.numpy.promotion import known_index
 from minijax.typing import ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -59,9 +59,10 @@ def _segments(
                 "with minijax.numpy.asarray."
             )
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
+    where = "segment_sum() `num_segments` argument."
     if num_segments is None:
-        num_segments = known_index(jnp.max(segment_ids), "segment_ids") + 1
-    if num_segments < 0:
+        num_segments = known_index(jnp.max(segment_ids), where) + 1
+    if known_value(num_segments, where) < 0:
         raise ValueError(f"num_segments must be non-negative. Got {num_segments}.")
     start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
 

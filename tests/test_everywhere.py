@@ -235,11 +235,17 @@ def varied_rows(mode):
     return list({row.label: row for row in MODES[mode]()}.values())
 
 
+def context(refused):
+    """The line of an error that says which argument's value is needed; None of another error."""
+    kinds, message = refused
+    return message.splitlines()[1] if message and kinds[0] == "ConcretizationTypeError" else None
+
+
 def disagreement(row, of=Row.function):
     """What differs in the types of a row's results, or None.
 
-    An array for a number is refused with upstream's class of error; of other arguments, for both to
-    refuse them is no difference.
+    An array for a number is refused with upstream's class of error, which says where the value is
+    needed; of other arguments, for both to refuse them is no difference.
     """
     functions = {m: of(row, m) for m in (jax, minijax)}
     if functions[jax] is None:
@@ -249,7 +255,11 @@ def disagreement(row, of=Row.function):
     if theirs[1] is not None and not kind.startswith(("no", "array")):  # it need not be taken
         return None
     ours = outcome(minijax, functions[minijax], row.given(minijax), {})
-    if not differ(ours, theirs) or (kind != "array" and None not in (ours[1], theirs[1])):
+    if kind == "array":
+        agree = not differ(ours, theirs) and context(theirs) in (None, context(ours))
+    else:
+        agree = not differ(ours, theirs) or None not in (ours[1], theirs[1])
+    if agree:
         return None
     return f"{row.label}\n    ours {ours}\n    upstream {theirs}"
 

@@ -23,7 +23,7 @@ from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
+from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from minijax.features.slots import slots
 from minijax.transforms.cached_calls import (
     LEAF,
@@ -39,6 +39,8 @@ __all__ = ["as_jitted", "library"]
 _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no container of them
 # Comparing tells neither apart their zeros nor that one NaN is another.
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
+# The errors that a tracer for a static argument causes.
+_REFUSALS = (ConcretizationTypeError, TracerIntegerConversionError, NonHashableStatic)
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -236,7 +238,7 @@ _of_any = cached_call(
         """,
     tables="plain", given="(x, *others)", forgotten="operands = a",
     missed="general.on_miss(context, () if x is ABSENT else (x, *others), named)",
-    ABSENT=_ABSENT, REFUSALS=(ConcretizationTypeError, NonHashableStatic), gather_items=_gather,
+    ABSENT=_ABSENT, REFUSALS=_REFUSALS, gather_items=_gather,
 )  # fmt: skip
 _BY_COUNT = {1: _of_one, 2: _of_two}
 

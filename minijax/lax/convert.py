@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.values import known_index
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
@@ -291,7 +291,8 @@ def reduce_precision(operand: float | ArrayLike, exponent_bits: int, mantissa_bi
     >>> lax.reduce_precision(jnp.array([1.3]), 5, 2)
     Array([1.25], dtype=float32)
     """
-    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    exponent_bits = known_index(exponent_bits, "exponent_bits argument of lax.reduce_precision")
+    mantissa_bits = known_index(mantissa_bits, "mantissa_bits argument of lax.reduce_precision")
     for name, bits, least in (("exponent", exponent_bits, 1), ("mantissa", mantissa_bits, 0)):
         if bits < least:
             raise ValueError(f"reduce_precision: {name}_bits must be at least {least}; got {bits}.")

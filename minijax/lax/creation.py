@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_index
 from minijax.arrays.array import ArrayImpl, as_typed
 from minijax.config import local
 from minijax.core.array import Array
@@ -108,7 +108,7 @@ def broadcasted_iota(
     return iota_p.bind(
         dtype=_of_dtype("broadcasted_iota", dtype),
         shape=canonical_shape(shape),
-        dimension=index(dimension),
+        dimension=known_index(dimension, "dimension argument of lax.broadcasted_iota"),
         sharding=out_sharding_of(out_sharding, "broadcasted_iota"),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_axes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive
@@ -405,6 +406,7 @@ def canonical_dimension_numbers(numbers: Any) -> Any:
 
 
 def _as_dims(dims: Any) -> Dims:
+    known_axes(dims)
     return tuple(map(index, dims)) if hasattr(dims, "__len__") else (index(dims),)
 
 

@@ -436,7 +436,7 @@ def dynamic_slice_in_dim(
     Array([1, 2], dtype=int32)
     """
     shape = list(np.shape(operand))
-    axis = canonical_axis(axis, len(shape))
+    axis = canonical_axis(int(axis), len(shape))
     starts = _on_axis(start_index, axis, len(shape))
     starts = _start_indices("dynamic_slice", shape, starts, allow_negative_indices)
     shape[axis] = size_of(slice_size)
@@ -464,7 +464,7 @@ def dynamic_index_in_dim(
     >>> lax.dynamic_index_in_dim(jnp.array([4, 5, 6]), 1, keepdims=False)
     Array(5, dtype=int32)
     """
-    axis = canonical_axis(axis, np.ndim(operand))
+    axis = canonical_axis(int(axis), np.ndim(operand))
     row = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -519,7 +519,7 @@ def dynamic_update_slice_in_dim(
     Array([0, 1, 2], dtype=int32)
     """
     shape = np.shape(operand)
-    starts = _on_axis(start_index, canonical_axis(axis, len(shape)), len(shape))
+    starts = _on_axis(start_index, canonical_axis(int(axis), len(shape)), len(shape))
     starts = _start_indices("dynamic_update_slice", shape, starts, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
@@ -545,7 +545,7 @@ def dynamic_update_index_in_dim(
     >>> lax.dynamic_update_index_in_dim(jnp.array([0, 0, 0]), 7, 1, axis=0)
     Array([0, 7, 0], dtype=int32)
     """
-    axis = canonical_axis(axis, np.ndim(operand))
+    axis = canonical_axis(int(axis), np.ndim(operand))
     if np.ndim(update) != np.ndim(operand):
         if np.ndim(update) + 1 != np.ndim(operand):
             raise TypeError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_axes
 from minijax.arrays.array import as_value
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
@@ -248,7 +249,7 @@ def reshape(
     new_sizes = canonical_shape(new_sizes)
     shape = np.shape(operand)
     if dimensions is not None:
-        dimensions = tuple(map(index, dimensions))
+        dimensions = tuple(map(index, known_axes(dimensions)))
         if dimensions == tuple(range(len(shape))):
             dimensions = None
     if dimensions is None and shape == new_sizes and out_sharding is None:

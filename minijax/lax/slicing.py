@@ -205,7 +205,7 @@ def index_in_dim(
     >>> lax.index_in_dim(jnp.array([4, 5, 6]), -1)
     Array([6], dtype=int32)
     """
-    axis = canonical_axis(axis, np.ndim(operand))
+    axis = canonical_axis(int(axis), np.ndim(operand))
     size = np.shape(operand)[axis]
     wrapped = size_of(index)
     wrapped = wrapped + size if wrapped < 0 else wrapped

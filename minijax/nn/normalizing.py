@@ -6,6 +6,7 @@ differentiation, since the result does not depend on them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,9 +15,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax import numpy as jnp
+from minijax.arguments.values import known_value
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.errors import ConcretizationTypeError
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.features.queries import is_dim
@@ -25,7 +26,6 @@ from minijax.numpy.promotion import (
     axis_of,
     check_arraylike,
     check_ranks,
-    known_index,
     promote_dtypes_inexact,
 )
 from minijax.numpy.reductions import names_of
@@ -270,10 +270,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: Any = -
 def _class_count(num_classes: Any) -> int:
     if is_dim(num_classes):
         return num_classes
+    known_value(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     try:
-        return known_index(num_classes, "num_classes")
-    except ConcretizationTypeError:
-        raise
+        return operator.index(num_classes)
     except TypeError:
         raise TypeError(
             f"one_hot: num_classes is a size and must be an integer; got {num_classes!r} of type "

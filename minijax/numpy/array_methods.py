@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_axes
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.core.array import Array, attach
 from minijax.features.queries import is_ref
@@ -281,7 +282,7 @@ def _transpose(self, *args):
     """
     if not args:
         return shapes.transpose(self)
-    axes = args[0] if len(args) == 1 else args
+    axes = known_axes(args[0]) if len(args) == 1 else args
     if isinstance(axes, int):
         axes = (axes,)
     return shapes.transpose(self, None if axes is None else tuple(axes))

@@ -11,6 +11,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
@@ -140,7 +141,8 @@ def ravel_multi_index(
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 1])), (2, 3))
     Array([2, 4], dtype=int32)
     """
-    dims = tuple([operator.index(n) for n in items_of(dims)])
+    where = "in `dims` argument of ravel_multi_index()."
+    dims = tuple([known_index(n, where) for n in items_of(known_value(dims, where))])
     check_at_most("the number of axes", len(dims), MOST_AXES)
     parts = [
         to_array("ravel_multi_index", x, i)

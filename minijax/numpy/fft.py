@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import fft as lax_fft
@@ -440,7 +441,11 @@ def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, places: Any
     dtype = dtypes.canonicalize_dtype(
         np.float64 if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     )
-    found = asarray(places(int(n)), dtype=dtype, device=device)
+    found = asarray(
+        places(known_count(n, "It arose in the jnp.arange argument 'stop'")),
+        dtype=dtype,
+        device=device,
+    )
     return found / asarray(d * n, dtype=dtype, device=device)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_index
 from minijax.config import promoting_freely
 from minijax.core.array import Array
 from minijax.features.library import library
@@ -17,7 +18,6 @@ from minijax.numpy.promotion import (
     as_dtype,
     broadcast_to_shape,
     check_arraylike,
-    known_index,
     to_array,
 )
 from minijax.numpy.ranges import (
@@ -87,7 +87,7 @@ def indices(
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    sizes = tuple([known_index(size, "dimensions") for size in dimensions])
+    sizes = tuple([known_index(size, "dimensions argument of jnp.indices") for size in dimensions])
     found = as_dtype(dtype, "indices") or dtypes.int_()
     parts = [
         broadcast_to_shape(_along(iota_range(None, None, n, found), i, len(sizes)), ())

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
-from minijax.core.trace import Tracer
-from minijax.errors import ConcretizationTypeError
 from minijax.features.library import library
 from minijax.features.queries import is_dim
 from minijax.numpy import reductions, ufuncs
@@ -22,7 +21,6 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
-    known_index,
     promote_dtypes_inexact,
     to_array,
     unwrapped,
@@ -74,15 +72,13 @@ def bincount(
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported. Got "
                          f"shape {x.shape}.")  # fmt: skip
-    if isinstance(minlength, Tracer):
-        raise ConcretizationTypeError(f"The error occurred because of argument 'minlength' of "
-                                      f"jnp.bincount: {minlength!r} is traced.")  # fmt: skip
-    minlength = int(minlength)
+    where = "The error occurred because of argument {!r} of jnp.bincount."
+    minlength = known_count(minlength, where.format("minlength"))
     if length is None:
         value = known(x, "bincount", "Pass a static `length` argument.")
         length = max(minlength, int(value.max()) + 1 if value.size else 0)
     else:
-        length = length if is_dim(length) else int(length)
+        length = length if is_dim(length) else known_count(length, where.format("length"))
     return _bincount(x, weights, length)
 
 
@@ -134,7 +130,7 @@ def histogram_bin_edges(
     (a,) = promote_dtypes_inexact(to_array("histogram_bin_edges", a))
     if np.ndim(bins) == 1:
         return converted(to_array("histogram_bin_edges", bins), a.dtype)
-    count = known_index(bins, "bins")
+    count = known_index(bins, "bins argument of histogram_bin_edges")
     if range is None:
         limits = None
     else:

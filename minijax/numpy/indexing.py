@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_value
 from minijax.arrays.array import ArrayImpl, array_from_numpy, scalar_array
 from minijax.arrays.dispatch import Program, concrete, program_for
 from minijax.config import local
@@ -448,6 +449,7 @@ class IndexRef:
         >>> jnp.array([1, 2, 3]).at[jnp.array([0, 7])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
+        known_value(fill_value, "fill_value argument to indexed get()")
         if fill_value is not None and fill_value != fill_value:
             fill_value = np.nan  # one object for all: they are no equal keys
         options = Options(

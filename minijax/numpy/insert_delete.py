@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
@@ -149,7 +150,7 @@ def insert(
     """
     arr, values = to_array("insert", arr), to_array("insert", values, 2)
     _check_places("insert", obj)
-    arr, axis = along_axis(arr, axis)
+    arr, axis = along_axis(arr, known_value(axis, "axis argument of jnp.insert()"))
     length = arr.shape[axis]
     scalar = not isinstance(obj, slice) and np.ndim(obj) == 0
     places = _range_of(obj, length) if isinstance(obj, slice) else obj
@@ -306,10 +307,9 @@ def delete(
         keep = np.ones(length, bool)
         keep[places] = False
         return _kept(arr, keep, axis)
-    if not dtypes.issubdtype(obj.dtype, np.integer):
-        known(obj, "delete", "Boolean masks must be known: give integers.")
-    if not assume_unique_indices:
-        known(obj, "delete", "Pass assume_unique_indices=True if the places are distinct.")
+    if not distinct:
+        remedy = "Give integers, with assume_unique_indices=True if they are distinct."
+        known_value(obj, "'obj' array argument of jnp.delete()", remedy)
     return _delete_at(arr, ravel(obj), axis)
 
 

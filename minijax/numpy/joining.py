@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.joining import concatenate_p, split_p, stack_p, unstack_p
@@ -17,8 +18,6 @@ from minijax.numpy.promotion import (
     axis_of,
     cast,
     check_no_out,
-    known_count,
-    known_index,
     promote_dtypes,
     to_array,
 )
@@ -358,12 +357,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 def _pieces(name: str, ary: Any, sections: Any, axis: Any, equal: bool) -> list[Array]:
     ary = to_array(name, ary)
-    axis = axis_of(axis, ary.ndim)
+    axis = axis_of(known_index(axis, f"in jax.numpy.{name} argument `axis`"), ary.ndim)
     length = ary.shape[axis]
+    where = f"in jax.numpy.{name} argument 1"
     if np.ndim(sections) > 0:
-        cuts = tuple([known_index(cut, "indices_or_sections") for cut in sections])
-        return list(_cut(ary, cuts, axis))
-    count = known_count(sections, "indices_or_sections")
+        return list(_cut(ary, tuple([known_index(cut, where) for cut in sections]), axis))
+    count = known_count(sections, where)
     if count <= 0:
         raise ValueError(f"number sections must be larger than 0; {name} got {count}.")
     check_at_most(f"{name}: the number of sections", count, 1 << 20)

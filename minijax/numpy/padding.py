@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, tree_util
+from minijax.arguments.values import known_index
 from minijax.core.array import Array
 from minijax.errors import TracerArrayConversionError
 from minijax.features.library import library
@@ -20,7 +21,6 @@ from minijax.numpy.promotion import (
     broadcast_to_shape,
     check_arraylike,
     converted,
-    known_index,
     to_array,
     weakened,
 )
@@ -105,7 +105,7 @@ def _widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         width = np.asarray(pad_width)
     except TracerArrayConversionError:
         for one in tree_util.tree_leaves(pad_width):
-            known_index(one, "pad_width")
+            known_index(one, "pad_width argument of jnp.pad")
         raise
     symbolic = width.dtype.kind == "O" and any(map(is_dim, width.flat))
     if not (width.dtype.kind in "iu" or symbolic or (width.size == 0 and rank == 0)):

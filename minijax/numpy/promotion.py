@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_index, needs_value
 from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
@@ -22,7 +23,6 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
 from minijax.errors import shape_error
-from minijax.features.array_members.tracers import needs_value
 from minijax.features.queries import is_dim
 from minijax.lax.convert import convert_element_type_p, to_dtype, warn_if_complex
 from minijax.lax.creation import varying_as
@@ -31,7 +31,7 @@ from minijax.transforms.primitives import to_shape
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
-    "check_arraylike", "check_dtypes", "check_no_out", "check_ranks", "converted", "filled_like", "is_arraylike", "known_count", "number_like", "promote",
+    "check_arraylike", "check_dtypes", "check_no_out", "check_ranks", "converted", "filled_like", "is_arraylike", "known_size", "number_like", "promote",
     "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
@@ -439,34 +439,15 @@ def promote_one_inexact(name: str, x: Any) -> Any:
 # -- axes and sizes ---------------------------------------------------------------------------
 
 
-def known_index(x: Any, name: str) -> int:
-    """An argument as a Python integer. ConcretizationTypeError if it is traced."""
-    _check_known(x, name)
-    return operator.index(x)
-
-
-def known_size(size: Any, name: str = "size") -> int:
-    """The number of results that an argument asks for. TypeError if it is negative."""
-    size = known_index(size, name)
+def known_size(size: Any, context: str) -> int:
+    """Return the number of results that a known argument asks for. TypeError if it is negative."""
+    size = known_index(size, context)
     if size < 0:
         raise TypeError(
-            f"broadcast_in_dim shape must have every element be nonnegative, got ({size},): {name} is "
+            f"broadcast_in_dim shape must have every element be nonnegative, got ({size},): size is "
             "the number of results."
         )
     return size
-
-
-def known_count(x: Any, name: str) -> int:
-    """Return a known integer as `known_index`, where NumPy takes any number and rounds it towards
-    zero.
-    """
-    _check_known(x, name)
-    return int(x)
-
-
-def _check_known(x: Any, name: str) -> None:
-    if isinstance(x, Tracer) and x.concrete() is None:
-        raise needs_value(x, f"The {name} argument must be known statically.")
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:

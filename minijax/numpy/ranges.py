@@ -7,12 +7,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_index, needs_value
 from minijax.arrays.array import array_from_numpy
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.trace import eval_trace
-from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.features.queries import is_dim, max_dim
 from minijax.lax import arithmetic, compare, creation
@@ -28,7 +28,6 @@ from minijax.numpy.promotion import (
     check_arraylike,
     check_ranks,
     converted,
-    known_index,
     number_like,
     promote_dtypes_inexact,
 )
@@ -212,6 +211,7 @@ def linspace(
     """
     num = _count("linspace", num)
     dtype = as_dtype(dtype, "linspace")
+    axis = _axis("linspace", axis)
     out = _linspace(start, stop, num, bool(endpoint), bool(retstep), dtype, axis)
     if retstep:
         return placed(out[0], device), out[1]
@@ -219,7 +219,7 @@ def linspace(
 
 
 def _count(name: str, num: Any) -> int:
-    num = known_index(num, "num")
+    num = known_index(num, f"'num' argument of jnp.{name}")
     if num < 0:
         raise ValueError(
             f"Number of samples, {num}, must be non-negative. It is the argument num of {name}."
@@ -227,7 +227,11 @@ def _count(name: str, num: Any) -> int:
     return num
 
 
-@library(static=("num", "endpoint", "retstep", "dtype", "axis"), converted=("axis",))
+def _axis(name: str, axis: Any) -> int:
+    return known_index(axis, f"'axis' argument of jnp.{name}")
+
+
+@library(static=("num", "endpoint", "retstep", "dtype", "axis"))
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     check_arraylike("linspace", start, stop)
     check_ranks("linspace", start, stop)
@@ -294,11 +298,11 @@ def logspace(
     >>> jnp.logspace(0, 3, 4, base=2).round()
     Array([1., 2., 4., 8.], dtype=float32)
     """
-    num = _count("logspace", num)
+    num, axis = _count("logspace", num), _axis("logspace", axis)
     return _logspace(start, stop, base, num, bool(endpoint), as_dtype(dtype, "logspace"), axis)
 
 
-@library(static=("num", "endpoint", "dtype", "axis"), converted=("axis",))
+@library(static=("num", "endpoint", "dtype", "axis"))
 def _logspace(start, stop, base, num, endpoint, dtype, axis):
     check_arraylike("logspace", start, stop, base)
     check_ranks("logspace", start, stop)
@@ -326,11 +330,11 @@ def geomspace(
     >>> jnp.geomspace(1, 8, 4).round()
     Array([1., 2., 4., 8.], dtype=float32)
     """
-    num = _count("geomspace", num)
+    num, axis = _count("geomspace", num), _axis("geomspace", axis)
     return _geomspace(start, stop, num, bool(endpoint), as_dtype(dtype, "geomspace"), axis)
 
 
-@library(static=("num", "endpoint", "dtype", "axis"), converted=("axis",))
+@library(static=("num", "endpoint", "dtype", "axis"))
 def _geomspace(start, stop, num, endpoint, dtype, axis):
     check_arraylike("geomspace", start, stop)
     check_ranks("geomspace", start, stop)

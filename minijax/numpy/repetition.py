@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_index, needs_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
-from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
@@ -96,7 +96,7 @@ def _along(name: str, a: Any, axis: Any) -> tuple[Any, int]:
     a = to_array(name, a)
     if axis is None or not a.aval.ndim:
         return ravel(a), 0
-    return a, axis_of(axis, a.aval.ndim)
+    return a, axis_of(known_index(axis, "'axis' argument of jnp.repeat()"), a.aval.ndim)
 
 
 @library(static=("repeats", "axis", "total"), converted=("axis",))

@@ -7,16 +7,15 @@ what is too much left out. Without it the condition must be known.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_axes, needs_value
 from minijax.arrays.array import as_array
 from minijax.core.trace import Tracer
-from minijax.features.array_members.tracers import needs_value
 from minijax.features.library import library
 from minijax.lax import compare, creation
 from minijax.lax.arithmetic import div_p, rem_p
@@ -33,6 +32,7 @@ from minijax.numpy.promotion import (
     check_no_out,
     check_ranks,
     converted,
+    known_size,
     promote_dtypes,
     to_array,
 )
@@ -107,10 +107,11 @@ def known(x: Any, name: str, remedy: str) -> np.ndarray:
     return np.asarray(x)
 
 
-_GIVE_SIZE = (
+_SIZE_IS_STATIC = (
     "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
-    "transformations: give size=."
+    "transformations."
 )
+_GIVE_SIZE = f"{_SIZE_IS_STATIC[:-1]}: give size=."
 
 
 def nonzero(
@@ -154,11 +155,7 @@ def nonzero(
     if size is None:
         value = known(a, "nonzero", _GIVE_SIZE)
         return tuple([as_array(places.astype(dtypes.int_())) for places in np.nonzero(value)])
-    if (size := operator.index(size)) < 0:
-        raise TypeError(
-            f"broadcast_in_dim shape must have every element be nonnegative, got {size}."
-        )
-    return _nonzero_of_size(a, fill_value, size)
+    return _nonzero_of_size(a, fill_value, known_size(size, _SIZE_IS_STATIC))
 
 
 @library(static=("size",))
@@ -435,7 +432,7 @@ def compress(
     condition, a = to_array("compress", condition), to_array("compress", a, 1)
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1D array; compress got shape {condition.shape}.")
-    a, axis = along_axis(a, axis)
+    a, axis = along_axis(a, known_axes(axis))
     length = a.shape[axis]
     if condition.shape[0] > length:
         if size is None and known(condition, "compress", _GIVE_SIZE)[length:].any():

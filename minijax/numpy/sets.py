@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_value
 from minijax.arrays.array import as_array
 from minijax.core.array import Array
 from minijax.features.library import library
@@ -44,6 +45,11 @@ __all__ = [
     "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
+_SIZE_OF_UNIQUE = (
+    "The error arose for the size argument of jnp.unique(). To make jnp.unique() compatible with JIT "
+    "and other transforms, you can specify a concrete value for the size argument, which will "
+    "determine the output size."
+)
 _GIVE_SIZE = "To make it compatible with JIT and other transforms, give the size argument."
 
 
@@ -104,7 +110,9 @@ def unique(
                 "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
                 "specified"
             )
-        out = _unique_of_size(ar, fill_value, axis, bool(equal_nan), known_size(size))
+        out = _unique_of_size(
+            ar, fill_value, axis, bool(equal_nan), known_size(size, _SIZE_OF_UNIQUE)
+        )
     chosen = (out[0], *[x for x, want in zip(out[1:], wanted, strict=True) if want])
     return chosen if len(chosen) > 1 else chosen[0]
 
@@ -321,6 +329,7 @@ def union1d(
     """
     one, two = _pair("union1d", ar1, ar2)
     joined = concatenate_p.bind(one, two, dimension=0)
+    known_value(size, "The error arose in union1d()")
     return unique(joined, size=size, fill_value=fill_value)
 
 
@@ -350,7 +359,8 @@ def setdiff1d(
         values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
         return _as(np.setdiff1d(*values, assume_unique=assume_unique), first)
     fill_value = 0 if fill_value is None else fill_value
-    out = _setdiff_of_size(one, two, fill_value, known_size(size), bool(assume_unique))
+    size = known_size(size, "The error arose in setdiff1d()")
+    out = _setdiff_of_size(one, two, fill_value, size, bool(assume_unique))
     out = converted(out, first.dtype)
     return weakened(out) if first.weak_type else out
 
@@ -391,7 +401,7 @@ def setxor1d(
     if size is None:
         values = [known(x, "setxor1d", _GIVE_SIZE) for x in (one, two)]
         return _as(np.setxor1d(*values, assume_unique=assume_unique), one)
-    return _setxor_of_size(one, two, fill_value, known_size(size))
+    return _setxor_of_size(one, two, fill_value, known_size(size, "size argument of setxor1d()"))
 
 
 @library(static=("size",))
@@ -435,7 +445,9 @@ def intersect1d(
             *[as_array(x.astype(dtypes.int_())) for x in found[1:]],
         )
         return out if return_indices else out[0]
-    out = _intersection_of_size(one, two, fill_value, known_size(size))
+    out = _intersection_of_size(
+        one, two, fill_value, known_size(size, "size argument of intersect1d()")
+    )
     return out if return_indices else out[0]
 
 

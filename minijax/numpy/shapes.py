@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_axes
 from minijax.core.array import Array
 from minijax.errors import InconclusiveDimensionOperation
 from minijax.features.library import library
@@ -29,7 +30,6 @@ from minijax.numpy.promotion import (
     cast,
     check_arraylike,
     is_arraylike,
-    known_index,
     promote_one,
     to_array,
     weakened,
@@ -355,7 +355,9 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     rank = a.aval.ndim
     if source is None or destination is None:
         raise TypeError(f"moveaxis takes axes, got {source} and {destination}: give integers.")
-    source, destination = (axes_of(x, rank, repeated=TypeError) for x in (source, destination))
+    source, destination = (
+        axes_of(known_axes(x), rank, repeated=TypeError) for x in (source, destination)
+    )
     if len(source) != len(destination):
         raise ValueError(
             f"Inconsistent number of elements: {len(source)} vs {len(destination)}: moveaxis "
@@ -418,7 +420,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     given = tuple(items_of(axis)) if np.iterable(axis) else (axis,)
     check_at_most("the number of axes", len(given), MOST_AXES)
     rank = a.aval.ndim + len(given)
-    axes = [axis_of(known_index(one, "axis"), rank) for one in given]
+    axes = [axis_of(one, rank) for one in known_axes(given)]
     if len(set(axes)) != len(axes):
         raise ValueError(f"repeated axis in lax.expand_dims: {given}")
     return expanded(a, axes) if axes else a
@@ -442,7 +444,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     if axis is None:
         axes = tuple([i for i, one in enumerate(sizes) if one == 1])
     else:
-        axes = axes_of(axis, len(sizes))
+        axes = axes_of(known_axes(axis), len(sizes))
     return squeeze_p.bind(a, dimensions=tuple(sorted(axes))) if axes else a
 
 
@@ -667,8 +669,7 @@ def roll(
     >>> jnp.roll(jnp.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
     """
-    if np.iterable(axis):
-        axis = tuple(axis)
+    axis = tuple(axis) if np.iterable(known_axes(axis)) else axis
     if shift is None or np.ndim(shift) > 1:
         raise ValueError(
             "'shift' and 'axis' arguments to roll must be scalars or 1D arrays; got "
@@ -695,7 +696,7 @@ def _shift_pairs(shift: Any, axis: Any, rank: int) -> list[tuple[Any, int]]:
     return list(zip(shifts, axes, strict=True))
 
 
-@library(static=("shift", "axis"), converted=("axis",))
+@library(static=("shift", "axis"))
 def _roll_static(a, shift, axis):
     a = to_array("roll", a)
     if axis is None:
@@ -710,7 +711,7 @@ def _roll_static(a, shift, axis):
     return a
 
 
-@library(static=("axis",), converted=("axis",))
+@library(static=("axis",))
 def _roll_dynamic(a, shift, axis):
     a = to_array("roll", a)
     if axis is None:

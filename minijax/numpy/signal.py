@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.features.library import library
@@ -28,7 +29,6 @@ from minijax.numpy.promotion import (
     check_dtypes,
     check_ranks,
     converted,
-    known_count,
     promote_dtypes,
     promote_dtypes_inexact,
     promote_one_inexact,
@@ -469,7 +469,7 @@ def _(primals, tangents):  # by the chain rule the corner of abs would show at z
 
 
 def _window(name: str, count: Any) -> tuple[Array, int]:
-    count = known_count(count, f"M of {name}")
+    count = known_count(count, f"M argument of jnp.{name}")
     if count < 0:
         raise TypeError(f"{name}: the number of points must be nonnegative, got M={count}.")
     if count <= 1:

@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.errors import shape_error
@@ -19,9 +20,9 @@ from minijax.lax.arithmetic import add_p
 from minijax.numpy.creation import asarray, placed
 from minijax.numpy.division import power
 from minijax.numpy.promotion import (
+    canonical_shape,
     check_arraylike,
     converted,
-    known_index,
     number_like,
     to_array,
     unwrapped,
@@ -142,8 +143,7 @@ def _tri(rows, columns, k, dtype):
 
 def _rows_and_columns(name: str, n: Any, m: Any) -> tuple[Any, Any]:
     """The sizes of a matrix; TypeError for negative ones, as for a shape of `lax`."""
-    n = n if is_dim(n) else known_index(n, "n")
-    m = n if m is None else m if is_dim(m) else known_index(m, "m")
+    n, m = canonical_shape((n, n if m is None else m))
     if any(size < 0 for size in (n, m) if not is_dim(size)):
         raise TypeError(
             f"{name} shape must have every element be nonnegative, got ({n}, {m}). Give the numbers "
@@ -210,9 +210,17 @@ def _indices_of(mask: np.ndarray) -> tuple[Array, ...]:
 
 def _lower(n: Any, m: Any, k: int) -> np.ndarray:
     """Return where a matrix lies below a diagonal."""
+    n, m = (
+        known_value(size, f"{name} argument of jnp.triu_indices")
+        for name, size in (("n", n), ("m", m))
+    )
     rows, columns = _rows_and_columns("broadcast_in_dim", n, m)
     check_at_most("the number of elements of the matrix", rows * columns, 1 << 32)
     return np.tri(rows, columns, k, dtype=bool)
+
+
+def _diagonal(k: Any) -> int:
+    return known_index(k, "k argument of jnp.triu_indices")
 
 
 def tril_indices(n: DimSize, k: DimSize = 0, m: DimSize | None = None) -> tuple[Array, Array]:
@@ -227,7 +235,7 @@ def tril_indices(n: DimSize, k: DimSize = 0, m: DimSize | None = None) -> tuple[
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _indices_of(_lower(n, m, known_index(k, "k")))
+    return _indices_of(_lower(n, m, _diagonal(k)))
 
 
 def triu_indices(n: DimSize, k: DimSize = 0, m: DimSize | None = None) -> tuple[Array, Array]:
@@ -242,7 +250,7 @@ def triu_indices(n: DimSize, k: DimSize = 0, m: DimSize | None = None) -> tuple[
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _indices_of(~_lower(n, m, known_index(k, "k") - 1))
+    return _indices_of(~_lower(n, m, _diagonal(k) - 1))
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
@@ -295,7 +303,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> jnp.diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    n, ndim = known_index(n, "n"), known_index(ndim, "ndim")
+    n = known_index(n, "'n' argument of jnp.diag_indices()")
+    ndim = known_index(ndim, "'ndim' argument of jnp.diag_indices()")
     if n < 0 or ndim < 0:
         raise ValueError(
             f"{'n' if n < 0 else 'ndim'} argument to diag_indices must be nonnegative, got "

@@ -10,6 +10,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import dtypes, lax
+from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
@@ -91,7 +92,8 @@ def permutation(
             "x must be an integer or at least 1-dimensional: permutation got "
             f"{get_aval(x).str_short()}."
         )
-    return _shuffled_range("permutation", key, int(x))
+    x = known_index(x, "argument x of jax.random.permutation()")
+    return _shuffled_range("permutation", key, x)
 
 
 # -- choice ---------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ def choice(
         axis, items = axis_of(axis, np.ndim(a)), a
         count = np.shape(a)[axis]
     else:
-        count, items = int(a), None
+        count, items = known_count(a, "The error occurred in jax.random.choice()"), None
     wanted = math.prod(shape)
     if count <= 0 and wanted:
         raise ValueError(f"a must be greater than 0 unless no samples are taken: choice got {a!r}.")

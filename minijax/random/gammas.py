@@ -15,6 +15,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.arguments.values import known_index
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.random_floats import exponential_of, keys_from, normal_of
@@ -331,7 +332,7 @@ def generalized_normal(
     return generalized_normal_of(keys, jnp.asarray(p), shape, dtype)
 
 
-@library(static=("d", *_STATIC))
+@library(static=("d", *_STATIC), converted=("d",))
 def ball(
     key: ArrayLike,
     d: int,
@@ -360,7 +361,9 @@ def ball(
     check_arraylike("ball", p)
     shape, p = canonical_shape(shape), jnp.asarray(p)
     normal_key, radius_key = keys_from(keys, 2)
-    points = generalized_normal_of(normal_key, p, (*shape, d), dtype)
+    points = generalized_normal_of(
+        normal_key, p, (*shape, known_index(d, "The error occurred in jax.random.ball()")), dtype
+    )
     e = exponential_of(radius_key, shape, dtype)
     total = jnp.add(jnp.sum(jnp.power(jnp.abs(points), p), axis=-1), e)
     radius = jnp.power(total, jnp.divide(1, p))

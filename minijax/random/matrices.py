@@ -9,6 +9,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.arguments.values import known_index
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.shapes import canonical_shape
@@ -51,6 +52,7 @@ def orthogonal(
     keys = single_key("orthogonal", key)
     dtype = float_dtype("orthogonal", dtype, complex_too=True)
     m, given = n if m is None else m, m
+    n, m = (known_index(size, "The error occurred in jax.random.orthogonal()") for size in (n, m))
     if n < 0 or m < 0:
         raise ValueError(
             f"negative dimensions are not allowed, got {n} and {given}: orthogonal has n={n}, m={m}."

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import errors
+from minijax.arguments.values import needs_value
 from minijax.core.array import attach, attach_class
 from minijax.core.hooks import hooks
 from minijax.core.trace import Trace, Tracer
 from minijax.transforms.batching import BatchTracer
 from minijax.transforms.jvp import JVPTracer
 
-__all__ = ["needs_value", "unknown_value"]
+__all__ = ["unknown_value"]
 
 # By who asks for the value: the class of the error, which begins with upstream's sentence (libraries'
 # tests look for it), what is said of the one who asks, and the remedy.
@@ -73,13 +74,6 @@ def unknown_value(tracer: Tracer, asked: str) -> Exception:
         )
     kind, *sentences = _ASKED[asked]
     return kind(tracer, *sentences)
-
-
-def needs_value(
-    tracer: Tracer, context: str, remedy: str = "Mark it static (static_argnums, static_argnames)."
-) -> errors.ConcretizationTypeError:
-    """Return the error for a tracer where a function needs a value; `context` says what it is for."""
-    return errors.ConcretizationTypeError(tracer, context, remedy)
 
 
 hooks.fill(unknown_value=unknown_value)

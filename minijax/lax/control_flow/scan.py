@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from minijax import errors, tree_util
+from minijax import tree_util
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_count, known_value
 from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Tracer
 from minijax.features.queries import is_ref
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
@@ -88,14 +88,12 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
                 "step in the carry or by closure."
             )
         lengths.append(shape[0])
-    if isinstance(given, Tracer):
-        raise errors.ConcretizationTypeError(
-            given,
-            "The `length` argument to `scan` expects a concrete `int` value. For a loop of dynamic "
-            "length use while_loop or fori_loop.",
-        )
     if given is not None:
-        given = int(given)
+        given = known_count(
+            given,
+            "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration "
+            "with a dynamic length, use `while_loop` or `fori_loop`.",
+        )
         if any(size != given for size in lengths):
             raise ValueError(
                 f"scan got `length` argument of {given} which disagrees with leading axis sizes "
@@ -116,6 +114,7 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
 
 
 def unroll_factor(unroll: int | bool, length: int) -> int:
+    known_value(unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if isinstance(unroll, bool):
         unroll = max(length, 1) if unroll else 1
     check_at_most("unroll", min(unroll, length), 1 << 16)

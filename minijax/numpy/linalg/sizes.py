@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.arguments.values import known_value
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.features.library import library
@@ -204,6 +205,7 @@ def vector_norm(
         sizes = (*flat.shape[: len(rest)], int(np.prod(flat.shape[len(rest) :], dtype=np.int64)))
         out = norm(flat.reshape(sizes), ord=ord, axis=-1)
         return expand_dims(out, axes) if keepdims else out
+    axis = known_value(axis, "The axis argument must be known statically.")
     return norm(x, ord=ord, axis=axis, keepdims=keepdims)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.arguments.values import known_axes
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax.convolution import conv_general_dilated
@@ -244,7 +245,8 @@ def fftconvolve(
     >>> jax.scipy.signal.fftconvolve(jnp.ones(3), jnp.ones(2)).shape
     (4,)
     """
-    return _fftconvolve(in1, in2, mode, tuple(axes) if isinstance(axes, list) else axes)
+    axes = tuple(axes) if isinstance(axes, list) else known_axes(axes)
+    return _fftconvolve(in1, in2, mode, axes)
 
 
 @library(static=("mode", "axes"))

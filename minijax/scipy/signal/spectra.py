@@ -10,6 +10,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax import numpy as jnp
+from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.numpy import fft
@@ -45,7 +46,7 @@ def _is_named(window: Any) -> bool:
 def _sizes(x_size, window, nperseg, noverlap, nfft) -> tuple[int, int, int]:
     """The size of segments, the step between them and the size of the transform."""
     if nperseg is not None:
-        nperseg = int(nperseg)
+        nperseg = known_count(nperseg, "nperseg of windowed-FFT")
         if nperseg < 1:
             raise ValueError(f"nperseg must be a positive integer; got {nperseg}.")
     if _is_named(window):
@@ -70,14 +71,13 @@ def _sizes(x_size, window, nperseg, noverlap, nfft) -> tuple[int, int, int]:
 
 
 def _step_and_nfft(size: int, noverlap: Any, nfft: Any) -> tuple[int, int]:
-    if nfft is None:
-        nfft = size
-    elif int(nfft) < size:
+    nfft = size if nfft is None else known_count(nfft, "nfft of windowed-FFT")
+    if nfft < size:
         raise ValueError(f"nfft must be greater than or equal to nperseg; got {nfft} and {size}.")
-    noverlap = size // 2 if noverlap is None else int(noverlap)
+    noverlap = size // 2 if noverlap is None else known_count(noverlap, "noverlap of windowed-FFT")
     if size and noverlap >= size:
         raise ValueError(f"noverlap must be less than nperseg. Got {noverlap} and {size}.")
-    return size - noverlap, int(nfft)
+    return size - noverlap, nfft
 
 
 def _spectrum(name, x, y, fs, window, nperseg, noverlap, nfft, options: dict) -> tuple:
@@ -93,7 +93,7 @@ def _spectrum(name, x, y, fs, window, nperseg, noverlap, nfft, options: dict) ->
         raise ValueError(
             f"Unknown boundary option {options['boundary']!r}, must be one of: {list(_BOUNDARIES)}"
         )
-    axis = axis_of(options["axis"], x.ndim)
+    axis = axis_of(known_index(options["axis"], "axis of windowed-FFT"), x.ndim)
     if not x.size or (y is not None and not y.size):
         return _empty(x, y, axis)
     length = x.shape[axis] if y is None else max(x.shape[axis], y.shape[axis])

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
@@ -41,7 +42,7 @@ def bernoulli(n: int) -> Array:
     >>> jax.scipy.special.bernoulli(2).shape
     (3,)
     """
-    n = operator.index(n)
+    n = known_index(n, "Argument n of bernoulli")
     if n < 0:
         raise ValueError(f"n must be a non-negative integer. Got {n}.")
     check_at_most("bernoulli: n", n, 1 << 20)
@@ -357,9 +358,13 @@ def sph_harm_y(
         raise NotImplementedError(
             "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported. Leave it out."
         )
+    where = (
+        "The `n_max` argument of `jnp.scipy.special.sph_harm` must be statically specified to use "
+        "`sph_harm` within JAX transformations."
+    )
     if n_max is None:
-        n_max = int(np.max(np.asarray(n)))
-    return _sph_harm_y(n, m, theta, phi, operator.index(n_max))
+        n_max = np.max(np.asarray(known_value(n, where)))
+    return _sph_harm_y(n, m, theta, phi, known_index(n_max, where))
 
 
 @library(static=("n_max",))

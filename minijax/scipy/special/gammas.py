@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.arguments.functions import check_at_most
+from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
@@ -373,8 +374,9 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     >>> jax.scipy.special.multigammaln(jnp.array([3.0, 4.0]), 2).shape
     (2,)
     """
-    check_at_most("multigammaln: d", int(d), 1 << 20)
-    return _multigammaln(a, int(d))
+    d = known_count(d, "d argument of multigammaln")
+    check_at_most("multigammaln: d", d, 1 << 20)
+    return _multigammaln(a, d)
 
 
 @library(static=("d",))

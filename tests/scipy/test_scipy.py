@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import minijax
 from tests.harness.differential import sample, x64
@@ -250,6 +251,48 @@ def test_distribution_moved(name):
     else:
         both(lambda m: module(m).logpmf(x, *shape, 1), ulps=64, size=1.0)
     both(lambda m: getattr(module(m), function)([1.0], *shape))
+
+
+def _counts():
+    """Numbers of trials, those that count, chances, and parameters of beta distributions."""
+    rng = np.random.RandomState(0)
+    n = np.floor(10 ** rng.uniform(0, 3, 400))
+    k = np.floor((n + 1) * rng.rand(400))
+    mean = k * 10 ** rng.uniform(-0.3, 0.3, 400) + 0.1
+    a, b = 10 ** rng.uniform(-2, 2, (2, 400))
+    return [x.astype(np.float32) for x in (k, n, rng.rand(400), mean, a, b)]
+
+
+# Arguments by `_counts`, and the units of the last place that logarithms and probabilities may lose;
+# the direct formulas lose a thousand and more.
+NEAR = {"binom": ((0, 1, 2), 64), "poisson": ((0, 3), 64), "betabinom": ((0, 1, 4, 5), 128)}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_probabilities_of_counts(name):
+    places, bound = NEAR[name]
+    args = [_counts()[place] for place in places]
+    eps = np.finfo(np.float32).eps
+    ours = importlib.import_module(f"minijax.scipy.stats.{name}")
+    logs, chances = np.asarray(ours.logpmf(*args)), np.asarray(ours.pmf(*args))
+    wanted = getattr(scipy.stats, name).logpmf(*[x.astype(np.float64) for x in args])
+    seen = wanted > -60
+    np.testing.assert_allclose(logs[seen], wanted[seen], rtol=bound * eps, atol=8 * bound * eps)
+    np.testing.assert_allclose(chances[seen], np.exp(wanted[seen]), rtol=8 * bound * eps)
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0, 5.0])
+def test_generalized_normal_distribution(beta):
+    x = np.float32([-9, -3, -1.5, -0.5, -1e-30, -0.0, 0.0, 1e-3, 0.5, 2, 40, np.inf, -np.inf])
+    ours = minijax.scipy.stats.gennorm
+    wanted = scipy.stats.gennorm.cdf(x.astype(np.float64), beta)
+    np.testing.assert_allclose(ours.cdf(x, beta), wanted, rtol=1e-5, atol=1e-37)
+    by_x, by_beta = minijax.vmap(minijax.grad(ours.cdf, (0, 1)), (0, None))(x, np.float32(beta))
+    density = scipy.stats.gennorm.pdf(x.astype(np.float64), beta)
+    np.testing.assert_allclose(by_x, density, rtol=2e-5, atol=1e-37)
+    step = 1e-5
+    moved = [scipy.stats.gennorm.cdf(x.astype(np.float64), beta + s) for s in (step, -step)]
+    np.testing.assert_allclose(by_beta, (moved[0] - moved[1]) / (2 * step), rtol=1e-3, atol=1e-6)
 
 
 def stats(name, *args, label="", **options):

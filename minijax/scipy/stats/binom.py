@@ -6,6 +6,7 @@ from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
+from minijax.scipy.stats.saddle_point import binomial, exactly
 
 __all__ = ["logpmf", "pmf"]
 
@@ -17,8 +18,12 @@ def logpmf(k, n, p):
     many = -jnp.log1p(n) - special.betaln(n - k + 1, k + 1)  # where gammaln(n) may overflow
     ways = jnp.where(n > 1e4, many, ways)
     chance = special.xlogy(k, p) + special.xlog1py(n - k, -p)
-    certain = ((k == 0) & (n == 0)) | (chance == 0)  # and no lgamma(1), which is rounded
-    out = jnp.where(certain, 0, ways + chance)
+    ways = jnp.where((k == 0) | (k == n), exactly(0.0, ways), ways)  # lgamma(1) is rounded
+    out = jnp.where(chance == 0, 0, ways + chance)
+    mean, other = n * p, n * (1 - p)
+    near = (k >= 1) & (n - k >= 1) & (n < np.inf) & (mean > 1e-3 * k) & (other > 1e-3 * (n - k))
+    inner = [jnp.where(near, x, other) for x, other in ((k, 1), (n, 2), (p, 0.5))]
+    out = jnp.where(near, binomial(*inner, 1 - inner[2]), out)
     out = jnp.where((k >= 0) & (k <= n), out, -np.inf)
     return jnp.where((n >= 0) & (p >= 0) & (p <= 1) & ~jnp.isnan(k), out, np.nan)
 

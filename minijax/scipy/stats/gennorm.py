@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from minijax import numpy as jnp
+from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
+from minijax.transforms.grad import jvp
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "logpdf", "pdf"]
@@ -48,8 +50,25 @@ def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     Array([0., 1.], dtype=float32)
     """
     x, beta = promote_inexact("gennorm.cdf", x, beta)
-    out = 0.5 * (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta))
-    return jnp.where(beta > 0, out, np.nan)
+    return jnp.where(beta > 0, _cdf(x, beta), np.nan)
+
+
+def _by_tails(x, beta):
+    tail = 0.5 * special.gammaincc(1 / beta, jnp.abs(x) ** beta)
+    return jnp.where(x < 0, tail, 1 - tail)
+
+
+_cdf = custom_jvp(_by_tails)
+
+
+@_cdf.defjvp
+def _(primals, tangents):
+    (x, beta), (t, t_beta) = primals, tangents
+    power = jnp.abs(x) ** beta
+    inner = (power > 0) & (power < np.inf)  # at zero and infinity it is the same for all beta
+    inner_x = jnp.where(inner, x, 1)
+    by_beta = jvp(lambda beta: _by_tails(inner_x, beta), (beta,), (t_beta,))[1]
+    return _cdf(x, beta), pdf(x, beta) * t + jnp.where(inner, by_beta, 0)
 
 
 pdf = exponential(logpdf, "The density.")

@@ -1,5 +1,7 @@
 """The left-skewed Gumbel distribution. Source: scipy.stats.gumbel_l."""
 
+import numpy as np
+
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.nn import log1mexp
@@ -29,7 +31,7 @@ def sf(z):
 @located("probability")
 def logcdf(z):
     """The logarithm of the distribution function."""
-    return log1mexp(jnp.exp(z))
+    return jnp.where(z == np.inf, 0, log1mexp(jnp.exp(z)))  # positive, as the logarithm of 1
 
 
 @located("probability")

@@ -11,6 +11,7 @@ from minijax.namespace import shown
 from minijax.numpy.promotion import promote_inexact
 from minijax.scipy import special
 from minijax.scipy.stats.making import discrete, exponential
+from minijax.scipy.stats.saddle_point import exactly, poisson
 from minijax.typing import Array, ArrayLike
 
 __all__ = ["cdf", "entropy", "logpmf", "pmf"]
@@ -20,7 +21,13 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 def logpmf(k, mu):
     """The logarithm of the probability mass function."""
     whole = k == jnp.floor(k)
-    out = special.xlogy(k, mu) - special.gammaln(k + 1) - mu
+    ways = special.gammaln(k + 1)
+    ways = jnp.where(k == 0, exactly(0.0, ways), ways)  # lgamma(1) is rounded
+    out = special.xlogy(k, mu) - ways - mu
+    near = (
+        (k >= 16) & (k < np.inf) & (mu > k / 8) & (mu < 8 * k)
+    )  # all but small differences cancel
+    out = jnp.where(near, poisson(jnp.where(near, k, 1), jnp.where(near, mu, 1)), out)
     return jnp.where((k >= 0) & whole, out, -np.inf)
 
 

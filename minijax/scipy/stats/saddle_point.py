@@ -1,0 +1,63 @@
+"""Probabilities of counts without the cancellation of large logarithms of gamma functions.
+
+Source: Loader, Fast and accurate computation of binomial probabilities (2000).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.features.custom_rules.custom_jvp import custom_jvp
+from minijax.scipy import special
+
+__all__ = ["binomial", "exactly", "poisson", "stirling_error"]
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of odd powers of 1 / x
+_ATANH = tuple(1 / (2 * j + 1) for j in range(1, 9))  # of even powers, without the first
+
+
+def exactly(value: Any, x: Any) -> Any:
+    """Return `value`, which is `x` without rounding errors, with the derivatives of `x`."""
+    return lax.stop_gradient(value) + (x - lax.stop_gradient(x))
+
+
+def stirling_error(x: Any) -> Any:
+    """Compute `log(x!) - log(sqrt(2 pi x) (x / e)**x)`, for positive x."""
+    least = 16 if dtypes.bit_width(x.dtype) == 64 else 4
+    is_small = x < least
+    large, small = jnp.where(is_small, least, x), jnp.where(is_small, x, least)
+    series = jnp.polyval(jnp.asarray(_STIRLING[::-1], x.dtype), 1 / large**2, unroll=8) / large
+    rest = special.gammaln(small + 1) - (small + 0.5) * jnp.log(small) + small - _HALF_LOG_2PI
+    return jnp.where(is_small, rest, series)
+
+
+@custom_jvp
+def _deviance(x: Any, mean: Any) -> Any:
+    """Compute `x log(x / mean) + mean - x`, for positive arguments, by a series where they are near."""
+    half = 0.5 * x - 0.5 * mean
+    ratio = half / (0.5 * x + 0.5 * mean)
+    rest = jnp.polyval(jnp.asarray((*_ATANH[::-1], 0), x.dtype), ratio**2, unroll=8)
+    near = 2 * ratio * (half + x * rest)
+    return jnp.where(jnp.abs(ratio) < 0.1, near, x * jnp.log(x / mean) - 2 * half)
+
+
+_deviance.defjvps(
+    lambda t, out, x, mean: t * jnp.log(x / mean), lambda t, out, x, mean: t * ((mean - x) / mean)
+)
+
+
+def poisson(k: Any, mean: Any) -> Any:
+    """Compute the logarithm of Poisson's probability of k events, at least one."""
+    return -_deviance(k, mean) - stirling_error(k) - _HALF_LOG_2PI - 0.5 * jnp.log(k)
+
+
+def binomial(k: Any, n: Any, p: Any, q: Any) -> Any:
+    """Compute the logarithm of the probability of k of n events, some and not all; `q` is 1 - `p`."""
+    rest = n - k
+    errors = stirling_error(n) - stirling_error(k) - stirling_error(rest)
+    root = _HALF_LOG_2PI + 0.5 * jnp.log(k * (rest / n))
+    return errors - _deviance(k, n * p) - _deviance(rest, n * q) - root

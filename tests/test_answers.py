@@ -4,6 +4,7 @@ import decimal
 import functools
 import importlib
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -729,7 +730,6 @@ _CORNERS = """
     jnp.ravel_multi_index((jnp.int8([100, 3]), jnp.int8([5, 6])), (128, 100))
     jnp.ravel_multi_index((jnp.uint8(0), jnp.uint8(6)), (1, 257), mode="clip")
     jnp.ravel_multi_index((jnp.int8(3), jnp.int8(6)), (4, 30)) | jnp.ravel_multi_index((), ())
-    jnp.cov(jnp.zeros((0, 2), "complex64")) | jnp.corrcoef(jnp.zeros((0, 2), "complex64"))
     jnp.quantile(x, 1) | jnp.quantile(x, jnp.int8([0, 1])) | jnp.quantile(x, True) | jnp.quantile(x, 0.5)
     jnp.nanquantile(x, 1) | jnp.percentile(x, 50) | jnp.percentile(x, True) | jnp.broadcast_to(1, (-1,))
     m.vmap(lambda: 1.0, axis_size=-1)() | m.random.poisson(m.random.key(0), 1.0, (-1,))
@@ -758,6 +758,21 @@ def test_corner_cases(text):
                 if isinstance(theirs, (str, bool))
                 else assert_same(ours, theirs) is None
             )
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int8", "bool"])
+def test_covariances_of_nothing(dtype, wide):
+    """Of no variables, and of no observations."""
+    for name, shape, row_is_variable in itertools.product(
+        ("cov", "corrcoef"), [(0, 3), (3, 0), (0, 0), (0,), (1, 0)], (True, False)
+    ):
+        results = []
+        for m in BOTH:
+            with m.enable_x64(wide):
+                x = m.numpy.zeros(shape, dtype)
+                results.append(getattr(m.numpy, name)(x, rowvar=row_is_variable))
+        assert_same(*results)
 
 
 def _distributions():

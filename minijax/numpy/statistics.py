@@ -490,8 +490,8 @@ def cov(
     if dtype is None:
         x = promote_one_inexact("cov", x)
     if not x.aval.shape[0]:
-        # NumPy's result for no variables is real.
-        return broadcast_to_shape(np.zeros((), dtypes.to_real_dtype(x.aval.dtype))[()], (0, 0))
+        # NumPy's result for no variables has the default dtype, whatever theirs.
+        return broadcast_to_shape(np.zeros((), dtypes.float_())[()], (0, 0))
     if y is not None:
         other = _variables("cov", y, rowvar, dtype)
         check_dtypes(m, y)

@@ -455,6 +455,30 @@ def _in_one(t, f):
     return f(t.m.device_put(X, t.sharding.NamedSharding(mesh, t.P("x"))))
 
 
+def _laid(t, names, within):
+    """Results of arguments that lie on one device: committed or not, with or without a mesh."""
+    mesh = t.Mesh(np.array(t.m.devices()[2:3]), ("x",))
+    places = {"mesh": t.P(), "x": t.P("x"), "y": t.P(None, "x")}
+    how = {name: t.sharding.NamedSharding(mesh, spec) for name, spec in places.items()}
+    how["device"] = mesh.devices[0]
+
+    def put(name):
+        kind, _, rank = name.partition(" ")
+        value = X if rank == "2" else X[0]
+        return t.m.device_put(value, how[kind]) if kind != "none" else t.jnp.asarray(value)
+
+    args = [put(name) for name in names]
+    vector = lambda *args: sum(a.reshape(-1)[:2] for a in args)
+    functions = (
+        lambda *args: sum(a.sum() for a in args), vector,
+        lambda *args: vector(*args)[:, None] * np.ones(3, np.float32),
+        lambda *args: t.jnp.tanh(args[-1]), lambda *args: args[-1],
+    )  # fmt: skip
+    with t.m.set_mesh(mesh) if within else contextlib.nullcontext():
+        made = [t.m.jit(f)(*args) for f in functions]
+        return [*made, t.lax.slice_in_dim(args[0], 0, 2), args[0] + 1, *args]
+
+
 def _made(t, f, types=None):
     with t.m.set_mesh(t.m.make_mesh((4, 2), ("x", "y"), types and (types,) * 2)):
         return f()
@@ -502,6 +526,13 @@ programs({
     "one device": lambda t: [_in_one(t, f) for f in (
         lambda a: a * 2, lambda a: a.sum(), t.m.jit(lambda a: (a.T, a.sum(0))), t.m.grad(
             lambda a: (a**2).sum()))],
+    **{f"one device, {' and '.join(names)}{' in its mesh' * within}": (
+        lambda t, names=names, within=within: _laid(t, names, within))
+        for within in (False, True) for names in (
+            ("device",), ("mesh",), ("x",), ("x 2",), ("y 2",), ("device", "mesh"),
+            ("device", "x"), ("mesh", "device"), ("x", "device"), ("device 2", "x"),
+            ("mesh", "x"), ("x", "mesh"), ("x 2", "x"), ("x", "y 2"), ("none",), ("none", "device"),
+            ("none", "x"))},
     "made in a mesh": lambda t: [_made(t, f) for f in (
         lambda: t.jnp.ones((2, 3)), lambda: t.jnp.arange(3), lambda: t.jnp.arange(3.0, 9.0, 2),
         lambda: t.jnp.array([1, 2]), lambda: t.jnp.asarray(X), lambda: t.jnp.asarray(X) + 1,
@@ -595,6 +626,8 @@ def compare(program, setting=Setting, types=lambda m, out: None):
         np.testing.assert_allclose(fetched(minijax, a), fetched(jax, b), rtol=2e-5, atol=1e-5)
         assert shown(a.sharding) == shown(b.sharding), (a.sharding, b.sharding)
         assert a.committed == b.committed
+        if len(a.sharding.device_set) == 1:
+            assert a.device.id == b.device.id
         if "unreduced" in str(a.sharding):
             continue
         parts = [(s.device.id, s.index, s.replica_id, s.data.shape) for s in a.addressable_shards]

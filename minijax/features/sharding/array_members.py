@@ -44,7 +44,7 @@ class _Members(ArrayImpl):
     def device(self) -> Any:
         """The device of a single-device array; the sharding of any other."""
         where = self.signature.sharding
-        return where.device if type(where) is sharding.SingleDeviceSharding else where
+        return where if len(where._device_assignment) > 1 else where._device_assignment[0]
 
     def devices(self) -> set[Any]:
         """Return the set of devices that hold a part of the array. Source: its sharding.

@@ -37,10 +37,11 @@ class ProgramPlacement:
     `mesh` is None for one device; `outs` has None where XLA is to choose.
     """
 
-    __slots__ = ("args", "committed", "default", "devices", "mesh", "outs", "ranks")
+    __slots__ = ("args", "committed", "decisive", "default", "devices", "mesh", "outs", "ranks")
 
     def __init__(self, default: Any, committed: bool, mesh: Any):
         self.default = default  # of arguments that say nothing
+        self.decisive = default  # of the first that says something
         self.devices = tuple(default._device_assignment)
         self.committed = committed
         self.mesh = mesh
@@ -121,11 +122,15 @@ class ProgramPlacement:
         return found
 
     def _on_one(self, ndim: int) -> Any:
-        """Over a mesh of one device all layouts are one: that of an argument, if one has the rank."""
-        if self.mesh is not None:
-            for where, rank in zip(self.args, self.ranks, strict=True):
-                if isinstance(where, NamedSharding) and rank == ndim and where.spec:
-                    return where
+        """Return the layout of a result on one device, where all layouts are one.
+
+        It has a name if the first committed argument has: that of the first argument, or none of
+        the axes.
+        """
+        if not isinstance(self.decisive, NamedSharding):
+            return self.decisive
+        if self.args and isinstance(self.args[0], NamedSharding) and self.ranks[0] == ndim:
+            return self.args[0]
         return self.default
 
     def _by_name(self, hlo: Any, ndim: int) -> Any:
@@ -172,6 +177,10 @@ def place(
         _argument(found, index, signature, asked, names)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
     ]
+    for where, asked, signature in zip(found.args, asked_in, signatures, strict=True):
+        if asked is not None or signature.committed:
+            found.decisive = where
+            break
     found.ranks = [getattr(signature.aval, "ndim", 0) for signature in signatures]
     found.outs = asked_out
     if found.mesh is not None and found.mesh.explicit_axes:
@@ -318,7 +327,8 @@ def _argument(
     if asked is None:
         inside = found.spmd and len(own._device_assignment) > 1
         if found.mesh is not None and not found.spmd:
-            inside = isinstance(own, NamedSharding) and own.device_set == set(found.devices)
+            named = signature.committed or isinstance(own, NamedSharding)
+            inside = named and own.device_set == set(found.devices)
         if inside or own == found.default:
             return own
         # An argument in another memory of the device stays there: its type says that it does.

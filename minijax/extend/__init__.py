@@ -14,7 +14,7 @@ __all__ = [
 
 _MODULES = frozenset(
     (
-        "backend", "core", "ifrt_programs", "linear_util", "lowering", "mlir", "random",
+        "backend", "core", "ifrt_programs", "linear_util", "lowering", "mlir", "pallas", "random",
         "sharding", "source_info_util", "xla",
     )
 )  # fmt: skip

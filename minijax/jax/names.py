@@ -49,8 +49,8 @@ PUBLIC_MODULES = frozenset(
 _PALLAS = "jax.experimental.pallas"
 EMPTY = frozenset(
     (
-        f"{_PALLAS}.gpu", f"{_PALLAS}.mosaic_gpu", f"{_PALLAS}.triton", f"{_PALLAS}.ops",
-        f"{_PALLAS}.ops.gpu", f"{_PALLAS}.ops.tpu",
+        f"{_PALLAS}.gpu", f"{_PALLAS}.mosaic_gpu", f"{_PALLAS}.ops", f"{_PALLAS}.ops.gpu",
+        f"{_PALLAS}.ops.tpu",
         f"{_PALLAS}.ops.tpu.splash_attention",
         f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_kernel",
         f"{_PALLAS}.ops.tpu.splash_attention.splash_attention_mask",

@@ -20,6 +20,10 @@ def tpu(m):
     return import_module(f"{m.__name__}.experimental.pallas.tpu")
 
 
+def triton(m):
+    return import_module(f"{m.__name__}.experimental.pallas.triton")
+
+
 def out(m, *shape, dtype=np.float32):
     return m.ShapeDtypeStruct(shape, dtype)
 

@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 
 import minijax
-from tests.cases.pallas_cases import KERNELS, OTHERS, M, N, X, halves, out, pallas, rows, tpu
+from tests.cases.pallas_cases import (
+    KERNELS,
+    OTHERS,
+    M,
+    N,
+    X,
+    halves,
+    out,
+    pallas,
+    rows,
+    tpu,
+    triton,
+)
 from tests.harness.differential import assert_same, x64
 from tests.harness.rules import arrays, in_both, outcome
 
@@ -501,12 +513,156 @@ def test_wrong_calls(name):
     assert error is not None and words in str(error), error
 
 
+# -- what is named as kernels for Triton name it --------------------------------------------------
+
+
+def _interpreted(kernel, *args, shapes=((8,),), dtype=np.int32):
+    """Run `kernel(triton, *references)`, of which the last are outputs."""
+
+    def run(m):
+        kinds = [out(m, *shape, dtype=dtype) for shape in shapes]
+        call = pallas(m).pallas_call(
+            lambda *refs: kernel(triton(m), *refs), kinds, interpret=True,
+            compiler_params=triton(m).CompilerParams(num_warps=4),
+        )  # fmt: skip
+        return call(*map(m.numpy.asarray, args))
+
+    return run
+
+
+def _swapping(triton, x, o, old):
+    o[...] = x[...]
+    old[...] = triton.atomic_cas(o, 2, 9)
+
+
+def _accumulating(name):
+    def kernel(m):
+        pl = pallas(m)
+
+        def add(x, o):
+            pl.when(pl.program_id(0) == 0)(lambda: o.__setitem__(..., m.numpy.zeros(1, np.int32)))
+            getattr(triton(m), f"atomic_{name}")(o, slice(None), x[...])
+
+        specs = {"in_specs": [rows(pl, 1)], "out_specs": pl.BlockSpec((1,), lambda i: 0)}
+        f = pl.pallas_call(add, out(m, 1, dtype=np.int32), grid=(8,), interpret=True, **specs)
+        return f(m.numpy.asarray(N))
+
+    return kernel
+
+
+INDICES = {
+    "all": (lambda x: slice(None), 8),
+    "slice": (lambda x: slice(2, 5), 3),
+    "scalar": (lambda x: x[1] + 2, ()),
+    "elements": (lambda x: x[1:5], 4),
+}
+V = np.array([3, 9, 1, 4, 4, 0, 7, 2], np.int32)
+TRITON = {
+    "load": _interpreted(
+        lambda t, x, o: o.__setitem__(..., t.load(x, eviction_policy="evict_last", volatile=True)), N
+    ),
+    "masked": _interpreted(
+        lambda t, x, o: t.store(o, t.load(x, mask=x[...] > 2, other=-1)), N
+    ),
+    "masked parts": _interpreted(
+        lambda t, x, o: (
+            o.__setitem__(..., x[...]),
+            t.store(o.at[2:6], t.load(x.at[:4], mask=x[1:5] > 2, other=7), mask=x[2:6] < 5),
+        )[0], N,
+    ),
+    "one mask": _interpreted(lambda t, x, o: t.store(o, t.load(x, mask=True, other=0)), N),
+    "narrow mask": _interpreted(lambda t, x, o: t.store(o, t.load(x, mask=x[:4] > 2)), N),
+    "swapped": _interpreted(_swapping, np.int32(2), shapes=((), ())),
+    "not swapped": _interpreted(_swapping, np.int32(3), shapes=((), ())),
+    "swapped many": _interpreted(_swapping, N, shapes=((8,), (8,))),
+    "hint": _interpreted(lambda t, x, o: o.__setitem__(..., t.max_contiguous(x[...], 8)), N),
+    "dot": lambda m: triton(m).dot(m.numpy.asarray(M), m.numpy.asarray(M.T)),
+    "dot transposed": lambda m: triton(m).dot(
+        m.numpy.asarray(M), m.numpy.asarray(M[:, :2]), trans_a=True, allow_tf32=False
+    ),
+    "dot of transposed": lambda m: triton(m).dot(
+        m.numpy.asarray(M), m.numpy.asarray(M[:2]), trans_b=True, precision="highest"
+    ),
+    **{
+        f"dot of {kind}": lambda m, kind=kind: triton(m).dot(
+            m.numpy.asarray(M, kind), m.numpy.asarray(M.T, kind)
+        )
+        for kind in ("float16", "int8", "uint8", "bool")
+    },
+    "dot of vectors": lambda m: triton(m).dot(m.numpy.asarray(X), m.numpy.asarray(X)),
+    "dot with both": lambda m: triton(m).dot(
+        m.numpy.asarray(M), m.numpy.asarray(M.T), allow_tf32=True, precision="highest"
+    ),
+    "tanh of integers": lambda m: triton(m).approx_tanh(m.numpy.asarray(N)),
+    "assembly": lambda m: triton(m).elementwise_inline_asm(
+        "tanh.approx.f32 $0, $1;", args=[m.numpy.asarray(X)], constraints="=f,f", pack=1,
+        result_shape_dtypes=[out(m, 8)],
+    ),
+    **{f"{name} over a grid": _accumulating(name) for name in ("add", "max", "min")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRITON)
+def test_triton(name):
+    in_both(TRITON[name])
+
+
+def _updated(name, index, size, mask=None):
+    def kernel(triton, x, v, o, old):
+        o[...] = x[...]
+        old[...] = x[...]
+        options = {} if mask is None else {"mask": mask(v[:size] if size != () else v[0])}
+        where = slice(size) if size != () else 0
+        old[where] = getattr(triton, f"atomic_{name}")(o, index(x), v[where], **options)
+
+    return _interpreted(kernel, N, V, shapes=((8,), (8,)))
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("name", ["add", "max", "min"])
+def test_updates_of_triton(name, index):
+    in_both(_updated(name, *INDICES[index]))
+
+
+# Upstream interprets neither these nor masks.
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("name", ["add", "and", "max", "min", "or", "xchg", "xor"])
+def test_all_updates_of_triton(name, index, masked):
+    change = {
+        "add": np.add, "and": np.bitwise_and, "max": np.maximum, "min": np.minimum,
+        "or": np.bitwise_or, "xchg": lambda old, v: v, "xor": np.bitwise_xor,
+    }[name]  # fmt: skip
+    where, size = INDICES[index]
+    mask = (lambda v: v > 2) if masked else None
+    new, old = _updated(name, where, size, mask)(minijax)
+    place = where(N)
+    v = V[:size] if size != () else V[0]
+    wanted, was = N.copy(), N.copy()
+    was[: size if size != () else 1] = N[place]
+    wanted[place] = (
+        np.where(mask(v), change(N[place], v), N[place]) if masked else change(N[place], v)
+    )
+    np.testing.assert_array_equal(new, wanted)
+    np.testing.assert_array_equal(old, was)
+
+
+def test_what_only_a_gpu_runs_upstream():
+    def kernel(triton, x, o):
+        triton.debug_barrier()
+        o[...] = triton.approx_tanh(x[...])
+
+    found = _interpreted(kernel, X, dtype=np.float32)(minijax)
+    np.testing.assert_allclose(found[0], np.tanh(X), rtol=1e-6)
+
+
 @newer
 def test_names():
     """Every name is upstream's; the others say that they are not there."""
     pl = pallas(minijax)
     assert set(pl.__all__) <= set(dir(pallas(jax)))
     assert set(tpu(minijax).__all__) <= set(dir(tpu(jax)))
+    assert set(triton(minijax).__all__) == {n for n in dir(triton(jax)) if n[0] != "_"}
     absent = {name for name in dir(pallas(jax)) if name[0] != "_"} - set(pl.__all__)
     absent = {name for name in absent if not isinstance(vars(pallas(jax)).get(name), ModuleType)}
     for name in absent:

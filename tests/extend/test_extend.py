@@ -3,6 +3,7 @@ shardings.
 """
 
 import functools
+from importlib import import_module
 
 import jax
 import jax.extend.core
@@ -444,3 +445,52 @@ def test_pmap_of_one():
         return f(m.numpy.ones((1, 3)), 2.0), ahead((X1, None), {"a": X1})
 
     in_both(run)
+
+
+# -- compilers of kernels ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("platform", ["tpu", "cuda"])
+def test_lowering_rules_of_kernels(platform):
+    def lowered(m, params, interpret=False):
+        pl = import_module(f"{m.__name__}.experimental.pallas")
+        kernel = lambda x, o: o.__setitem__(..., x[...])
+        specs = {"in_specs": [pl.BlockSpec((4,), lambda i: i)], "grid": (2,)}
+        specs["out_specs"] = pl.BlockSpec((4,), lambda i: 0)
+        f = pl.pallas_call(
+            kernel, m.ShapeDtypeStruct((4,), "float32"), compiler_params=params, name="named",
+            interpret=interpret, **specs,
+        )  # fmt: skip
+        lowering = m.jit(f).trace(m.ShapeDtypeStruct((8,), "float32"))
+        return lowering.lower(lowering_platforms=(platform,)).as_text()
+
+    def run(m):
+        mlir = import_module(f"{m.__name__}.interpreters.mlir")
+        faces = import_module(f"{m.__name__}.extend.pallas")
+        seen = []
+
+        def rule(ctx, x, *, jaxpr, grid_mapping, compiler_params, **params):
+            assert isinstance(grid_mapping, faces.GridMapping)
+            seen.append((
+                grid_mapping.grid, grid_mapping.num_inputs, grid_mapping.num_outputs,
+                len(jaxpr.invars), compiler_params.factor, sorted(params),
+                [str(aval.shape) for aval in (*ctx.avals_in, *ctx.avals_out)],
+            ))  # fmt: skip
+            scaled = lambda x: [x[:4] * compiler_params.factor]
+            return mlir.lower_fun(scaled, multiple_results=True)(ctx, x)
+
+        class Params:
+            factor = 3.0
+
+        class Others(Params):
+            pass
+
+        faces.register_lowering_rule(Params, rule, "gpu" if platform == "cuda" else platform)
+        faces.register_lowering_rule(Others, rule, "tpu" if platform == "cuda" else "gpu")
+        assert "dense<3.0" in lowered(m, Params())
+        assert "dense<3.0" not in lowered(m, Params(), interpret=True)
+        with pytest.raises(ValueError, match="Compiler params for platform"):
+            lowered(m, Others())
+        return repr(seen)
+
+    assert run(minijax) == run(jax)

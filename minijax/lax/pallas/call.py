@@ -8,7 +8,7 @@ the grid.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,10 @@ from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.primitives import instantiate
 from minijax.transforms.tangents import Zero, spread_tangents
 
-__all__ = ["pallas_call_p"]
+__all__ = ["compilers", "pallas_call_p"]
+
+# What `extend.pallas` registers: for a class of compiler params, a platform and what lowers for it.
+compilers: dict[type, tuple[str, Callable]] = {}
 
 pallas_call_p = Primitive("pallas_call", multiple_results=True, holds_programs=True)
 pass_on_elements(pallas_call_p)  # kernels leave NaN where they write nothing
@@ -50,19 +53,33 @@ def _(*, jaxpr, **params):
 @pallas_call_p.lower
 def _(b, *operands, jaxpr, grid_mapping, input_output_aliases, interpret, **params):
     if not interpret:
-        if b.platform == "cpu":
-            raise ValueError(
-                "Only interpret mode is supported on CPU backend. Call pallas_call with "
-                "interpret=True."
-            )
-        raise NotImplementedError(
-            f"minijax runs kernels in interpret mode only, also on {b.platform}: call pallas_call "
-            "with interpret=True."
-        )
+        compiler = _compiler(b.platform, type(params["compiler_params"]))
+        return compiler(
+            b, *operands, jaxpr=jaxpr.jaxpr, grid_mapping=grid_mapping, interpret=interpret,
+            input_output_aliases=input_output_aliases, **params,
+        )  # fmt: skip
     avals = [x.aval for x in operands]
     key = local.context.key
     closed = interpreted_jaxpr(jaxpr, grid_mapping, input_output_aliases, avals, key)
     return b.closed_jaxpr(closed, *operands)
+
+
+def _compiler(platform: str, params_cls: type) -> Callable:
+    """Return what lowers kernels that are not interpreted, given compiler params of this class."""
+    if platform == "cpu":
+        raise ValueError(
+            "Only interpret mode is supported on CPU backend. Call pallas_call with interpret=True."
+        )
+    if params_cls not in compilers:
+        raise NotImplementedError(
+            f"minijax runs kernels in interpret mode only, also on {platform}: call pallas_call "
+            "with interpret=True."
+        )
+    own, compiler = compilers[params_cls]
+    kind = "gpu" if platform in ("cuda", "rocm") else platform
+    if own != kind:
+        raise ValueError(f"Compiler params for platform {own} cannot be used for {kind} lowering.")
+    return compiler
 
 
 # -- mapped ---------------------------------------------------------------------------------------

@@ -111,6 +111,10 @@ class GridMapping:
         return sum(size is DYNAMIC for size in self.grid)
 
     @property
+    def num_outputs(self) -> int:
+        return len(self.block_mappings) - self.num_inputs
+
+    @property
     def inputs(self) -> tuple[BlockMapping, ...]:
         return self.block_mappings[: self.num_inputs]
 

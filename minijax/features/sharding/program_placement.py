@@ -124,8 +124,8 @@ class ProgramPlacement:
     def _on_one(self, ndim: int) -> Any:
         """Return the layout of a result on one device, where all layouts are one.
 
-        It has a name if the first committed argument has: that of the first argument, or none of
-        the axes.
+        It is a NamedSharding if the first committed argument has one: that of the first argument,
+        if its rank is the same, else over none of the axes.
         """
         if not isinstance(self.decisive, NamedSharding):
             return self.decisive

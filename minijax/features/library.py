@@ -41,6 +41,7 @@ _PLAIN = frozenset((ArrayImpl, np.ndarray, *NUMBERS))  # what is one operand, no
 _SIGNED = frozenset((float, complex, np.float16, np.float32, np.float64))
 # The errors that a tracer for a static argument causes.
 _REFUSALS = (ConcretizationTypeError, TracerIntegerConversionError, NonHashableStatic)
+_NO_KEYS = _SIGNED | {ArrayImpl}  # an array in place of a shape cannot be compared at all
 _ABSENT = object()  # the first argument of a call that gives it by name, or none
 
 
@@ -347,7 +348,7 @@ class _Calls:
     def _plain_key(self, args, kwargs, arrays) -> Any:
         """The key by which a wrapper looks for a call like this; None if it does not."""
         kinds = [type(x) for x in kwargs.values()]
-        if not _SIGNED.isdisjoint(kinds):
+        if not _NO_KEYS.isdisjoint(kinds):
             return None
         if any(x is not None and name not in self.static_names for name, x in kwargs.items()):
             return None
@@ -361,7 +362,7 @@ class _Calls:
         if args and type(args[0]) is ArrayImpl and (self.alone or len(args) == 1):
             others = args[1:]
             kinds = [type(x) for x in others]
-            if not _SIGNED.isdisjoint(kinds):
+            if not _NO_KEYS.isdisjoint(kinds):
                 return None
             return (arrays[0].signature, *others, *kinds) if others else arrays[0].signature
         key: list[Any] = []

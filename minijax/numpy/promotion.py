@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.arguments.functions import check_at_most
 from minijax.arguments.values import known_index, needs_value
-from minijax.arrays.array import as_array, as_typed, as_value, canonicalizers
+from minijax.arrays.array import ArrayImpl, as_array, as_typed, as_value, canonicalizers
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
@@ -265,8 +265,11 @@ def check_dtypes(*args: Any) -> None:
 
 
 def _shape_given(shape: Any) -> tuple[int, ...]:
-    found = (shape,) if isinstance(shape, (int, np.integer)) else tuple(items_of(shape))
+    single = isinstance(shape, int) or getattr(shape, "shape", None) == ()
+    found = (shape,) if single else tuple(items_of(shape))
     check_at_most("the number of axes", len(found), MOST_AXES)
+    arrays = (ArrayImpl, np.ndarray)
+    found = tuple([operator.index(size) if isinstance(size, arrays) else size for size in found])
     for size in found:
         if type(size) is int and size >= 0:
             continue

@@ -637,6 +637,16 @@ jnp.fft.fft(e0[:, 0], norm="forward"), jnp.put(u, i[:0], f, inplace=False)
 
 # Only when nothing is traced: the size of the result depends on values.
 EAGER_CASES = """
+# Shapes and axes that are arrays, empty ones too.
+[jnp.broadcast_to(2.5, jnp.array(n, int)) for n in ([], [2], [3, 1])]
+[jnp.broadcast_to(jnp.ones(1), shape=jnp.array(n, int)) for n in ([1], [2], [3, 1])]
+[jnp.reshape(jnp.ones(1), jnp.array(n, int)) for n in ([], [1], [1, 1])]
+[jnp.tile(jnp.ones(2), jnp.array(n, int)) for n in ([], [2], [3, 1])]
+[jnp.expand_dims(jnp.ones(2), axis=jnp.array([], int)), jnp.sum(jnp.ones(2), axis=())]
+[jnp.zeros(jnp.array(n, int)) for n in ([], [2], [3, 1])]
+jax.random.normal(jax.random.key(0), jnp.array([], int)), jnp.fft.fftn(jnp.ones((2, 2)), jnp.array([], int))
+jnp.ones(jnp.broadcast_shapes(jnp.array([2, 3]), (1,))), jnp.ones(jnp.broadcast_shapes(jnp.int32(6), np.array(6)))
+jnp.ones(jnp.broadcast_shapes((jnp.int32(2), jnp.int32(1)), np.array([], int)))
 jnp.nonzero(im)
 jnp.where(b)
 jnp.argwhere(im)

@@ -279,7 +279,7 @@ CIPHERS = ["philox2x32", "philox4x32", "threefry4x32"]
 
 
 @pytest.mark.parametrize(
-    "name, impl",
+    ("name", "impl"),
     [(name, impl) for name in IMPLEMENTATIONS for impl in ("rbg", "unsafe_rbg")]
     + [(name, impl) for name in IMPLEMENTATIONS[:-1] for impl in CIPHERS],
 )

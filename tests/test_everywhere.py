@@ -30,7 +30,15 @@ SETTINGS = {"plain": {}, "x64": {"enable_x64": True}, "rank": RANK, "dtype": DTY
 ROWS = rows()
 PARTS = 16
 # Of the rows of a mode, one in so many runs, unless all are asked for.
-SHARES = {"empty": 8, "numbers": 2, "arrays": 1, "defaults": 4, "split": 2, "objects": 1}
+SHARES = {
+    "empty": 8,
+    "numbers": 2,
+    "arrays": 1,
+    "defaults": 4,
+    "split": 2,
+    "objects": 1,
+    "values": 8,
+}
 TRACED = ("ConcretizationTypeError", "TracerArrayConversionError")
 
 
@@ -279,6 +287,30 @@ def test_modes(mode):
     for row in varied_rows(mode)[::share]:
         found += [text for text in disagreements(mode, row) if not _reason(text)]
     assert not found, "\n".join(found)
+
+
+def values(row, m):
+    """The results of a row within `jit`, as NumPy arrays of what compares."""
+    fun, results = row.function(m), []
+    leaves = m.jit(
+        lambda *args: [x for x in m.tree_util.tree_leaves(fun(*args)) if hasattr(x, "dtype")]
+    )(*row.given(m))
+    for x in leaves:
+        x = np.asarray(m.random.key_data(x) if "key" in str(x.dtype) else x)
+        results.append(x.astype(np.float32) if x.dtype.kind == "V" else x)
+    return results
+
+
+def test_values_of_arrays_for_numbers():
+    share = 1 if os.environ.get("EVERYWHERE") == "all" else SHARES["values"]
+    for row in varied_rows("arrays")[::share]:
+        random = "rng_uniform" in row.label  # whose state is the device's
+        if random or outcome(jax, row.function(jax), row.given(jax), {})[1] is not None:
+            continue
+        for ours, theirs in zip(values(row, minijax), values(row, jax), strict=True):
+            narrow = ours.dtype.itemsize < 4 and ours.dtype.kind not in "biu"
+            bound = 2e-3 if narrow else 2e-4
+            np.testing.assert_allclose(ours, theirs, bound, bound, err_msg=row.label)
 
 
 def _compared_rows(pattern):

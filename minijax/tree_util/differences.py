@@ -22,7 +22,7 @@ __all__ = ["Difference", "call_differences", "differences"]
 
 
 class Difference(NamedTuple):
-    """Where two structures differ, what each has there, and why that is a difference."""
+    """A place at which two structures differ: what each has there, and why that is a difference."""
 
     path: KeyPath
     one: str
@@ -90,7 +90,7 @@ def _metadata(aux: Any) -> Any:
 
 
 def _keys(tree: PyTreeDef, children: Sequence[PyTreeDef]) -> Sequence[KeyEntry]:
-    """How the children of a node are reached from it."""
+    """Return how the children of a node are reached from it."""
     count = len(children)
     try:
         pairs = flatten_one_level_with_keys(tree.unflatten(range(tree.num_leaves)))[0]

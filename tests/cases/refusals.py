@@ -1047,7 +1047,7 @@ OTHERWISE = {
         "named not mesh",
         "PRNGKey float", "asarray object", "at no index", "attr", "attr tracer", "call array",
         "compare None", "config enum", "default_matmul", "det", "format tracer", "grad aux",
-        "jit in_shardings number", "jit out_shardings tree", "key", "logical str", "nan_to_num",
+        "jit out_shardings tree", "key", "logical str", "nan_to_num",
         "nn gelu", "outer", "ref sin", "ref str", "where str",
     },
     _TYPING: {"fold_in", "jvp dtype", "jvp types", "put_along_axis"},

@@ -53,8 +53,7 @@ class AskedShardings:
                 f"sharding. {call.name} was given {call.named}; pass them by position."
             )
         self._check_arguments(len(call.in_tree.children()[0].children()))
-        given = (self.ins, None)
-        return tuple(flat_shardings("pjit in_shardings", given, call.in_tree, kws=True))
+        return _flat("in_shardings", (self.ins, None), call.in_tree, kws=True)
 
     def _check_arguments(self, count: int) -> None:
         """ValueError unless there is one sharding for all arguments, or one entry for each."""
@@ -79,7 +78,7 @@ class AskedShardings:
         """Return the sharding of each leaf of the results."""
         if self.outs is None:
             return None
-        return tuple(flat_shardings("pjit out_shardings", self.outs, out_tree))
+        return _flat("out_shardings", self.outs, out_tree)
 
     def constrain(self, run: Callable, call: Any) -> Callable:
         """Return `run`, a function on leaves, with arguments and results constrained as asked."""
@@ -108,6 +107,10 @@ class AskedShardings:
         names = ["result" + tree_util.keystr(path) for path, _ in paths]
         check_ranks("pjit outputs", asked, outs, names)
         return list(map(constrained, outs, asked))
+
+
+def _flat(which: str, given: Any, tree: Any, **options: bool) -> tuple:
+    return tuple(flat_shardings(f"jit {which}", given, tree, named=f"pjit {which}", **options))
 
 
 def _hashable(shardings: Any) -> Any:

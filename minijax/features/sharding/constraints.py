@@ -297,13 +297,16 @@ def with_types(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:
 # -- what users write ------------------------------------------------------------------------------
 
 
-def flat_shardings(what: str, given: Any, tree: Any, *, kws: bool = False) -> list[Any]:
+def flat_shardings(
+    what: str, given: Any, tree: Any, *, named: str | None = None, kws: bool = False
+) -> list[Any]:
     """One sharding, or None, for each leaf, from a tree of them that is a prefix.
 
-    With `kws`, both are pairs of positional and keyword arguments.
+    With `kws`, both are pairs of positional and keyword arguments. `named` is what the tree is
+    called where it does not fit.
     """
     is_leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
-    spread = tree_util.flatten_axes(what, tree, given, kws=kws, is_leaf=is_leaf)
+    spread = tree_util.flatten_axes(named or what, tree, given, kws=kws, is_leaf=is_leaf)
     return [sharding_of(_of_format(where, what), what) for where in spread]
 
 

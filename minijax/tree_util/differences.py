@@ -6,6 +6,7 @@ Imports `tree_util.nodes` and the standard library only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from minijax.tree_util.nodes import (
@@ -30,13 +31,20 @@ class Difference(NamedTuple):
     why: str
 
 
-def differences(one: PyTreeDef, other: PyTreeDef, path: KeyPath = ()) -> Iterator[Difference]:
-    """Yield the places at which two structures differ, the outermost of those that lie in another."""
-    node, other_node = one.node_data(), other.node_data()
+def differences(
+    one: PyTreeDef, other: PyTreeDef, path: KeyPath = (), leaves: Sequence[Sequence[str]] = ()
+) -> Iterator[Difference]:
+    """Yield the places at which two structures differ, the outermost of those that lie in another.
+
+    `leaves` are what the leaves of each are called.
+    """
     if one == other:
         return
+    names, other_names = leaves or [["pytree leaf"] * tree.num_leaves for tree in (one, other)]
+    node, other_node = one.node_data(), other.node_data()
     if node is None or other_node is None or node[0] is not other_node[0]:
-        yield Difference(path, _kind(node), _kind(other_node), "their Python types differ")
+        kinds = _kind(node, names), _kind(other_node, other_names)
+        yield Difference(path, *kinds, "their Python types differ")
         return
     children, others = one.children(), other.children()
     keys, other_keys = _keys(one, children), _keys(other, others)
@@ -49,20 +57,28 @@ def differences(one: PyTreeDef, other: PyTreeDef, path: KeyPath = ()) -> Iterato
         ]
         yield Difference(path, *shown, "the pytree node metadata does not match")
     else:
-        for key, *pair in zip(keys, children, others, strict=True):
-            yield from differences(*pair, (*path, key))
+        rest, other_rest = iter(names), iter(other_names)
+        for key, child, other_child in zip(keys, children, others, strict=True):
+            below = [
+                list(islice(rest, child.num_leaves)),
+                list(islice(other_rest, other_child.num_leaves)),
+            ]
+            yield from differences(child, other_child, (*path, key), below)
 
 
-def call_differences(one: PyTreeDef, other: PyTreeDef) -> Iterator[tuple[str, str, str, str]]:
+def call_differences(
+    one: PyTreeDef, other: PyTreeDef, leaf: str = "pytree leaf"
+) -> Iterator[tuple[str, str, str, str]]:
     """`differences` of structures of `(args, kwargs)`, each with its place: `args[0]['a']`."""
     pairs = zip(("args", "kwargs"), one.children(), other.children(), strict=True)
     for name, *parts in pairs:
-        for found in differences(*parts):
+        leaves = [[leaf] * part.num_leaves for part in parts]
+        for found in differences(*parts, leaves=leaves):
             yield name + keystr(found.path), *found[1:]
 
 
-def _kind(node: tuple[type, Any] | None) -> str:
-    return "pytree leaf" if node is None else str(node[0])
+def _kind(node: tuple[type, Any] | None, leaves: Sequence[str]) -> str:
+    return leaves[0] if node is None else str(node[0])
 
 
 def _of_size(kind: type, count: int) -> str:

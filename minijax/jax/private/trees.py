@@ -31,7 +31,14 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: _IsLeaf = None) -> Iterator
     """Return where the structures of two trees differ: the path, what each has there, and why they
     differ.
     """
-    return differences(flatten(tree1, is_leaf)[1], flatten(tree2, is_leaf)[1])
+    (leaves1, one), (leaves2, other) = flatten(tree1, is_leaf), flatten(tree2, is_leaf)
+    return differences(
+        one, other, leaves=[list(map(_type_of, each)) for each in (leaves1, leaves2)]
+    )
+
+
+def _type_of(leaf: Any) -> str:
+    return str(type(leaf))
 
 
 def equality_errors_pytreedef(tree1: PyTreeDef, tree2: PyTreeDef) -> Iterator[Difference]:

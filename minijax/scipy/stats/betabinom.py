@@ -44,7 +44,7 @@ def logpmf(k, n, a, b):
     """The logarithm of the probability mass function."""
     k = jnp.floor(k)
     usual = (n > 0) & (n < np.inf) & (a > 1e-30) & (a < np.inf) & (b > 1e-30) & (b < np.inf)
-    some = usual & (k >= 1) & (k <= n - 1)
+    some = usual & (k >= 1) & (n - k >= 1)
     ends = usual & ((k == 0) | (k == n))
     ways = -jnp.log(n + 1) - special.betaln(n - k + 1, k + 1)
     out = ways + special.betaln(k + a, n - k + b) - special.betaln(a, b)

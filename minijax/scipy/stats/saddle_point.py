@@ -6,6 +6,8 @@ Source: Loader, Fast and accurate computation of binomial probabilities (2000).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from minijax import dtypes, lax
@@ -20,6 +22,11 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of odd powers o
 _ATANH = tuple(1 / (2 * j + 1) for j in range(1, 9))  # of even powers, without the first
 
 
+def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """The polynomial with these coefficients, from the constant on, in the dtype of `x`, weak or not."""
+    return reduce(lambda value, c: value * x + c, reversed(coefficients))
+
+
 def exactly(value: Any, x: Any) -> Any:
     """Return `value`, which is `x` without rounding errors, with the derivatives of `x`."""
     return lax.stop_gradient(value) + (x - lax.stop_gradient(x))
@@ -30,7 +37,7 @@ def stirling_error(x: Any) -> Any:
     least = 16 if dtypes.bit_width(x.dtype) == 64 else 4
     is_small = x < least
     large, small = jnp.where(is_small, least, x), jnp.where(is_small, x, least)
-    series = jnp.polyval(jnp.asarray(_STIRLING[::-1], x.dtype), 1 / large**2, unroll=8) / large
+    series = _polynomial(_STIRLING, 1 / large**2) / large
     rest = special.gammaln(small + 1) - (small + 0.5) * jnp.log(small) + small - _HALF_LOG_2PI
     return jnp.where(is_small, rest, series)
 
@@ -40,7 +47,7 @@ def _deviance(x: Any, mean: Any) -> Any:
     """Compute `x log(x / mean) + mean - x`, for positive arguments, by a series where they are near."""
     half = 0.5 * x - 0.5 * mean
     ratio = half / (0.5 * x + 0.5 * mean)
-    rest = jnp.polyval(jnp.asarray((*_ATANH[::-1], 0), x.dtype), ratio**2, unroll=8)
+    rest = _polynomial((0.0, *_ATANH), ratio**2)
     near = 2 * ratio * (half + x * rest)
     return jnp.where(jnp.abs(ratio) < 0.1, near, x * jnp.log(x / mean) - 2 * half)
 

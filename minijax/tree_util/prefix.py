@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minijax.tree_util.nodes import KeyPath, PyTreeDef, flatten, flatten_one_level_with_keys, keystr
@@ -41,35 +41,30 @@ def tree_broadcast(
     [(1, 1), {'a': 2}]
     """
     full_def = flatten(full_tree)[1]
-    return full_def.unflatten(_broadcast_to(prefix_tree, full_tree, full_def, is_leaf))
+    return full_def.unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any]:
     """The leaves of `tree_broadcast(prefix_tree, full_tree, is_leaf)`, left to right."""
-    return _broadcast_to(prefix_tree, full_tree, flatten(full_tree)[1], is_leaf)
-
-
-def _broadcast_to(
-    prefix_tree: Any, full_tree: Any, full_def: PyTreeDef, is_leaf: Callable[[Any], bool] | None
-) -> list[Any]:
-    leaves, prefix_def = flatten(prefix_tree, is_leaf)
-    out = _broadcast(leaves, prefix_def, full_def)
-    if out is None:
-        first = treedef_prefix_errors(prefix_tree, prefix_def, full_tree)[0]
-        raise first("broadcast_prefix prefix_tree", "full_tree")
-    return out
+    leaves, full_def = flatten(full_tree)
+    full = "full_tree", leaves
+    return spread_prefix("broadcast_prefix prefix_tree", prefix_tree, full_def, is_leaf, full)
 
 
 def spread_prefix(
-    name: str, prefix_tree: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None
-) -> list[Any]:
-    """One entry of `prefix_tree`, called `name` in errors, for each leaf of `treedef`."""
+    name: str, prefix_tree: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None,
+    full: tuple[str, Sequence[Any]] | None = None,
+) -> list[Any]:  # fmt: skip
+    """One entry of `prefix_tree`, called `name` in errors, for each leaf of `treedef`.
+
+    `full` are the name and the leaves of the full tree, where there is one.
+    """
     leaves, prefix_def = flatten(prefix_tree, is_leaf)
     out = _broadcast(leaves, prefix_def, treedef)
     if out is None:
-        raise ValueError(_found(name, prefix_tree, prefix_def, treedef)[0])
+        raise ValueError(_found(name, prefix_tree, prefix_def, treedef, full)[0])
     return out
 
 
@@ -108,14 +103,21 @@ def flatten_axes(
 
 
 def _found(
-    name: str, prefix: Any, prefix_def: PyTreeDef, treedef: PyTreeDef, skipped: int = 0
-) -> list[str]:
+    name: str, prefix: Any, prefix_def: PyTreeDef, treedef: PyTreeDef,
+    full: tuple[str, Sequence[Any]] | None = None, skipped: int = 0,
+) -> list[str]:  # fmt: skip
     """Say of each place where a prefix does not fit what is there."""
-    kinds = ["a leaf"] * treedef.num_leaves
+    full_name, kinds = "the value", ["a leaf"] * treedef.num_leaves
+    if full is not None:
+        full_name, kinds = full[0], _kinds(full[1])
     return [
-        _message(name, "the value", path[skipped:], *rest)
+        _message(name, full_name, path[skipped:], *rest)
         for path, *rest in _mismatches((), prefix, prefix_def, treedef, kinds)
     ]
+
+
+def _kinds(leaves: Sequence[Any]) -> list[str]:
+    return [f"a leaf of type {_type_name(type(x))}" for x in leaves]
 
 
 def _broadcast(leaves: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> list[Any] | None:
@@ -147,14 +149,13 @@ def treedef_prefix_errors(
 ) -> list[Callable[..., ValueError]]:
     """`prefix_errors` for a prefix whose structure is at hand."""
     leaves, full_def = flatten(full)
-    kinds = [f"a leaf of type {_type_name(type(x))}" for x in leaves]
 
     def maker(mismatch: tuple[Any, ...]) -> Callable[..., ValueError]:
         return lambda name, full_name="the full tree": ValueError(
             _message(name, full_name, *mismatch)
         )
 
-    return [maker(m) for m in _mismatches((), prefix, prefix_def, full_def, kinds)]
+    return [maker(m) for m in _mismatches((), prefix, prefix_def, full_def, _kinds(leaves))]
 
 
 def _mismatches(

@@ -42,6 +42,7 @@ def modules_of(module: str) -> tuple[types.ModuleType, ...]:
     for name in MODULES[module]:
         try:
             found.append(importlib.import_module(name))
+            dir(found[-1])  # an unloaded package runs before the modules within it are imported
         except ModuleNotFoundError as error:
             if not name.startswith(error.name or "?"):
                 raise  # a module that is there, and needs something that is not

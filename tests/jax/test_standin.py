@@ -261,6 +261,23 @@ assert not strangers, strangers
 """)
 
 
+def test_each_module_can_be_the_first():
+    installed("""
+import importlib, os
+from minijax.jax.modules import MODULES
+from minijax.jax.names import PUBLIC_MODULES
+failed = []
+for name in sorted({*MODULES, *(f"jax.{name}" for name in PUBLIC_MODULES)}):
+    child = os.fork()
+    if not child:
+        dir(importlib.import_module(name))
+        os._exit(0)  # not reached after an error, which ends the child with another status
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+assert not failed, failed
+""")
+
+
 MISSING = {
     "import jax.no_such_module": "ModuleNotFoundError",
     "import jax.numpy.statistics_of_mine": "ModuleNotFoundError",

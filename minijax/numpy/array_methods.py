@@ -14,8 +14,9 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.values import known_axes
-from minijax.arrays.array import ArrayImpl, Signature
+from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy
 from minijax.core.array import Array, attach
+from minijax.core.avals import ShapedArray
 from minijax.features.queries import is_ref
 from minijax.features.sharding.transfer import device_put
 from minijax.features.slots import slots
@@ -198,8 +199,16 @@ def _iter(self):
         raise TypeError("iteration over a 0-d array: use x[None], or x.item() for its value")
     if type(self) is ArrayImpl:
         self._check_deleted()
-        return _rows(self, self.signature)
+        split = not self.signature.sharding.is_fully_replicated
+        return _rows_on_host(self) if split else _rows(self, self.signature)
     return iter(unstack_p.bind(self, axis=0)) if self.shape[0] else iter(())
+
+
+def _rows_on_host(x: ArrayImpl) -> Iterator[Array]:
+    """The rows of an array that lies over several devices: from the host, on the default device."""
+    row_type = ShapedArray(x.shape[1:], x.dtype)
+    for row in x._stored:
+        yield array_from_numpy(np.asarray(row), row_type)
 
 
 _PART = 256  # rows at a time: indices below this are numbers that are kept

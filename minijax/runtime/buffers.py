@@ -152,7 +152,7 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
         return _one_to_numpy(move(buffer, home), aval, home.device)
     dtype = aval.dtype
     if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
-        return np.asarray(memoryview(buffer))
+        return np.asarray(_view(buffer))
     if dtype.name in _NARROW:
         return _widened(buffer, aval, device)
     if aval.size == 0:
@@ -166,6 +166,15 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     view = np.frombuffer(raw, dtype=dtype).reshape(aval.shape)
     view.flags.writeable = False
     return view
+
+
+def _view(buffer: Any) -> memoryview:
+    """View a buffer on a CPU, or raise the error of the program that was to make it."""
+    try:
+        return memoryview(buffer)
+    except BufferError:
+        buffer.block_until_ready()
+        raise
 
 
 class _Wide:
@@ -196,8 +205,9 @@ def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     result_type = _Wide(aval.shape, _WIDE[wide])
     handler = executables.result_handler(result_type, shardings.single_device(device), False)
     next(released)
+    buffer.block_until_ready()  # raises the error of the program that was to make it
     result = executable.execute_sharded([buffer]).consume_with_handlers([handler])[0]
-    return np.asarray(memoryview(result)).astype(aval.dtype)
+    return np.asarray(_view(result)).astype(aval.dtype)
 
 
 class DLDeviceType(enum.IntEnum):

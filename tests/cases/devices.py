@@ -60,6 +60,61 @@ class Setting:
 
 # -- arrays and jit ------------------------------------------------------------------------------
 
+
+def _rows(t, spec, axis_type, dtype):
+    """What iteration over an array gives, which lies over several devices."""
+    kind = getattr(t.sharding.AxisType, axis_type)
+    mesh = t.m.make_mesh((4, 2), ("x", "y"), (kind, kind))
+    keys = dtype == "key"
+    value = t.m.random.split(t.m.random.key(0), (8, 4)) if keys else t.jnp.asarray(X * 8, dtype)
+    rows = list(t.m.device_put(value, t.sharding.NamedSharding(mesh, t.P(*spec))))
+    return [t.m.random.key_data(row) for row in rows] if keys else rows
+
+
+PROGRAMS |= {
+    f"rows of {dtype} over {spec}, {kind}": lambda t, a=(spec, kind, dtype): _rows(t, *a)
+    for dtype in ("float32", "bfloat16", "int4", "key")
+    for spec in ((), ("x",), (None, "y"), ("x", "y"))
+    for kind in ("Auto", "Explicit")
+}
+
+_READS = {
+    "asarray": lambda t, r: np.asarray(r), "repr": lambda t, r: repr(r),
+    "tolist": lambda t, r: r.tolist(), "device_get": lambda t, r: t.m.device_get(r),
+    "iteration": lambda t, r: list(r), "wait": lambda t, r: r.block_until_ready(),
+    "one device's": lambda t, r: np.asarray(r.addressable_shards[0].data),
+    "copy": lambda t, r: np.array(r, copy=True), "sum": lambda t, r: np.asarray(r + r),
+}  # fmt: skip
+
+
+def _reads_of_failed(t, spec, dtype):
+    """Which reads of what a failed program was to make raise its error."""
+
+    def fail(x):
+        raise ValueError("no")
+
+    def run(x):
+        return t.m.pure_callback(fail, t.m.ShapeDtypeStruct((2,), np.float32), x).astype(dtype)
+
+    failing = t.m.jit(t.mapped(run, t.P(), spec, check_vma=False))
+    raised = []
+    for read in _READS.values():
+        result = failing(np.ones(2, np.float32))
+        try:
+            read(t, result)
+            raised.append(0)
+        except t.m.errors.JaxRuntimeError:
+            raised.append(1)
+    return t.jnp.array(raised)
+
+
+PROGRAMS |= {
+    f"reads of failed {dtype} over {spec}": lambda t, a=(spec, dtype): _reads_of_failed(
+        t, t.P(*a[0]), a[1])
+    for dtype in ("float32", "complex64", "bfloat16", "int4", "bool")
+    for spec in ((), ("x",))
+}  # fmt: skip
+
 # -- what is manual over some axes only, what has no spec, and `with mesh:` --------------------------
 
 

@@ -61,8 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--count", type=int, default=count)
     options = parser.parse_args(arguments)
-    if options.command in ("coverage", "mutate"):
-        os.environ.update(fuzzing.variables())  # no client of XLA has started yet
+    if options.command in ("coverage", "fuzz", "mutate", "show"):
+        # No client of XLA has started yet; programs use meshes of two devices.
+        os.environ.update(fuzzing.variables())
     return _COMMANDS[options.command](options)
 
 

@@ -185,23 +185,39 @@ class _Run:
             while numbers and not self.stopped:
                 numbers = self._batch(mode, numbers, alone)
 
+    def _child(self, mode, numbers, alone, subjects, known=()) -> subprocess.Popen:
+        """Start a child that runs programs."""
+        child = subprocess.Popen(
+            [sys.executable, *self.plan.worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=os.environ | variables(),
+        )  # fmt: skip
+        self.children.add(child)
+        order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
+        order |= {"alone": sorted(alone), "subjects": subjects}
+        order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget")}
+        json.dump(order, child.stdin)
+        child.stdin.close()
+        return child
+
+    def _who_crashes(self, mode: str, number: int) -> str:
+        """Return the verdict on a program that ended a child, by running it under each library alone."""
+        crashes = []
+        for subject in self.plan.subjects:
+            child = self._child(mode, [number], {number}, (subject, subject))
+            _Watch(child, self.plan)
+            child.stdout.read()
+            crashes.append(child.wait() != 0)
+            self.children.discard(child)
+        ours, theirs = crashes
+        return ("xla" if theirs else "minijax") if ours else "upstream" if theirs else "open"
+
     def _batch(self, mode: str, numbers: list[int], alone: set[int]) -> list[int]:
         """Run programs in one child; return those that are left when it ends.
 
         - `alone`: those that are in no group; the group that ends a child is added
         """
-        command = [sys.executable, *self.plan.worker]
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env=os.environ | variables(),
-        )  # fmt: skip
-        self.children.add(child)
         known = sorted({tuple(entry["key"]) for entry in self.progress.findings.values()})
-        order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
-        order["alone"] = sorted(alone)
-        order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget", "subjects")}
-        json.dump(order, child.stdin)
-        child.stdin.close()
+        child = self._child(mode, numbers, alone, self.plan.subjects, known=known)
         watch = _Watch(child, self.plan)
         done: set[int] = set()
         began: list[int] = []
@@ -234,12 +250,13 @@ class _Run:
 
     def _died(self, mode: str, number: int, reason: str) -> None:
         kind = "hang" if reason == "patience" else "crash"
+        verdict = self._who_crashes(mode, number) if reason.startswith("status") else "open"
         program = generate(self.plan.seed, number, mode)
         name = f"{kind}_{mode}_{self.plan.seed}_{number}.py"
         body = f"# {kind}: {reason}\n{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"
         self._ended({
             "mode": mode, "seed": self.plan.seed, "number": number, "status": kind, "cpu": 0.0,
-            "file": name, "key": [kind, *program.operations()], "verdict": "open", "script": body,
+            "file": name, "key": [kind, *program.operations()], "verdict": verdict, "script": body,
             "detail": reason,
         })  # fmt: skip
 

@@ -238,6 +238,6 @@ def _divided(indices, sizes):
     for size in reversed(sizes):
         rest, index = divmod_(rest, size)
         out.append(index)
-    beyond, before = rest > 0, rest < -1
+    beyond, before = rest > 0, rest + 1 < 0  # -1 itself is no unsigned number
     pairs = zip(reversed(out), sizes, strict=True)
     return tuple([where(beyond, size - 1, where(before, 0, index)) for index, size in pairs])

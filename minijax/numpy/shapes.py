@@ -725,9 +725,9 @@ def _roll_dynamic(a, shift, axis):
             continue
         twice = concatenate_p.bind(a, a, dimension=one)
         by = to_array("roll", by)
-        if by.aval.dtype.kind not in "iu":  # as integers: NumPy rounds towards zero
-            by = cast(by, dtypes.int_())
-        start = (-by) % length
+        if by.aval.dtype.kind not in "iu" or by.aval.dtype.itemsize < 4:
+            by = cast(by, dtypes.int_())  # of floats towards zero, as NumPy does
+        start = (length - by % length) % length  # which unsigned numbers can say
         a = dynamic_slicing.dynamic_slice_in_dim(twice, start, length, axis=one)
     return a
 

@@ -184,3 +184,38 @@ def test_every_name_has_a_row():
 def test_weak_types_of_diagonals(shape, offset):
     in_both(lambda m: m.numpy.diagonal(m.lax.full(shape, 1.0), offset))
     in_both(lambda m: m.numpy.linalg.diagonal(m.lax.full(shape, 1.0), offset=offset))
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("det", 1), ("det", 2), ("det", 3), ("slogdet", 1), ("slogdet", 2)]
+)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+def test_determinants_of_narrow_floats(dtype, name, n):
+    """Those of few rows need no LAPACK, which has no such dtypes."""
+    a = np.eye(n) + np.arange(n * n).reshape(n, n) / 8
+    in_both(lambda m: getattr(m.numpy.linalg, name)(m.numpy.asarray(a, dtype)))
+
+
+EXTREME = {
+    "small": np.diag([1e-30, 1e-30]), "large": np.diag([1e30, -1e30]), "one": [[-2e-38]],
+    "mixed": np.diag([1e30, 1e-30]), "rows": [[1e30, 2e30], [3.0, 4.0]], "zero": np.zeros((2, 2)),
+    "singular": np.ones((2, 2)), "three": np.diag([1e30, -1e30, 1e20]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_slogdet_of_extreme_rows(name):
+    """NumPy's answer, where upstream's products overflow or vanish."""
+    sign, size = minijax.numpy.linalg.slogdet(np.asarray(EXTREME[name], np.float32))
+    wanted_sign, wanted = np.linalg.slogdet(np.asarray(EXTREME[name], np.float64))
+    assert sign == wanted_sign
+    np.testing.assert_allclose(size, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("value", [np.nan, 0.0])
+def test_slogdet_without_a_value(n, value):
+    """NaN, and gradients by what is singular."""
+    a = np.full((n, n), value, np.float32)
+    in_both(lambda m: m.value_and_grad(lambda a: m.numpy.linalg.slogdet(a)[1])(a))
+    in_both(lambda m: m.numpy.linalg.slogdet(a))

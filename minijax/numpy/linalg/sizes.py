@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,11 +16,11 @@ from minijax.features.library import library
 from minijax.lax import linalg as lax_linalg
 from minijax.lax.linalg.elimination import take_rows
 from minijax.lax.linalg.orthogonal import geqrf_p
-from minijax.numpy import reductions, ufuncs
+from minijax.numpy import float_parts, reductions, ufuncs
 from minijax.numpy.linalg.factors import matrix_of, svd, svdvals
 from minijax.numpy.linalg.inverses import inv, solve_matrices
 from minijax.numpy.linear_algebra import diagonal, matvec
-from minijax.numpy.logic import isnan
+from minijax.numpy.logic import isfinite, isnan
 from minijax.numpy.promotion import (
     axis_of,
     broadcast_to_shape,
@@ -36,6 +37,7 @@ from minijax.numpy.shapes import expand_dims, expanded, moveaxis
 from minijax.numpy.triangles import (
     eye,
 )
+from minijax.transforms.grad import jvp
 from minijax.typing import ArrayLike
 
 __all__ = [
@@ -401,15 +403,51 @@ def _slogdet_qr(a):
     return sign, size
 
 
+@custom_jvp
+def _slogdet_small(a):
+    """As `_slogdet_lu`, for up to two rows: without LAPACK, which takes them one by one."""
+    scales, exponents = _row_scales(a)
+    determinant = _det_small(a * scales)
+    size = ufuncs.log(ufuncs.abs(determinant))
+    return ufuncs.sign(determinant), size + converted(exponents, size.dtype) * math.log(2)
+
+
+def _row_scales(a):
+    """Powers of two that bring very large and very small rows near 1, and what their exponents come to.
+
+    So no product of elements overflows or vanishes; other rows are left alone.
+    """
+    largest = reductions.max(ufuncs.abs(a), axis=-1, keepdims=True, initial=0)
+    plain = (largest > 0) & isfinite(largest)
+    exponents = float_parts.frexp(choose_where(plain, largest, np.ones((), largest.dtype)[()]))[1]
+    most = dtypes.finfo(largest.dtype).maxexp - 2
+    exponents = ufuncs.minimum(ufuncs.maximum(exponents, -most), most)
+    exponents = choose_where(ufuncs.abs(exponents) > most // 8, exponents, 0)
+    scales = float_parts.ldexp(np.ones((), largest.dtype)[()], -exponents)
+    return converted(scales, a.dtype), reductions.sum(exponents, axis=(-2, -1))
+
+
+@_slogdet_small.defjvp
+def _slogdet_small_jvp(primals, tangents):
+    (a,), (t,) = primals, tangents
+    scales, _ = _row_scales(a)
+    determinant, change = jvp(_det_small, (a * scales,), (t * scales,))
+    return _slogdet_tangents(_slogdet_small(a), change / determinant)
+
+
 def _slogdet_jvp(primals, tangents, *, rule):
     (a,), (t,) = primals, tangents
-    sign, size = rule(a)
     change = reductions.sum(diagonal(solve_matrices(a, t), 0, -2, -1), axis=-1)
-    if a.dtype.kind == "c":
+    return _slogdet_tangents(rule(a), change)
+
+
+def _slogdet_tangents(out, change):
+    """Signs and logarithms, and their tangents: `change` is that of determinants, by their values."""
+    sign, _ = out
+    if sign.dtype.kind == "c":
         turn = (change - converted(ufuncs.real(change), change.dtype)) * sign
-        return (sign, size), (turn, ufuncs.real(change))
-    zero = broadcast_to_shape(np.zeros((), sign.dtype)[()], sign.shape)
-    return (sign, size), (zero, change)
+        return out, (turn, ufuncs.real(change))
+    return out, (broadcast_to_shape(np.zeros((), sign.dtype)[()], sign.shape), change)
 
 
 for _rule in (_slogdet_lu, _slogdet_qr):
@@ -441,4 +479,4 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
         if a.dtype.kind == "c":
             raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
         return SlogdetResult(*_slogdet_qr(a))
-    return SlogdetResult(*_slogdet_lu(a))
+    return SlogdetResult(*(_slogdet_small if a.shape[-1] <= 2 else _slogdet_lu)(a))

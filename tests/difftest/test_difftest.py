@@ -609,7 +609,9 @@ def test_programs_of_this_commit(tmp_path):
     progress = difftest.fuzz(difftest.Plan(counts, seed, shrinking=0.0), tmp_path)
     assert sum(progress.done.values()) == sum(counts.values())
     kinds = collections.Counter(
-        entry["key"][0] for entry in progress.findings.values() if entry["verdict"] not in ("upstream", "xla")
+        entry["key"][0]
+        for entry in progress.findings.values()
+        if entry["verdict"] not in ("upstream", "xla")
     )
     assert not kinds["crash"] and not kinds["hang"], progress.findings
     assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 2, (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from functools import partial
 
 import numpy as np
 
@@ -44,7 +43,11 @@ def triaged(finding, tolerance: Tolerance, quick: bool = False):
     for name, whole in base.items():
         stepwise = name in ("minijax", "jax") and not quick
         others = [run(program, name, "eager")] if stepwise else []
-        others += [run(moved, name) for moved in map(partial(_jittered, program), (-1, 1))]
+        others += [
+            run(_jittered(program, units, zeros), name)
+            for zeros in (False, True)
+            for units in (-1, 1)
+        ]
         for other in others + _compiled_once(program, name, inputs):
             if other.error:
                 continue
@@ -58,13 +61,17 @@ def triaged(finding, tolerance: Tolerance, quick: bool = False):
     return finding
 
 
-def _jittered(program, units: int):
-    """Return a program in which what each call of the main function gives is moved by some units."""
+def _jittered(program, units: int, zeros: bool):
+    """Return a program in which what each call of the main function gives is moved by some units.
+
+    - `zeros`: as well as what is zero, by units of the largest element
+    """
     lines = []
     for line in programs.text(program).splitlines():
         lines.append(line)
         if found := re.match(r"    (v\d+) = ", line):  # a statement of the main function
-            move = f"x * jnp.asarray(1 + {units} * jnp.finfo(x.dtype).eps, x.dtype)"
+            size = "jnp.max(jnp.abs(x), initial=0)" if zeros else "x"
+            move = f"(x + jnp.asarray({units} * jnp.finfo(x.dtype).eps, x.dtype) * {size})"
             floats = "jnp.issubdtype(x.dtype, jnp.inexact)"
             lines.append(
                 f"    {found[1]} = jax.tree.map(lambda x: {move} if {floats} else x, {found[1]})"
@@ -123,6 +130,8 @@ def _gaps(a: Outcome, b: Outcome) -> list[float]:
 def perturbed(program, seed: int, spacing: float = 0.0) -> tuple:
     """Return the inputs of a program, with each float moved by a few units in the last place, 1 to 8 of them.
 
+    An odd `seed` moves zeros as well, by units of the largest element.
+
     - `spacing`: of the dtype whose units they are, if it is less precise than that of the input
     """
     rng = np.random.RandomState(seed)
@@ -139,6 +148,9 @@ def perturbed(program, seed: int, spacing: float = 0.0) -> tuple:
             signs = rng.choice((-1.0, 1.0), array.shape)
             wide = np.complex128 if array.dtype.kind == "c" else np.float64
             with np.errstate(all="ignore"):
+                size = array.astype(wide)
+                if seed % 2:
+                    size = np.where(size == 0, np.max(np.abs(size)), size)
                 moves = max(eps, spacing) * units * signs
-                moved.append((array.astype(wide) * (1 + moves)).astype(array.dtype))
+                moved.append((array.astype(wide) + moves * size).astype(array.dtype))
     return tuple(moved)

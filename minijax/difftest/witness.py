@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import re
+import threading
 import types
 import warnings
 
@@ -25,6 +26,8 @@ _WIDER = {
 }
 _ACCURATE = 32.0  # units; two results this near to the witness differ by rounding
 _CLEARLY = 4.0  # how many times nearer to the witness the better result must be
+_ROUNDED = 2048.0  # units; two that are about as far from the witness, and this near, do so too
+_PATIENCE = 5.0  # seconds for what is not ours to stop: SciPy sums series of any length
 
 
 def witnessed(finding):
@@ -52,18 +55,30 @@ def _verdict(name: str, kind: str, single: bool, ours: float, theirs: float) -> 
         return "ill-conditioned"
     if ours > _CLEARLY * max(theirs, 1.0):
         return "minijax"
-    return "upstream" if theirs > _CLEARLY * max(ours, 1.0) else "open"
+    if theirs > _CLEARLY * max(ours, 1.0):
+        return "upstream"
+    rounded = single and name != "float64" and kind == "value" and max(ours, theirs) <= _ROUNDED
+    return "ill-conditioned" if rounded else "open"
 
 
 def opinion(finding):
     """Yield names and outcomes of witnesses of a program, those that know most first."""
     program = finding.program
     if program.mode == "single":
-        yield "mpmath", _mpmath(program, finding.ours)
-        yield "NumPy", _numpy(program)
-    if finding.difference.kind == "value":  # upstream itself, which is a witness of rounding only
-        yield "float64", run(widened(program), "jax")
+        yield "mpmath", _patiently(_mpmath, program, finding.ours)
+        yield "NumPy", _patiently(_numpy, program)
+    if finding.difference.kind == "value" and any(v.type.dtype in _WIDER for v in program.values):
+        yield "float64", run(widened(program), "jax")  # upstream: a witness of rounding only
     yield "interpreter", run(program, "interpreter")
+
+
+def _patiently(witness, *args) -> Outcome:
+    """Return what a witness says; an error if it takes long."""
+    said: list[Outcome] = []
+    thread = threading.Thread(target=lambda: said.append(witness(*args)), daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    return said[0] if said else Outcome(error=("TimeoutError",), message="no answer in time")
 
 
 _MPMATH = {  # functions of mpmath by the last part of ours

@@ -125,7 +125,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 def _order(sizes: list[int]) -> list[list[int]]:
     """Return where to split each run of a chain of matrices, whose sizes are given, for the least
-    work.
+    work, from the left where several ways cost the same.
 
     Source: the matrix chain problem; Cormen et al., Introduction to Algorithms, 15.2.
     """
@@ -137,10 +137,10 @@ def _order(sizes: list[int]) -> list[list[int]]:
             j = i + length
             options = [
                 cost[i][k] + cost[k + 1][j] + float(sizes[i]) * sizes[k + 1] * sizes[j + 1]
-                for k in range(i, j)
+                for k in reversed(range(i, j))
             ]
             best = int(np.argmin(options))
-            split[i][j], cost[i][j] = i + best, options[best]
+            split[i][j], cost[i][j] = j - 1 - best, options[best]
     return split
 
 

@@ -1,0 +1,69 @@
+"""shape: all_to_all_of_unbatched
+
+Verdict: upstream. shape (2, 2) is not (2, 2, 2)
+within vmap, all_to_all of what the axis does not map takes the whole for the parts: the result has two axes more.
+Witness: the definition: lane i receives element i of each lane, which is [0, 0] and [1, 1].
+minijax: result: float32[2, 2] [[0.0, 0.0], [1.0, 1.0]]
+upstream: result: float32[2, 2, 2] [[[0.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]
+Holds for upstream 0.10.2 and 0.12.0.1.
+
+
+Run it alone: it prints what both libraries give, and ends with a status of 1 while they differ. With
+`--library minijax` or `--library jax` it prints that library's result only.
+"""
+# ruff: noqa
+# fmt: off
+
+import importlib
+import os
+import sys
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+
+import ml_dtypes  # noqa: F401
+import numpy as np
+from numpy import array, inf, nan  # noqa: F401
+
+KIND = 'shape'
+X64 = False
+MODE = 'composed'
+OPERATIONS = ('all_to_all_of_unbatched',)
+EVIDENCE = ('within vmap, all_to_all of what the axis does not map takes the whole for the parts: the result has two axes more.', 'Witness: the definition: lane i receives element i of each lane, which is [0, 0] and [1, 1].')
+
+
+def program(jax, v0, v1):
+    jnp, lax, P = jax.numpy, jax.lax, jax.P
+    return jax.vmap(lambda x: lax.all_to_all(v0, "i", 0, 0, tiled=True), axis_name="i")(v1)
+
+
+ARGUMENTS = (array([0.0, 1.0], "float32"), array([0.0, 0.0], "float32"))
+
+
+def load(name):
+    """Return a library, with the submodules that programs use."""
+    library = importlib.import_module(name)
+    for sub in ('scipy.special', 'scipy.linalg', 'scipy.stats', 'scipy.signal', 'scipy.ndimage', 'scipy.fft', 'scipy.integrate', 'scipy.interpolate', 'image', 'ops', 'nn.initializers', 'flatten_util', 'scipy.cluster.vq', 'custom_batching', 'ad_checkpoint', 'custom_derivatives', 'ref', 'experimental', 'lax.linalg'):
+        importlib.import_module(f"{name}.{sub}")
+    return library
+
+
+def result(name):
+    library = load(name)
+    try:
+        with library.enable_x64(X64):
+            how = library.eval_shape if MODE == "abstract" else (lambda f, *a: library.jit(f)(*a))
+            return how(lambda *args: program(library, *args), *ARGUMENTS)
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}".splitlines()[0]
+
+
+if __name__ == "__main__":
+    if "--library" in sys.argv:
+        print(result(sys.argv[-1]))
+    else:
+        for name in ("minijax", "jax"):
+            print(f"{name}: {result(name)}")
+        print(*EVIDENCE, sep="\n")
+        from minijax import difftest
+
+        sys.exit(difftest.replayed(__file__))

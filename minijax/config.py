@@ -373,16 +373,16 @@ def update(name: str, value: Any) -> None:
     global _global_settings
     name = canonical_name(name)
     value = _checked(name, value)
+    if name in _actions:
+        _actions[name](value)  # before, since it may refuse
     with _lock:
         _global_settings = dataclasses.replace(_global_settings, **{name: value})
         for context in list(_contexts):
             context.refresh()
-        if name in _actions:
-            _actions[name](value)
 
 
 def when_set(name: str, action: Callable[[Any], None]) -> None:
-    """Have a function called with the value of a setting that is set for the whole process."""
+    """Have a function called with the value that a setting is given for the whole process."""
     _actions[name] = action
     if getattr(_global_settings, name) != _FIELDS[name].default:  # by the environment
         action(getattr(_global_settings, name))

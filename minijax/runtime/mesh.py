@@ -94,18 +94,19 @@ class PartitionSpec:
             axes = getattr(self, kind)
             if not isinstance(axes, (set, frozenset)):
                 raise TypeError(
-                    f"{kind} argument of PartitionSpec should be of type `frozenset` or `set`. Got "
-                    f"{axes!r} of {type(axes)}: write {kind}={{'x'}}."
+                    f"{kind} argument of PartitionSpec should of type `frozenset` or `set`. Got "
+                    f"type {axes}. It is of {type(axes)}: write {kind}={{'x'}}."
                 )
             if None in axes:
                 raise ValueError(
                     f"{kind} cannot contain None. All elements in {kind} should refer to the mesh "
-                    "axes: leave it out."
+                    "axes. Leave it out."
                 )
             if used & axes:
                 raise ValueError(
                     f"partitions cannot overlap with {kind} axes passed to PartitionSpec. Got "
-                    f"partitions: {self._partitions} and {kind} axes: {axes}: name each axis once."
+                    f"partitions: {self._partitions} and {kind} axes: {frozenset(axes)}. Name each "
+                    "axis once."
                 )
             setattr(self, kind, frozenset(axes) if axes else _NO_AXIS)
         if self.unreduced & self.reduced:
@@ -217,6 +218,12 @@ class PartitionSpec:
 
 def _canonical(part: Any) -> Any:
     if isinstance(part, (tuple, list)):
+        for inner in part:
+            if isinstance(inner, (tuple, list)):
+                raise ValueError(
+                    "A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
+                    f"{part} and the nested tuple: {inner}"
+                )
         part = tuple(part)
         return None if not part else part[0] if len(part) == 1 else part
     return part
@@ -280,21 +287,36 @@ class _Axes:
         return f"{axes or '()'}, axis_types={self.axis_types}"
 
 
-def _axis_types(mesh: Any, given: Any, count: int) -> tuple[AxisType, ...]:
+def _axis_types(mesh: type, given: Any, names: tuple) -> tuple[AxisType, ...]:
     if given is None:
-        return (AxisType.Auto,) * count
-    types = tuple(given) if isinstance(given, Sequence) else (given,) * count
+        return (AxisType.Auto,) * len(names)
+    types = tuple(given) if isinstance(given, Sequence) else (given,)
     if not all(isinstance(kind, AxisType) for kind in types):
         raise TypeError(
-            f"axis_types passed to {type(mesh).__name__} must be of type `jax.sharding.AxisType`. Got "
+            f"axis_types passed to {mesh.__name__} must be of type `jax.sharding.AxisType`. Got "
             f"{types} of type {tuple([type(kind) for kind in types])}"
         )
-    if len(types) != count:
+    if len(types) != len(names):
         raise ValueError(
-            f"Number of axis names should match the number of axis_types. Got {count} names and "
-            f"axis_types={types}."
+            "Number of axis names should match the number of axis_types. Got axis_names="
+            f"{names} and axis_types={types}"
         )
     return types
+
+
+_known: dict[Any, Any] = {}
+
+
+class _Interned:
+    """A mesh of which equal ones are one object."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
 
 
 PartitionSpec.__name__ = PartitionSpec.__qualname__ = "P"
@@ -324,37 +346,60 @@ class AbstractDevice:
         return f"AbstractDevice({shown})"
 
 
-class AbstractMesh(_Axes):
+def _of_devices(name: str) -> Any:
+    """A property that a mesh without devices does not have."""
+
+    def refuse(self):
+        raise ValueError(f"AbstractMesh does not implement {name}")
+
+    return property(refuse)
+
+
+def _unpickle_axes(sizes, names, types, device):
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+class AbstractMesh(_Interned, _Axes):
     """A mesh without its devices: enough to write a program for it."""
 
-    def __init__(
-        self,
+    abstract_device: AbstractDevice | None
+
+    def __new__(
+        cls,
         axis_sizes: Any,
         axis_names: Any,
         axis_types: Any = None,
         *,
         abstract_device: Any = None,
-    ) -> None:
+    ) -> AbstractMesh:
+        self = super().__new__(cls)
         self.axis_sizes = tuple(axis_sizes)
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
                 f"AbstractMesh: {len(self.axis_sizes)} sizes for axes named {self.axis_names}."
             )
-        self.axis_types = _axis_types(self, axis_types, len(self.axis_names))
+        self.axis_types = _axis_types(cls, axis_types, self.axis_names)
         if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
             raise TypeError(f"abstract_device must be an AbstractDevice; got {abstract_device!r}.")
         self.abstract_device = abstract_device
+        return _known.setdefault(self, self)
+
+    def __reduce__(self) -> Any:
+        return _unpickle_axes, self._fields()
 
     abstract_mesh = property(lambda self: self)
+    devices, device_ids, local_devices, local_mesh, is_multi_process = map(
+        _of_devices, ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process")
+    )
 
-    @property
-    def devices(self) -> Any:
-        raise ValueError("AbstractMesh does not implement devices")
+    def update_axis_types(self, name_to_type: dict[str, AxisType]) -> AbstractMesh:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple(name_to_type.get(name, kind) for name, kind in pairs))
 
     def update(self, **changes: Any) -> AbstractMesh:
         names = ("axis_sizes", "axis_names", "axis_types", "abstract_device")
-        return AbstractMesh(**{name: changes.get(name, getattr(self, name)) for name in names})
+        return AbstractMesh(**{name: getattr(self, name) for name in names} | changes)
 
     def _fields(self):
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
@@ -376,13 +421,16 @@ class AbstractMesh(_Axes):
         return f"AbstractMesh({self._described()}{kind})"
 
 
-class Mesh(_Axes):
+class Mesh(_Interned, _Axes):
     """An array of devices whose axes have names."""
 
     __dir__ = hiding("flat_devices", "made")
     made = False  # whether this process uses meshes at all: without, nobody looks for them
 
-    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+    devices: np.ndarray
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        self = super().__new__(cls)
         self.devices = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -394,9 +442,13 @@ class Mesh(_Axes):
                 "its second argument (`axis_names`), but got devices.ndim == "
                 f"{self.devices.ndim} and len(axis_names) == {len(self.axis_names)}."
             )
-        self.axis_types = _axis_types(self, axis_types, len(self.axis_names))
-        self._saved: list[Any] = []
+        self.axis_types = _axis_types(cls, axis_types, self.axis_names)
+        self._saved = []
         Mesh.made = True
+        return _known.setdefault(self, self)
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
 
     axis_sizes = property(lambda self: self.devices.shape if self.axis_names else ())
     local_mesh = property(lambda self: self)
@@ -431,7 +483,7 @@ class Mesh(_Axes):
 
     def update(self, **changes: Any) -> Mesh:
         names = ("devices", "axis_names", "axis_types")
-        return Mesh(**{name: changes.get(name, getattr(self, name)) for name in names})
+        return Mesh(**{name: getattr(self, name) for name in names} | changes)
 
     @functools.cached_property
     def flat_devices(self) -> tuple[Any, ...]:
@@ -453,7 +505,9 @@ class Mesh(_Axes):
         return self._hash
 
     def __repr__(self) -> str:
-        types = f", axis_types={self.axis_types}" if self.axis_names else ""
+        if self.devices.shape == () and self.devices[()] is None:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        types = f", axis_types={self.axis_types}"
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
 
     def __str__(self) -> str:

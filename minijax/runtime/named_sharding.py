@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.runtime.mesh import (
+    UNCONSTRAINED,
     AbstractMesh,
     AxisType,
     DuplicateSpecError,
@@ -99,6 +100,16 @@ class NamedSharding(Sharding):
         """The first of the devices; that of a mesh of one."""
         return self._device_assignment[0]
 
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The mesh axes over which arrays are neither split nor sums."""
+        spec = self.spec
+        return frozenset(self.mesh.axis_names) - spec.split_axes - spec.unreduced - spec.reduced
+
     def _parts(self, ndim: int) -> list[tuple]:
         """Return for each dimension the mesh axes that it is split over."""
         if len(self.spec) > ndim:
@@ -129,8 +140,8 @@ class NamedSharding(Sharding):
         return tuple([name for name, size in sizes if name in axes and size > 1]) if axes else ()
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
-        """ValueError unless arrays of this shape can be split so."""
-        self.shard_shape(shape)
+        """ValueError unless arrays of this rank can be split so."""
+        self._parts(len(shape))
 
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """The shape of the part that one device holds."""
@@ -141,7 +152,8 @@ class NamedSharding(Sharding):
                     raise IndivisibleError(
                         f"Sharding {self} implies that array axis {axis} is partitioned {count} "
                         f"times, but the dimension size is {size} (full shape: "
-                        f"{tuple(global_shape)}). Pad it to a multiple, or split another dimension."
+                        f"{tuple(global_shape)}, per-dimension tiling factors: {pieces} should "
+                        "evenly divide the shape). Pad it to a multiple, or split another dimension."
                     )
             return tuple(s // n for s, n in zip(global_shape, pieces, strict=True))
         except TypeError:
@@ -182,6 +194,7 @@ class NamedSharding(Sharding):
                 f"device_indices_map doesn't work with unreduced: of an array with {self.spec} each "
                 "device holds a summand. Take the sum with minijax.reshard(x, P(...)) first."
             )
+        self._devices("_device_assignment")
         return self.parts_by_device(global_shape)
 
     def parts_by_device(self, global_shape: Sequence[int]) -> dict[str, Any]:
@@ -191,6 +204,7 @@ class NamedSharding(Sharding):
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of an array of this rank on the same devices."""
         if isinstance(other, NamedSharding) and self.mesh == other.mesh:
+            ndim = max(ndim, len(self.spec), len(other.spec))
             sums = self.spec.unreduced == other.spec.unreduced
             return sums and self._parts(ndim) == other._parts(ndim)
         if not hasattr(other, "_device_assignment"):
@@ -288,6 +302,11 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     names = [name for part in spec.partitions for name in axes_of(part)]
     if spec.sums:
         _check_sums(mesh, spec)
+    if UNCONSTRAINED in spec.partitions and mesh.axis_names and not mesh.auto_axes:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh "
+            f"axis_types: {mesh.axis_types}"
+        )
     for name in names:
         if name not in mesh.axis_names:
             raise ValueError(

@@ -12,7 +12,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from minijax.config import forget_keys, local
+from minijax.config import forget_keys, local, when_set
 from minijax.runtime import gpus, launches, plugins
 from minijax.runtime.versions import xla_client
 
@@ -258,6 +258,18 @@ def backend(platform: str | Any | None = None) -> Any:
 def started() -> bool:
     """Whether any platform has been started."""
     return bool(_clients)
+
+
+def _check_not_started(count: int) -> None:
+    if started():
+        raise RuntimeError(
+            "jax_num_cpu_devices config should be updated before backends are initialized i.e. "
+            "before any JAX operation is executed. You should initialize this config immediately "
+            "after `import jax`."
+        )
+
+
+when_set("num_cpu_devices", _check_not_started)
 
 
 def memory_said(device: Any) -> str:

@@ -27,9 +27,15 @@ class Sharding(_jax.Sharding):
     _device_assignment: tuple[Any, ...] = ()
     _internal_device_list: Any = None
 
+    def _devices(self, asked: str) -> tuple[Any, ...]:
+        """The devices in order; ValueError if there are none to answer what was asked."""
+        if not self._device_assignment:
+            raise ValueError(f"{asked} is not implemented for `jax.sharding.AbstractMesh`.")
+        return self._device_assignment
+
     @property
     def device_set(self) -> set[Any]:
-        return set(self._device_assignment)
+        return set(self._devices("device_set"))
 
     @property
     def num_devices(self) -> int:
@@ -37,12 +43,19 @@ class Sharding(_jax.Sharding):
 
     @property
     def addressable_devices(self) -> set[Any]:
-        process = next(iter(self.device_set)).client.process_index()
-        return {device for device in self.device_set if device.process_index == process}
+        devices = self._devices("addressable_devices")
+        process = devices[0].client.process_index()
+        return {device for device in devices if device.process_index == process}
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether any of the devices is of this process."""
+        return bool(self.addressable_devices)
 
     @functools.cached_property
     def is_fully_addressable(self) -> bool:
-        return len(self.addressable_devices) == len(self.device_set)
+        devices = self._devices("is_fully_addressable")
+        return len(self.addressable_devices) == len(set(devices))
 
     def explicit_part(self, ndim: int) -> Any:
         """Return the part that belongs to the type of an array of this rank; None if there is none."""

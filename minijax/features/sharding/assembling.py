@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, Signature
 from minijax.arrays.dispatch import concrete
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.features.sharding.transfer import device_put
 from minijax.lowering.types import physical
-from minijax.runtime import buffers
+from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.sharding import Sharding
 from minijax.typing import DTypeLike
@@ -63,21 +63,16 @@ def make_array_from_single_device_arrays(
         parts[device] = part
     _check_sharding(sharding)
     mine = [d for d in sharding._device_assignment if d in sharding.addressable_devices]
-    if set(parts) != set(mine) or len(arrays) != len(mine):
-        raise ValueError(
-            f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by "
-            f"the sharding), but got {len(arrays)}: one on each of {sorted(map(str, mine))}, and "
-            "the arrays are on "
-            f"{sorted(map(str, parts))}."
-        )
-    if not parts and dtype is None:
-        raise ValueError("This process has no part of the array: give its dtype.")
-    first = next(iter(parts.values())).aval if parts else None
-    found = dtypes.check_user_dtype_supported(dtype) if first is None else first.dtype
-    aval = ShapedArray(shape, found)
+    aval = ShapedArray(shape, _dtype_of(list(parts.values()), dtype))
+    _check_devices(arrays, set(parts), set(mine))
     wanted = sharding.shard_shape(shape)
     for device, part in parts.items():
-        if part.shape != wanted or part.dtype != aval.dtype:
+        if part.dtype != aval.dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {part.dtype}, expected "
+                f"{aval.dtype} for buffer: {part}"
+            )
+        if part.shape != wanted:
             raise ValueError(
                 f"Expected shard shape {wanted} doesn't match the single device array shape "
                 f"{part.shape}. Shape of Array is {aval.str_short()} with sharding {sharding}; the "
@@ -87,6 +82,48 @@ def make_array_from_single_device_arrays(
     return ArrayImpl(
         buffers.joined(raw, physical(aval), sharding, True), Signature(aval, sharding, True)
     )
+
+
+def _dtype_of(parts: Sequence[Array], asked: Any) -> Any:
+    """The dtype of an array: of its parts, or as asked in a process that has none."""
+    maker = "jax.make_array_from_single_device_arrays"
+    if asked is not None:
+        asked = dtypes.check_user_dtype_supported(asked)
+    if not parts:
+        if asked is None:
+            raise ValueError(
+                "If the Array has no addressable shards, `dtype` must be provided via the `dtype` "
+                f"argument to `{maker}`."
+            )
+        return asked
+    if asked is not None and asked != parts[0].dtype:
+        raise ValueError(
+            f"If `dtype` is provided to `{maker}`, it must match the dtype of the addressable "
+            f"shards. Got dtype={asked} and shard dtype={parts[0].dtype}`."
+        )
+    return parts[0].dtype
+
+
+def _check_devices(arrays: Sequence[Array], found: set, wanted: set) -> None:
+    """ValueError unless there is one array on each device of the sharding."""
+    if len(arrays) != len(wanted):
+        raise ValueError(
+            f"Expected {len(wanted)} per-device arrays (this is how many devices are addressable by "
+            f"the sharding), but got {len(arrays)}"
+        )
+    if len(found) != len(arrays):
+        ids = [device.id for array in arrays for device in array.devices()]
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be from distinct "
+            f"devices, but got device IDs {ids}"
+        )
+    if found != wanted:
+        missing, others = ({d.id for d in found ^ wanted if d in side} for side in (wanted, found))
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match. Sharding contains "
+            f"devices {missing} that are not present in per-device arrays. Per-device arrays contain "
+            f"devices {others} that are not present in the sharding."
+        )
 
 
 def _check_sharding(sharding: Any) -> None:
@@ -124,15 +161,21 @@ def make_array_from_callback(
     for device, index in indices.items():
         key = tuple([(part.start, part.stop) for part in index])
         if key not in known:
-            value = data_callback(index)
-            known[key] = value if dtype is None else np.asarray(value, dtype)
+            known[key] = data_callback(index)
         arrays.append(device_put(known[key], shardings.single_device(device)))
+    if dtype is not None and arrays:
+        found, dtype = arrays[0].dtype, dtypes.check_user_dtype_supported(dtype)
+        if dtype != found:
+            raise ValueError(
+                "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype "
+                f"of the addressable shards. Got dtype={dtype} and shard dtype={found}`."
+            )
     return make_array_from_single_device_arrays(shape, sharding, arrays, dtype=dtype)
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
-) -> ArrayImpl:
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
     """Make an array of which each process gives the part that its devices hold.
 
     - `sharding`: sharding of the array
@@ -140,13 +183,37 @@ def make_array_from_process_local_data(
     - `global_shape`: shape of the array; inferred where each dimension is whole in every process or
       split evenly among them
 
-    ValueError for data of another shape.
+    `sharding` and `global_shape` may be pytrees that are prefixes of `local_data`. ValueError for
+    data of another shape.
     Source: PJRT's transfers from the host.
 
     >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("i",)), jax.P("i"))
     >>> jax.make_array_from_process_local_data(sharding, np.array([4, 5]))
     Array([4, 5], dtype=int32)
     """
+    leaves, tree = tree_util.flatten(local_data)
+    shapes = tree_util.flatten_axes("global_shape", tree, global_shape, is_leaf=_is_shape)
+    if platforms.process_count() == 1:
+        for data, shape in zip(leaves, shapes, strict=True):
+            if shape is not None and shape != np.shape(data):
+                raise ValueError(
+                    "When calling `make_array_from_process_local_data` on a single process, "
+                    "global_shape should be None or equal to local_data.shape.Got global_shape="
+                    f"{shape} and local_data.shape={np.shape(data)}."
+                )
+        return device_put(local_data, sharding)
+    places = tree_util.flatten_axes("sharding", tree, sharding)
+    made = map(_of_processes, places, leaves, shapes)
+    return tree.unflatten(list(made))
+
+
+def _is_shape(x: Any) -> bool:
+    sizes = (int, np.integer, type(None))
+    return x is None or (isinstance(x, tuple) and all(isinstance(size, sizes) for size in x))
+
+
+def _of_processes(sharding: Any, local_data: Any, global_shape: Sequence[int] | None) -> ArrayImpl:
+    """The array of which this process and others have parts."""
     local_data = np.asarray(local_data)
     if not isinstance(sharding, shardings.Sharding):
         raise ValueError(

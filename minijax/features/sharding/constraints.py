@@ -30,6 +30,7 @@ from minijax.runtime.mesh import (
     AbstractMesh,
     AxisType,
     PartitionSpec,
+    axes_of,
     get_abstract_mesh,
     mesh_of,
 )
@@ -56,7 +57,6 @@ set_layout(sharding_constraint_p, parts=in_shape_rule)
 @sharding_constraint_p.shape_rule
 def _(x, *, sharding):
     """Over explicit axes the type is what was asked for; its own where that is left open."""
-    sharding.shard_shape(x.shape)
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return x
     asked = [*sharding.spec.partitions, *[None] * (x.ndim - len(sharding.spec))]
@@ -71,7 +71,9 @@ def _(x, *, sharding):
 @sharding_constraint_p.impl
 def _(x, *, sharding):
     if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
-        return x
+        where = NamedSharding(mesh_of(sharding.mesh), sharding.spec)
+        params = {"sharding": where}
+        return run_primitive(eval_trace, sharding_constraint_p, (x,), params, use_impl=False)
     return put_array(as_array(x), sharding)
 
 
@@ -93,7 +95,16 @@ def _(axis, args, dims, *, sharding):
     if not isinstance(sharding, NamedSharding):
         return x, dim
     parts = [*sharding.spec.partitions, *[None] * (x.ndim - 1 - len(sharding.spec))]
-    parts.insert(dim, UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name)
+    if axis.spmd_name is None:
+        open_ = UNCONSTRAINED if sharding.mesh.auto_axes else parts_of(get_aval(x))[dim]
+        parts.insert(dim, open_)
+    else:
+        if not sharding.spec.split_axes.isdisjoint(axes_of(axis.spmd_name)):
+            raise ValueError(
+                f"vmap spmd_axis_name {axes_of(axis.spmd_name)} cannot appear in "
+                f"with_sharding_constraint spec, but got spec {sharding.spec}"
+            )
+        parts.insert(dim, axis.spmd_name)
     sharding = NamedSharding(sharding.mesh, sharding.spec.update(partitions=parts))
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
@@ -358,6 +369,11 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     """
     leaves, tree = tree_util.flatten(x)
     places = flat_shardings("with_sharding_constraint shardings", shardings, tree)
+    if None in places:
+        raise ValueError(
+            "One of with_sharding_constraint arguments got sharding None which is not allowed. "
+            "Please only pass `jax.sharding.Sharding` instances."
+        )
     return tree.unflatten([_asked(leaf, where) for leaf, where in zip(leaves, places, strict=True)])
 
 

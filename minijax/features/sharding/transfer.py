@@ -276,7 +276,11 @@ def device_put(
     donations = spread("donate", donate)
     copies = [alias is False for alias in spread("may_alias", may_alias)]
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        hows = [buffers.CopySemantics.ALWAYS_COPY if copy else _REUSE for copy in copies]
+        kinds = buffers.CopySemantics
+        hows = [
+            kinds.ALWAYS_COPY if copy else kinds.DONATE_INPUT if gift else _REUSE
+            for copy, gift in zip(copies, donations, strict=True)
+        ]
         outs = device_put_p.bind(
             *leaves,
             devices=tuple(targets),

@@ -1,0 +1,206 @@
+"""Expressions over eight CPU devices whose printed results must be upstream's: run by `test_devices`
+in a process of its own.
+
+Each line is evaluated in both libraries. An error must be of upstream's class, and begin with the
+first sentence of upstream's message unless the line ends with `# own words`. Prints a line of JSON
+for each expression that differs, and how many there were.
+"""
+
+import importlib
+import json
+import os
+import re
+import sys
+
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+)
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+
+OBJECTS = """
+    Mesh(devices, ('x', 'y'))
+    Mesh(devices.reshape(4, 2), ('x', 'y')) is Mesh(devices.reshape(4, 2), ('x', 'y'))
+    Mesh(devices.reshape(4, 2), ('x', None))
+    Mesh(devices.reshape(4, 2), ('x', 'y'), axis_types=AxisType.Explicit)
+    Mesh(devices.reshape(4, 2), ('x', 'y'), axis_types=(AxisType.Explicit,))
+    Mesh(devices.reshape(4, 2), ('x', 'y'), axis_types=('auto', 'auto'))
+    Mesh(devices, 'x', axis_types={'x': AxisType.Auto})
+    Mesh(np.array(devices[0]), ())
+    mesh.update(axis_types=(AxisType.Explicit,) * 2)
+    mesh.update(parts=3)  # own words
+    copy.deepcopy(mesh) is mesh
+    copy.copy(mesh) is mesh
+    pickle.loads(pickle.dumps(mesh.abstract_mesh)) is mesh.abstract_mesh
+    mesh.abstract_mesh.update_axis_types({'x': AxisType.Explicit})
+    mesh.abstract_mesh.update(parts=3)
+    AbstractMesh((4,), ('x',)) is AbstractMesh((4,), ('x',))
+    AbstractMesh((4, 2), ('x',))  # own words
+    AbstractMesh((('x', 4),))
+    AbstractMesh((4,), ('x',)).devices
+    AbstractMesh((4,), ('x',)).device_ids
+    AbstractMesh((4,), ('x',)).local_devices
+    jax.make_mesh((2, 2), ('x', 'y'), axis_types=(AxisType.Auto,))
+    jax.make_mesh((2, 2), ('x', 'y'), axis_types=AxisType.Auto)
+    P('x', unreduced={'x'})
+    P('x', reduced={'x'})
+    P('x', unreduced={None})
+    P('x', unreduced='y')
+    P(unreduced=('y',))
+    P([['x']])
+    P('z', ('x', ('y',)))
+    named.has_addressable_devices, named.num_devices, named.is_fully_addressable
+    NamedSharding(mesh, P('x')).replicated_axes
+    NamedSharding(explicit, P(unreduced={'x'})).replicated_axes
+    named.is_equivalent_to(NamedSharding(mesh, P('x', 'y', None)), 2)
+    named.check_compatible_aval((8, 3))
+    named.shard_shape((8, 3))
+    copy.deepcopy(named) == named
+    NamedSharding(mesh.abstract_mesh, P('x')).device_set
+    NamedSharding(mesh.abstract_mesh, P('x')).addressable_devices
+    NamedSharding(mesh.abstract_mesh, P('x')).is_fully_addressable
+    NamedSharding(mesh.abstract_mesh, P('x')).devices_indices_map((8,))
+    NamedSharding(mesh.abstract_mesh, P('x')).addressable_devices_indices_map((8,))  # own words
+    NamedSharding(mesh.abstract_mesh, P('x')).num_devices
+    NamedSharding(mesh.abstract_mesh, P('x')).shard_shape((8,))
+    NamedSharding(explicit, P(P.UNCONSTRAINED))
+    NamedSharding(explicit.abstract_mesh, P(None, P.UNCONSTRAINED))
+    NamedSharding(mixed, P(P.UNCONSTRAINED))
+    jax.config.update('jax_num_cpu_devices', 3)
+"""
+
+MADE = """
+    jax.make_array_from_callback((8, 4), named, lambda i: X[i])
+    jax.make_array_from_callback((8, 4), named, lambda i: X[i], dtype=np.int32)
+    jax.make_array_from_callback((8, 4), named, lambda i: X[i], dtype='float32')
+    jax.make_array_from_callback((8, 4), NamedSharding(mesh.abstract_mesh, P('x')), lambda i: X[i])  # own words
+    jax.make_array_from_single_device_arrays((8, 4), named, parts(named))
+    jax.make_array_from_single_device_arrays((8, 4), named, parts(named), dtype=np.int32)
+    jax.make_array_from_single_device_arrays((8, 4), named, parts(named)[:3])
+    jax.make_array_from_single_device_arrays((8, 4), named, [])
+    jax.make_array_from_single_device_arrays((8, 4), named, [parts(named)[0]] * 8)
+    jax.make_array_from_single_device_arrays((16, 4), named, parts(named))
+    jax.make_array_from_single_device_arrays((8, 4), named, [p.astype(int) if i else p for i, p in enumerate(parts(named))])
+    jax.make_array_from_single_device_arrays((2, 2), SingleDeviceSharding(devices[1]), parts(named)[:1])
+    jax.make_array_from_process_local_data(named, X)
+    jax.make_array_from_process_local_data(named, X, (8, 4))
+    jax.make_array_from_process_local_data(named, X, (8, None))
+    jax.make_array_from_process_local_data(named, X, (8,))
+    jax.make_array_from_process_local_data(named, X, (16, 4))
+    jax.make_array_from_process_local_data(named, X, [8, 4])  # own words
+    jax.make_array_from_process_local_data(named, [X, X], [(8, 4), None])
+    jax.make_array_from_process_local_data([named, NamedSharding(mesh, P())], [X, 2.])
+    jax.make_array_from_process_local_data({'a': named}, {'a': X})
+    jax.make_array_from_process_local_data({'b': named}, {'a': X})  # own words
+    jax.make_array_from_process_local_data(NamedSharding(mesh, P()), [1, 2.])
+    jax.make_array_from_process_local_data(devices[3], X)
+    jax.make_array_from_process_local_data(SingleDeviceSharding(devices[3]), X)
+    jax.make_array_from_process_local_data(3, X)
+    jax.make_array_from_process_local_data(named, None)
+    jax.make_jaxpr(lambda x: jax.device_put(x, named, donate=True))(X)
+    jax.make_jaxpr(lambda x: jax.device_put(x, named, may_alias=False))(X)
+"""
+
+CONSTRAINTS = """
+    constraint(X, None)
+    constraint([X, X], [named, None])
+    jit(lambda a: constraint(a, named))(X[:7])
+    jit(lambda a: constraint(a, NamedSharding(mesh, P('x'))))(X[:3])
+    vmap(lambda a: constraint(a, NamedSharding(mesh, P('y'))))(X)
+    vmap(lambda a: constraint(a, NamedSharding(mesh, P('y'))), in_axes=1, out_axes=1)(X)
+    vmap(lambda a: constraint(a, NamedSharding(mesh, P('y'))), spmd_axis_name='x')(X)
+    vmap(lambda a: constraint(a, NamedSharding(mesh, P('x'))), spmd_axis_name='x')(X)
+"""
+
+TABLES = {
+    name: text for name, text in globals().items() if isinstance(text, str) and name.isupper()
+}
+
+
+class Library:
+    """The names that expressions use."""
+
+    def __init__(self, name):
+        self.jax = m = importlib.import_module(name)
+        sharding = importlib.import_module(f"{name}.sharding")
+        self.names = {kind: getattr(sharding, kind) for kind in sharding.__dict__ if kind[0] != "_"}
+        self.names |= {
+            "jax": m, "jnp": m.numpy, "lax": m.lax, "np": np, "devices": np.array(m.devices()),
+            "P": sharding.PartitionSpec, "jit": m.jit, "vmap": m.vmap, "grad": m.grad,
+            "constraint": m.lax.with_sharding_constraint, "X": X, "S": m.ShapeDtypeStruct,
+            "copy": importlib.import_module("copy"), "pickle": importlib.import_module("pickle"),
+        }  # fmt: skip
+        kinds = sharding.AxisType
+        for called, types in {
+            "mesh": (kinds.Auto, kinds.Auto),
+            "explicit": (kinds.Explicit, kinds.Explicit),
+            "mixed": (kinds.Explicit, kinds.Auto),
+        }.items():
+            self.names[called] = m.make_mesh((4, 2), ("x", "y"), axis_types=types)
+        self.names["named"] = sharding.NamedSharding(self.names["mesh"], m.P("x", "y"))
+        self.names["parts"] = lambda where: [
+            m.device_put(X[index], device)
+            for device, index in where.addressable_devices_indices_map(X.shape).items()
+        ]
+
+    def outcome(self, line):
+        """The result as text; of an error the names of its classes, and its message."""
+        try:
+            return self.shown(eval(line, self.names)), None
+        except Exception as error:
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            return kinds, _plain(str(error).split("\n")[0])
+
+    def shown(self, value):
+        if isinstance(value, (tuple, list)):
+            return [self.shown(item) for item in value]
+        if isinstance(value, self.jax.Array):
+            where, spec = value.sharding, getattr(value.sharding, "spec", None)
+            parts = list(spec.partitions) if spec is not None else []
+            while parts and parts[-1] is None:
+                parts.pop()
+            split = where if spec is None else (where.mesh, parts, where.memory_kind)
+            said = f"{value.aval} weak={value.weak_type} {split} {value.committed}"
+            return _plain(said), np.asarray(value).tolist()
+        return _plain(repr(value))
+
+
+X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+
+def _plain(text):
+    text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("minijax.", "jax."))
+    return re.sub(r"frozenset\(\{(.*?)\}\)", lambda m: f"{sorted(m[1].split(', '))}", text)
+
+
+def problem(line, ours, theirs):
+    expression, own_words = line.removesuffix("# own words"), line.endswith("# own words")
+    mine, said = ours.outcome(expression)
+    wanted, expected = theirs.outcome(expression)
+    if expected is None:
+        return None if mine == wanted and said is None else f"{mine!r} {said}, upstream {wanted!r}"
+    sentence = re.split(r"(?<=[^.])\. |\.$", expected)[0]
+    if said is None or wanted[0] not in mine or not (own_words or said.startswith(sentence)):
+        return f"{mine!r} {said!r}, upstream {wanted[0]}: {expected!r}"
+    return None
+
+
+def main(chosen):
+    ours, theirs = Library("minijax"), Library("jax")
+    lines = [
+        line.strip()
+        for name in TABLES
+        if chosen in name
+        for line in TABLES[name].split("\n")
+        if line.strip()
+    ]
+    for line in lines:
+        found = problem(line, ours, theirs)
+        if found:
+            print(json.dumps({"expression": line, "problem": found}), flush=True)
+    print(json.dumps({"expressions": len(lines)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

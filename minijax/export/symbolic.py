@@ -68,7 +68,7 @@ class SymbolicScope(Scope):
 
     def __str__(self) -> str:
         shown = "".join(f"\n  {text}" for text, _, _ in self.constraints)
-        return f"scope {id(self)}" + (f" with constraints:{shown}" if shown else "")
+        return f"{id(self)}" + (f" with constraints:{shown}" if shown else "")
 
     __repr__ = __str__
 

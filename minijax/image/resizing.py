@@ -16,6 +16,7 @@ from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.features.queries import is_dim
 from minijax.numpy.promotion import axis_of, canonical_shape, promote_dtypes_inexact
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -146,12 +147,22 @@ def _overlaps(size: int, start: Any, width: Any, dtype: Any) -> Any:
     return jnp.where(total > 0, covered / jnp.where(total != 0, total, 1), 0)
 
 
+def _scale(size: Any, old: Any, dtype: np.dtype) -> Any:
+    """How much larger an axis is to be: a number, unless sizes depend on dimension variables."""
+    ratio = size / old if is_dim(size) or size else 1.0
+    return ratio.astype(dtype) if isinstance(ratio, Array) else np.asarray(ratio, dtype)
+
+
 def _resampled(
     x: Any, shape: tuple[int, ...], axes: Sequence[int], scales: Sequence[Any],
     translations: Sequence[Any], method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip
     # The axes that grow most come last, so that the products before them are small.
-    order = sorted(range(len(axes)), key=lambda k: shape[axes[k]] / max(x.shape[axes[k]], 1))
+    growth = [
+        0.0 if is_dim(new) or is_dim(old) else new / max(old, 1)
+        for new, old in ((shape[axis], x.shape[axis]) for axis in axes)
+    ]
+    order = sorted(range(len(axes)), key=growth.__getitem__)
     for axis, scale, translation in [(axes[k], scales[k], translations[k]) for k in order]:
         weights = _weights(x.shape[axis], shape[axis], scale, translation, method, antialias)
         moved = jnp.tensordot(x, weights.astype(x.dtype), ((axis,), (0,)), precision=precision)
@@ -237,8 +248,10 @@ def _nearest(x: Any, shape: tuple[int, ...]) -> Any:
     for axis in range(x.ndim):
         size, out_size = x.shape[axis], shape[axis]
         if size != out_size:
-            centres = (np.arange(out_size, dtype=np.float32) + np.float32(0.5)) * np.float32(size)
-            places = np.floor(centres / np.float32(out_size)).astype(np.int32)
+            m = jnp if is_dim(size) or is_dim(out_size) else np
+            real = [m.asarray(n, np.float32) for n in (size, out_size)]
+            centres = (m.arange(out_size, dtype=np.float32) + np.float32(0.5)) * real[0]
+            places = m.floor(centres / real[1]).astype(np.int32)
             x = jnp.take(x, places, axis=axis, mode="clip")
     return x
 
@@ -282,10 +295,7 @@ def resize(
     if not dtypes.issubdtype(image.dtype, np.complexfloating):
         real = image.dtype
     dtype = real if dtypes.bit_width(real) >= 32 else np.dtype(np.float32)
-    scales = [
-        np.asarray(1.0 if not shape[axis] else shape[axis] / image.shape[axis], dtype)
-        for axis in axes
-    ]
+    scales = [_scale(shape[axis], image.shape[axis], dtype) for axis in axes]
     zeros = [np.zeros((), dtype)] * len(axes)
     shrinks = any(shape[axis] < image.shape[axis] for axis in axes)
     wider = antialias and shrinks

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from minijax.arguments.functions import check_at_most
-from minijax.features.queries import is_dim
+from minijax.features.queries import is_dim, max_dim
 
 __all__ = [
     "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
@@ -173,7 +173,12 @@ def dilated(size: int, dilation: int) -> int:
 
 def window_count(size: int, window: int, stride: int) -> int:
     """Return how many windows fit."""
-    return max((size - window) // stride + 1, 0)
+    return max_dim((size - window) // stride + 1, 0)
+
+
+def as_size(size: Any) -> Any:
+    """A size as an integer, unless it depends on dimension variables."""
+    return size if is_dim(size) else index(size)
 
 
 def _positive(strides: Sequence[int], ndim: int) -> Ints:
@@ -219,8 +224,9 @@ def padtype_to_pads(
     pads = []
     strides = _positive(window_strides, len(in_shape))
     for size, window, stride in zip(in_shape, window_shape, strides, strict=True):
-        count = -(-index(size) // stride)
-        total = max((count - 1) * stride + index(window) - index(size), 0)
+        size = as_size(size)
+        count = -(-size // stride)
+        total = max_dim((count - 1) * stride + index(window) - size, 0)
         low = total // 2
         pads.append((low, total - low) if name == "SAME" else (total - low, low))
     return pads
@@ -273,19 +279,18 @@ def conv_shape_tuple(
             f"Wrong number of explicit pads for convolution: expected {len(sizes)}, got {len(pads)}: "
             f"{pads}. Give one pair for each spatial dimension."
         )
-    padded = [index(size) + sum(map(index, pad)) for size, pad in zip(sizes, pads, strict=True)]
-    if any(size < 0 for size in padded):
+    padded = [sum(map(as_size, pad), as_size(size)) for size, pad in zip(sizes, pads, strict=True)]
+    if any(not is_dim(size) and size < 0 for size in padded):
         raise ValueError(
             f"padding of a convolution takes away more than there is; got {pads} for spatial "
             f"dimensions of sizes {tuple(sizes)}."
         )
     strides = _positive(strides, len(sizes))
     counts = [
-        window_count(size, index(window), stride)
+        window_count(size, as_size(window), stride)
         for size, window, stride in zip(padded, windows, strides, strict=True)
     ]
-    batch = lhs_shape[0] if is_dim(lhs_shape[0]) else index(lhs_shape[0])
-    return (batch // batch_group_count, index(rhs_shape[0]), *counts)
+    return (as_size(lhs_shape[0]) // batch_group_count, as_size(rhs_shape[0]), *counts)
 
 
 def _laid_out(shape: Sequence[int], permutation: Sequence[int]) -> Ints:

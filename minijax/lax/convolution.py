@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from minijax.lax.conv_numbers import (
     ConvGeneralDilatedDimensionNumbers,
     Ints,
     Pairs,
+    as_size,
     conv_dimension_numbers,
     conv_shape_tuple,
     dilated,
@@ -34,6 +34,7 @@ from minijax.lax.dot import check_preferred, dot_general, preferred_dtype
 from minijax.lax.precision import Precision, PrecisionLike, canonical_precision, precision_config
 from minijax.lax.rules import linear_in
 from minijax.lax.shapes import items_of, reshape_p, reshaped, rev_p
+from minijax.lax.window_rules import depends, lower_padding
 from minijax.lowering.module import i64_array
 from minijax.runtime.mesh import PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
@@ -392,6 +393,13 @@ def _(
     out_sharding,
 ):
     lhs, rhs, out = dimension_numbers
+    if depends(padding):
+        pads, holes = [(0, 0)] * x.aval.ndim, [1] * x.aval.ndim
+        for axis, pair, by in zip(lhs[2:], padding, lhs_dilation, strict=True):
+            pads[axis], holes[axis] = pair, by
+        zero = b.constant(np.zeros((), x.dtype), x.aval.update(shape=()))
+        x = lower_padding(b, x, zero, pads, holes)
+        padding, lhs_dilation = ((0, 0),) * len(padding), (1,) * len(padding)
     layouts = f"{_layout(lhs, 'b', 'f')}x{_layout(rhs, 'o', 'i')}->{_layout(out, 'b', 'f')}"
     attributes = (
         f"window_strides = {i64_array(window_strides)}, padding = {_pairs_text(padding)}, "
@@ -438,7 +446,7 @@ def _frozen(x: Any) -> Any:
     try:
         return tuple([_frozen(item) for item in items_of(x)])
     except TypeError:
-        return index(x)
+        return as_size(x)
 
 
 @lru_cache(maxsize=1024)

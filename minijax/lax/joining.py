@@ -274,7 +274,7 @@ def _(avals, out, *, axis):
 @unstack_p.shape_rule
 def _(x, *, axis):
     row = resized(x, (*x.shape[:axis], *x.shape[axis + 1 :]))
-    return [row] * x.shape[axis]
+    return [row] * int(x.shape[axis])
 
 
 linear_together(unstack_p)

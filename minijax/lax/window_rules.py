@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.avals import ShapedArray
+from minijax.features.queries import is_dim
 from minijax.lax.conv_numbers import dilated, window_count
+from minijax.lax.slicing import lower_pad
 from minijax.lowering.module import i64_array
 from minijax.transforms.batching import all_to_front
 
@@ -103,6 +105,14 @@ def batch_windows(bind: Callable) -> Callable:
 
 def lower_window(b, operands, inits, body: Callable, outs: Sequence[ShapedArray], window: dict):
     """`stablehlo.reduce_window`; `body(builder, *accumulated, *values)` gives what it returns."""
+    padding = window["padding"]
+    if depends(padding):
+        base = window.get("base_dilation", (1,) * len(padding))
+        operands = [
+            lower_padding(b, x, init, padding, base)
+            for x, init in zip(operands, inits, strict=True)
+        ]
+        window = {**window, "base_dilation": (1,) * len(base), "padding": ((0, 0),) * len(base)}
     scalars = [x.aval.update(shape=()) for x in operands]
     region = b.region(scalars * 2, body)
     ones = (1,) * len(window["window_dimensions"])
@@ -115,6 +125,21 @@ def lower_window(b, operands, inits, body: Callable, outs: Sequence[ShapedArray]
     attributes = ", ".join([f"{key} = {i64_array(value)}" for key, value in lists.items()])
     attributes += f", padding = {pairs(window['padding'])}"
     return b.op_n("stablehlo.reduce_window", (*operands, *inits), outs, attributes, [region])
+
+
+def depends(padding: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether some padding depends on dimension variables."""
+    return any(is_dim(end) for pair in padding for end in pair)
+
+
+def lower_padding(b, x, value, padding: Sequence[tuple[Any, Any]], dilation: Sequence[int]):
+    """`stablehlo.pad`, with holes: the attributes of windows take numbers only."""
+    shape = [
+        low + dilated(size, by) + high
+        for size, (low, high), by in zip(x.aval.shape, padding, dilation, strict=True)
+    ]
+    config = [(low, high, by - 1) for (low, high), by in zip(padding, dilation, strict=True)]
+    return lower_pad(b, x, value, config, x.aval.update(shape=tuple(shape)))
 
 
 def pairs(padding: Sequence[tuple[int, int]]) -> str:

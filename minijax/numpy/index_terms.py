@@ -246,16 +246,14 @@ def _symbolic_slice(item: slice, size: Any) -> tuple:
     def place(given: Any, default: Any) -> Any:
         if given is None:
             return default
-        return max_dim(given + size, low) if given < 0 else min_dim(given, high)
+        return max_dim(low, given + size) if given < 0 else min_dim(high, given)
 
     start, stop = (
         place(item.start, low if step > 0 else high),
         place(item.stop, high if step > 0 else low),
     )
-    if step == 1:
-        count = max_dim(stop - start, 0)
-    else:
-        count = max_dim((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+    span, by = (stop - start, step) if step > 0 else (start - stop, -step)
+    count = max_dim(0, span if by == 1 else (span + by - 1) // by)
     if step < 0:
         return SLICE, start + (count - 1) * step, count, step, start + 1
     return SLICE, start, count, step, start + count if step == 1 else stop

@@ -442,8 +442,13 @@ def promote_one_inexact(name: str, x: Any) -> Any:
 # -- axes and sizes ---------------------------------------------------------------------------
 
 
-def known_size(size: Any, context: str) -> int:
-    """Return the number of results that a known argument asks for. TypeError if it is negative."""
+def known_size(size: Any, context: str) -> Any:
+    """Return the number of results that a known argument asks for. TypeError if it is negative.
+
+    One that depends on dimension variables is returned as it is.
+    """
+    if is_dim(size):
+        return size
     size = known_index(size, context)
     if size < 0:
         raise TypeError(

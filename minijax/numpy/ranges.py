@@ -124,7 +124,7 @@ def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
     """A range of integers whose length depends on dimension variables."""
     start, stop = (0, start) if stop is None else (start, stop)
     by = 1 if step is None else step
-    length = max_dim((stop - start + by - (1 if by > 0 else -1)) // by, 0)
+    length = max_dim(0, (stop - start + by - (1 if by > 0 else -1)) // by)
     kind = dtypes.int_() if dtype is None else dtype
     return iota_range(None if isinstance(start, int) and start == 0 else start, step, length, kind)
 

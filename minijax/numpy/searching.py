@@ -179,9 +179,9 @@ def _nonzero_of_size(a, fill_value, size):
     stride = count
     for axis_size in sizes:
         stride //= axis_size
-        index = found if stride == 1 else div_p.bind(found, np.asarray(stride, dtype)[()])
+        index = found if stride == 1 else div_p.bind(found, converted(stride, dtype))
         if out:
-            index = rem_p.bind(index, np.asarray(axis_size, dtype)[()])
+            index = rem_p.bind(index, converted(axis_size, dtype))
         out.append(index)
     chosen = [promote_dtypes(fill, index) for fill, index in zip(fill_value, out, strict=True)]
     return tuple([choose_where(missing, fill, index) for fill, index in chosen])

@@ -442,6 +442,10 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     a = to_array("squeeze", a)
     sizes = a.aval.shape
     if axis is None:
+        if any(map(is_dim, sizes)):
+            raise ValueError(
+                "jnp.squeeze with axis=None is not supported with shape polymorphism: name the axes."
+            )
         axes = tuple([i for i, one in enumerate(sizes) if one == 1])
     else:
         axes = axes_of(known_axes(axis), len(sizes))

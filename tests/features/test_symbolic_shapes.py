@@ -35,6 +35,10 @@ EXPRESSIONS = [
     "a==1.5", "a+np.int32(3)", "np.int64(2)*a", "a<1", "a<=0", "max(a,0)", "max(a,2)", "a==None",
     "a//2<=a", "a//2<a", "a-b<a", "(a+1)//2>=1", "a%b<b", "range(a)", "float(a)", "a*1.5",
     "top(a, 3)", "low(a, b)", "top(a, 1)", "low(1, a)", "top(a, a+1)",
+    "top(3, a)", "low(3, a)", "a-top(a-2, 0)>=0", "a-top(0, a-2)<=2", "top(low(a, 5)-2, 0)<=3",
+    "top(0, a-top(0, a-2))", "d*a>=8", "d*e>=8", "d*d>=64", "(d+1)//2>=4", "top(d-8, 0)+8",
+    "a-low(a, b)>=0", "2**a", "a//0", "a+np.zeros(2)[0]", "a*np.int64(2)", "a+num.array(2)",
+    "num.array(3)*a", "low(a, top(b, 2))-b>=1",
     "top(5, 3)", "d>=8", "d>7", "d>8", "e<=d", "e<d", "d%4", "d%2", "d//4*4", "d//2", "d-e>=0",
     "d*2>=16", "(d+4)%4", "e>=d+1", "a+d", "a==d",
 ]  # fmt: skip
@@ -46,7 +50,7 @@ def test_expressions(text):
         a, b, c = sizes(j, "a, b, c")
         scope = j.export.SymbolicScope(("d >= 8", "e <= d", "mod(d, 4) == 0"))
         d, e = sizes(j, "d, e", scope=scope)
-        names = {"a": a, "b": b, "c": c, "d": d, "e": e, "np": np}
+        names = {"a": a, "b": b, "c": c, "d": d, "e": e, "np": np, "num": j.numpy}
         names |= {"top": j.core.max_dim, "low": j.core.min_dim}
         return str(eval(text, names))
 
@@ -180,6 +184,37 @@ PROGRAMS = {
     "keys": (lambda j, x: j.random.key_data(j.random.split(j.random.key(0),x.shape[0])), ["a"], [(3,)]),
     "counts": (lambda j, x: j.numpy.bincount(x.astype(np.int32),length=x.shape[0]), ["a"], [(3,)]),
     "normal": (lambda j, x: j.random.normal(j.random.key(0), x.shape)+x, ["a,b"], AB),
+    "last rows": (lambda j, x: (x[-2:],x[-3:-1]), ["a,b"], [(5,6)]),
+    "steps back": (lambda j, x: x[::-2], ["a,b"], AB),
+    "places": (lambda j, x: j.numpy.nonzero(x>0,size=2*x.shape[0]), ["a,b"], AB, (), False),
+    "resized": (lambda j, x: j.image.resize(x,(2*x.shape[0],x.shape[1]+1),"bilinear"), ["a,b"], AB),
+    "nearest": (lambda j, x: j.image.resize(x,(2*x.shape[0],x.shape[1]+1),"nearest"), ["a,b"], AB),
+}  # fmt: skip
+_IMAGES = ["1,1,a,b", "2,1,3,2"], [(1, 1, 7, 6), (2, 1, 3, 2)]
+PROGRAMS |= {
+    f"convolution {options}": (
+        lambda j, x, w, options=options: j.lax.conv_general_dilated(x, w, *options), *_IMAGES,
+    )
+    for options in (
+        ((1, 1), "SAME"), ((2, 2), "SAME"), ((2, 3), "SAME_LOWER"), ((1, 1), "VALID"),
+        ((2, 3), "VALID"), ((1, 2), "SAME", None, (2, 1)), ((2, 2), [(1, 1), (0, 2)]),
+        ((1, 1), [(1, 1), (0, 2)], (2, 2)),
+    )
+}  # fmt: skip
+PROGRAMS |= {
+    f"windows {options}": (
+        lambda j, x, options=options: [
+            j.lax.reduce_window(x, 0.0, j.lax.add, *options),
+            j.lax.reduce_window(x, -np.inf, j.lax.max, *options),
+            j.lax.reduce_window(x, 0.0, lambda a, b: a * b + a, *options),
+        ],
+        ["a,b"],
+        [(7, 6)],
+    )
+    for options in (
+        ((2, 2), (2, 2), "SAME"), ((3, 3), (2, 1), "SAME"), ((2, 2), (2, 2), "VALID"),
+        ((3, 3), (1, 1), "VALID"),
+    )
 }  # fmt: skip
 
 
@@ -218,6 +253,9 @@ DERIVATIVES = [
     "bcast",
     "scan",
     "attention",
+    "convolution ((2, 2), 'SAME')",
+    "windows ((2, 2), (2, 2), 'SAME')",
+    "resized",
 ]
 
 

@@ -102,11 +102,12 @@ class DimExpr(SizeExpression):
         if type(other) is DimExpr:
             if other.scope is not self.scope:
                 raise ValueError(
-                    f"Invalid mixing of symbolic scopes, when combining '{self}' of "
-                    f"{self.scope} with '{other}' of {other.scope}: make both with one scope=."
+                    "Invalid mixing of symbolic scopes for linear combination.\n"
+                    f"Expected '{self}' of scope {self.scope}\n"
+                    f"and found '{other}' of scope {other.scope}: make both with one scope=."
                 )
             return other
-        if isinstance(other, bool) or not hasattr(other, "__index__") or hasattr(other, "aval"):
+        if isinstance(other, bool) or not hasattr(other, "__index__"):
             return None
         try:
             return index(other)
@@ -153,6 +154,9 @@ class DimExpr(SizeExpression):
         if type(power) is DimExpr or not hasattr(power, "__index__") or index(power) < 0:
             return self.__jax_array__() ** power
         return math.prod([self] * index(power))
+
+    def __rpow__(self, other):
+        return other ** self.__jax_array__()
 
     def __truediv__(self, other):
         return self.__jax_array__() / other
@@ -327,7 +331,7 @@ def _atom(scope: Scope, name: str, *operands: Any) -> Any:
 def _divided(x: Any, y: Any, scope: Scope) -> tuple[Any, Any]:
     """Quotient and remainder, rounded down: by polynomial division where that comes out."""
     if type(y) is not DimExpr and y == 0:
-        raise ZeroDivisionError(f"a symbolic dimension, '{x}', is divided by zero")
+        raise ZeroDivisionError(f"integer division or modulo by zero: of the size '{x}'")
     quotient, rest = 0, x
     lead, times = _terms(y)[0]
     while _terms(rest):
@@ -356,8 +360,6 @@ def _quotient(monomial: Monomial, other: Monomial) -> Monomial | None:
 
 def _extreme(name: str, x: Any, y: Any) -> Any:
     """Return the larger or the smaller of two sizes, of which one is an expression at least."""
-    if not is_dim(x):
-        x, y = y, x
     try:
         above = x >= y
     except InconclusiveDimensionOperation:
@@ -401,7 +403,7 @@ def _range(x: Any) -> tuple[float, float]:
         a = b = 1.0
         for term, power in monomial:
             for _ in range(power):
-                a, b = _times((a, b), _term_range(term))
+                a, b = _times((a, b), _known_range(term, x.scope))
         a, b = _times((a, b), (count, count))
         low, high = low + a, high + b
     return low, high
@@ -410,6 +412,19 @@ def _range(x: Any) -> tuple[float, float]:
 def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     found = [0.0 if 0 in (x, y) else x * y for x in one for y in other]
     return min(found), max(found)
+
+
+def _known_range(term: Term, scope: Scope) -> tuple[float, float]:
+    """The interval of one term, by what the user says of it alone."""
+    low, high = _term_range(term)
+    for known in scope.positive:  # count * term + rest >= 0
+        terms = dict(_terms(known))
+        count, rest = terms.pop(((term, 1),), 0), terms.pop((), 0)
+        if count > 0 and not terms:
+            low = max(low, float(-(rest // count)))
+        elif count < 0 and not terms:
+            high = min(high, float(rest // -count))
+    return low, high
 
 
 def _term_range(term: Term) -> tuple[float, float]:
@@ -449,6 +464,10 @@ def _lower(x: Any, depth: int = _DEPTH) -> float:
     for monomial, count in x._terms:
         if not monomial:
             continue
+        if monomial[0][0].name == ("max" if count < 0 else "min") and monomial[1:] == ():
+            found = _either(x, monomial, count, depth)
+            best = max(best, found)
+            continue
         for known in x.scope.known(x):
             times = dict(_terms(known)).get(monomial, 0)
             if times * count <= 0:
@@ -458,6 +477,15 @@ def _lower(x: Any, depth: int = _DEPTH) -> float:
             found = _lower(rest, depth - 1)
             best = max(best, found if math.isinf(found) else math.ceil(found / scale))
     return best
+
+
+def _either(x: DimExpr, monomial: Monomial, count: int, depth: int) -> float:
+    """The bound of an expression whose term is one of two, of which either may be the smaller."""
+    ((term, power),) = monomial
+    if not term.operands or power != 1:
+        return -_INFINITY
+    rest = x - count * _made(x.scope, {monomial: 1})
+    return min(_lower(rest + count * operand, depth - 1) for operand in term.operands)
 
 
 class Scope:

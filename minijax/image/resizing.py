@@ -148,7 +148,7 @@ def _overlaps(size: int, start: Any, width: Any, dtype: Any) -> Any:
 
 
 def _scale(size: Any, old: Any, dtype: np.dtype) -> Any:
-    """How much larger an axis is to be: a number, unless sizes depend on dimension variables."""
+    """Return how much larger an axis is to be: a number, unless sizes depend on dimension variables."""
     ratio = size / old if is_dim(size) or size else 1.0
     return ratio.astype(dtype) if isinstance(ratio, Array) else np.asarray(ratio, dtype)
 

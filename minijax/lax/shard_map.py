@@ -9,7 +9,9 @@ and a result may be declared replicated.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Hashable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
@@ -55,12 +57,13 @@ from minijax.runtime.mesh import (
     AxisType,
     Mesh,
     PartitionSpec,
+    axes_of,
     get_abstract_mesh,
     get_mesh,
 )
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.tracebacks import boundary
-from minijax.transforms.batching import batch_jaxpr
+from minijax.transforms.batching import AxisData, batch_jaxpr
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
@@ -359,19 +362,49 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
 
 @shard_map_p.batch_axis
 def _(axis, args, dims, **params):
-    """The mapped dimension is not split, or over `spmd_axis_name` outside of this."""
+    """The mapped dimension is not split, or over `spmd_axis_name`, where that is manual."""
+    jaxpr, names = params["jaxpr"], axes_of(axis.spmd_name)
+    if not params["newly_manual_axes"].issuperset(names):
+        names = ()
     with _inside(params):
-        made, out_dims = batch_jaxpr(params["jaxpr"], axis, dims)
-    ins = [_with_dim(spec, dim) for spec, dim in zip(params["in_specs"], dims, strict=True)]
-    outs = [_with_dim(spec, dim) for spec, dim in zip(params["out_specs"], out_dims, strict=True)]
+        if names:
+            if any(not spec.split_axes.isdisjoint(names) for spec in params["in_specs"]):
+                raise ValueError(
+                    "vmap spmd_axis_name cannot appear in shard_map in_specs: got "
+                    f"{axis.spmd_name!r} and {params['in_specs']}"
+                )
+            pieces = math.prod(params["mesh"].shape[name] for name in names)
+            if axis.size % pieces:
+                raise ValueError(
+                    f"a mapped axis of size {axis.size} cannot be split over {axis.spmd_name!r} of "
+                    f"size {pieces}, which vmap was given as spmd_axis_name of shard_map."
+                )
+            axis = AxisData(axis.name, axis.size // pieces, split=axis.split)
+            if params["check_vma"]:
+                key = ("vary", names, tuple(dims))
+                jaxpr = jaxpr.derive(key, lambda: _varying(params["jaxpr"], names, dims))
+        made, out_dims = batch_jaxpr(jaxpr, axis, dims)
+    part = names or None
+    ins = [_with_dim(*pair, part) for pair in zip(params["in_specs"], dims, strict=True)]
+    outs = [_with_dim(*pair, part) for pair in zip(params["out_specs"], out_dims, strict=True)]
     return _rebind(args, params, made, ins, outs), out_dims
 
 
-def _with_dim(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    if dim is None or dim > len(spec):
+def _varying(jaxpr: ClosedJaxpr, names: tuple, dims: Sequence[int | None]) -> ClosedJaxpr:
+    """The program of arguments of which those that are mapped vary over more mesh axes."""
+    avals = [
+        aval if dim is None else aval.update(vma=aval.vma.union(names))
+        for aval, dim in zip(jaxpr.in_avals, dims, strict=True)
+    ]
+    run = lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs)
+    return trace_to_jaxpr(run, avals, jaxpr.jaxpr.debug_info)
+
+
+def _with_dim(spec: PartitionSpec, dim: int | None, part: Any) -> PartitionSpec:
+    if dim is None or (dim > len(spec) and part is None):
         return spec
-    parts = spec.partitions
-    return spec.update(partitions=(*parts[:dim], None, *parts[dim:]))
+    parts = [*spec.partitions, *[None] * (dim - len(spec))]
+    return spec.update(partitions=(*parts[:dim], part, *parts[dim:]))
 
 
 # -- the function ----------------------------------------------------------------------------------
@@ -441,7 +474,7 @@ def shard_map(
     out_specs: Any,
     in_specs: Any = Infer,
     mesh: Mesh | AbstractMesh | None = None,
-    axis_names: Collection[Hashable] = frozenset(),
+    axis_names: AbstractSet[Hashable] = frozenset(),
     check_vma: bool = True,
 ) -> _F: ...
 @overload
@@ -450,7 +483,7 @@ def shard_map(
     out_specs: Any,
     in_specs: Any = Infer,
     mesh: Mesh | AbstractMesh | None = None,
-    axis_names: Collection[Hashable] = frozenset(),
+    axis_names: AbstractSet[Hashable] = frozenset(),
     check_vma: bool = True,
 ) -> Callable[[_F], _F]: ...
 @boundary
@@ -495,6 +528,11 @@ def shard_map(
     @boundary
     def mapped(*args):
         where = chosen_mesh(mesh)
+        if not isinstance(axis_names, (set, frozenset)):
+            raise TypeError(
+                "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                f"{type(axis_names)}"
+            )
         manual = frozenset(axis_names) or frozenset(where.axis_names)
         if not manual.issubset(where.axis_names):
             names = frozenset(where.axis_names)
@@ -505,6 +543,8 @@ def shard_map(
         if not callable(out_specs):
             check_specs("out_specs", out_specs, _is_spec, manual)
         leaves, in_tree = tree_util.flatten(args)
+        if isinstance(where, AbstractMesh) and local.context.trace is eval_trace:
+            _check_on_devices(leaves)
         if in_specs is Infer or in_specs is None:
             _check_inferable(f, where, manual)
             avals = tuple([get_aval(x) for x in leaves])
@@ -550,6 +590,16 @@ def shard_map(
         return functools.wraps(f)(mapped)
     except Exception:
         return mapped
+
+
+def _check_on_devices(leaves: Sequence[Any]) -> None:
+    """ValueError where neither the mesh nor an argument says on which devices a program runs."""
+    own = [getattr(x, "sharding", None) for x in leaves]
+    if get_mesh().empty and not any(isinstance(where, NamedSharding) for where in own):
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument."
+        )
 
 
 def _with_closed_over(

@@ -113,6 +113,24 @@ CONSTRAINTS = """
     vmap(lambda a: constraint(a, NamedSharding(mesh, P('x'))), spmd_axis_name='x')(X)
 """
 
+MAPPED = """
+    vmap(mapped(lambda a: a * 2, P('x'), P('x')), spmd_axis_name='y')(X.T)
+    jax.make_jaxpr(vmap(mapped(lambda a: a * 2, P('x'), P('x')), spmd_axis_name='y'))(X.T)
+    vmap(mapped(lambda a: a * 2, P('x'), P('x')), spmd_axis_name='y', in_axes=1, out_axes=1)(X)
+    vmap(mapped(lambda a: a * 2, P('x'), P('x'), check_vma=False), spmd_axis_name='y')(X.T)
+    vmap(mapped(lambda a: lax.psum(a, 'x') * 2 + 1, P('x'), P()), spmd_axis_name='y')(X.T)
+    vmap(mapped(lambda a, b: a * b, (P('x'), P()), P('x')), spmd_axis_name='y', in_axes=(0, None))(X.T, X[0, :1])
+    vmap(mapped(lambda a: a * 2, P(), P()), spmd_axis_name=('x', 'y'))(X)
+    vmap(mapped(lambda a: a * 2, P(), P()), spmd_axis_name='y')(X[:3])  # own words
+    vmap(mapped(lambda a: a * 2, P('x'), P('x')), spmd_axis_name='x')(X.T)
+    grad(lambda x: vmap(mapped(jnp.sin, P('x'), P('x')), spmd_axis_name='y')(x).sum())(X.T)
+    mapped(lambda a: a, P('x'), P('x'), axis_names='x')(X)
+    mapped(lambda a: a, P('x'), P('x'), axis_names=('x', 'y'))(X)
+    mapped(lambda a: a, P('x'), P('x'), mesh=mesh.abstract_mesh)(X)
+    mapped(lambda a: a, P('x'), P('x'), mesh=mesh.abstract_mesh)(jax.device_put(X, named))
+    mapped(lambda a, b: a + b.sum(), (P('x'), P()), P('x'), mesh=mesh.abstract_mesh)(jax.device_put(X, named), X)
+"""
+
 TABLES = {
     name: text for name, text in globals().items() if isinstance(text, str) and name.isupper()
 }
@@ -139,10 +157,15 @@ class Library:
         }.items():
             self.names[called] = m.make_mesh((4, 2), ("x", "y"), axis_types=types)
         self.names["named"] = sharding.NamedSharding(self.names["mesh"], m.P("x", "y"))
+        self.names["mapped"] = self.mapped
         self.names["parts"] = lambda where: [
             m.device_put(X[index], device)
             for device, index in where.addressable_devices_indices_map(X.shape).items()
         ]
+
+    def mapped(self, f, ins, outs, **options):
+        options = {"mesh": self.names["mesh"], **options}
+        return self.jax.shard_map(f, in_specs=ins, out_specs=outs, **options)
 
     def outcome(self, line):
         """The result as text; of an error the names of its classes, and its message."""
@@ -171,6 +194,7 @@ X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 
 def _plain(text):
     text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("minijax.", "jax."))
+    text = re.sub(r"frozenset\(\{\}\)", "frozenset()", text)
     return re.sub(r"frozenset\(\{(.*?)\}\)", lambda m: f"{sorted(m[1].split(', '))}", text)
 
 

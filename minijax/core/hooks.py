@@ -260,7 +260,7 @@ class Hooks(Slots):
         """Return the sharding of a mapped result, from the one of its elements."""
         raise NotImplementedError
 
-    def mapped_axis(self, leaves: Any, dims: Any) -> Any:
+    def mapped_axis(self, leaves: Any, dims: Any, spmd_name: Any) -> Any:
         """Return the mesh axes that the axis mapped by `vmap` is sharded over, or None."""
         return None
 
@@ -269,7 +269,7 @@ class Hooks(Slots):
         return False
 
     def is_cotangent_of(self, given: Any, wanted: Any) -> bool:
-        """Whether a value of one type is a cotangent where another type is wanted."""
+        """Whether a value is a cotangent, or a tangent, of the type that is wanted."""
         return True
 
     def layout(self, primitive: Any, avals: Any, params: dict) -> Any:

@@ -16,6 +16,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import StagedTracer
 from minijax.dtypes import ExtendedDType
 from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.unreduced import first, refused
 from minijax.lax.rules import FLOAT, broadcasting_batch, elementwise, linear, zero_derivative
 from minijax.lowering.module import Value
@@ -201,7 +202,10 @@ def _number(x: Any, dtype: np.dtype) -> np.generic:
 # -- bitcast_convert_type -------------------------------------------------------------------------
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
-set_layout(bitcast_convert_type_p, sums=refused)
+set_layout(
+    bitcast_convert_type_p, sums=refused,
+    parts=lambda avals, out, **_: [*parts_of(avals[0]), None][: out.ndim],
+)  # fmt: skip
 
 
 @bitcast_convert_type_p.shape_rule

@@ -27,7 +27,7 @@ from minijax.lowering.types import tensor_type
 from minijax.runtime import partitioners
 from minijax.runtime.escape import quoted
 from minijax.runtime.gspmd import GSPMDSharding
-from minijax.runtime.mesh import AxisType, Mesh, get_mesh
+from minijax.runtime.mesh import AxisType, Mesh, device_mesh
 from minijax.runtime.mlir_modules import types
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
@@ -74,7 +74,7 @@ def _(b, *operands, call, **params):
 def _mesh_of(module: Module) -> Mesh:
     """The mesh of the arguments, or that in force; else one with a single axis of all devices."""
     meshes = [mesh for mesh in module.meshes if isinstance(mesh, Mesh)]
-    meshes += [get_mesh()] if not get_mesh().empty else []
+    meshes += [device_mesh()] if not device_mesh().empty else []
     devices = np.array(module.devices, dtype=object)
     return next(iter(meshes), None) or Mesh(devices, ("devices",))
 

@@ -58,8 +58,8 @@ from minijax.runtime.mesh import (
     Mesh,
     PartitionSpec,
     axes_of,
+    device_mesh,
     get_abstract_mesh,
-    get_mesh,
 )
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.tracebacks import boundary
@@ -431,7 +431,7 @@ def _out_specs(specs: Any, tree: Any) -> list[PartitionSpec]:
 def chosen_mesh(mesh: Any) -> Any:
     found = mesh
     if found is None:
-        found = get_mesh() if local.context.trace is eval_trace else get_abstract_mesh()
+        found = device_mesh() if local.context.trace is eval_trace else get_abstract_mesh()
         found = get_abstract_mesh() if found.empty else found
     if not isinstance(found, (Mesh, AbstractMesh)):
         raise TypeError(
@@ -595,7 +595,7 @@ def shard_map(
 def _check_on_devices(leaves: Sequence[Any]) -> None:
     """ValueError where neither the mesh nor an argument says on which devices a program runs."""
     own = [getattr(x, "sharding", None) for x in leaves]
-    if get_mesh().empty and not any(isinstance(where, NamedSharding) for where in own):
+    if device_mesh().empty and not any(isinstance(where, NamedSharding) for where in own):
         raise ValueError(
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument."

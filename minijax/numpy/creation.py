@@ -40,7 +40,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import broadcast_to, expanded
-from minijax.runtime.mesh import PartitionSpec, get_mesh
+from minijax.runtime.mesh import PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
@@ -63,7 +63,7 @@ def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
 
 def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
     """Place as `placed` what the host has made: it lies whole on each device of the mesh in force."""
-    mesh = get_mesh()
+    mesh = device_mesh()
     if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
         return placed(x, device, out_sharding)
     return x if x.committed else device_put(x, NamedSharding(mesh, PartitionSpec()))

@@ -24,7 +24,7 @@ from minijax.runtime.platforms import Device
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "DuplicateSpecError", "Mesh", "PartitionSpec",
-    "UNCONSTRAINED", "axes_of", "constraint_mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh",
+    "UNCONSTRAINED", "axes_of", "constraint_mesh", "device_mesh", "entered_mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh",
     "use_abstract_mesh",
 ]  # fmt: skip
 
@@ -546,26 +546,10 @@ Mesh.made = False
 _NO_AXES = AbstractMesh((), ())
 
 
-class set_mesh:
-    """Put a mesh in force at once; as a context manager, until the block ends.
-
-    - `mesh`: a `Mesh`, an `AbstractMesh`, or None
-
-    A `PartitionSpec` then refers to it, and the type of arrays names it beside shape and dtype.
-    ValueError for another object.
-    Source: Shardy's mesh symbols.
-
-    >>> with jax.set_mesh(jax.make_mesh((1,), ("i",))):
-    ...     jax.typeof(jnp.ones(2)).shape
-    (2,)
-    """
+class entered_mesh:
+    """Put a mesh in force at once, with devices or without; in a context, until the block ends."""
 
     def __init__(self, mesh: Mesh | AbstractMesh | None) -> None:
-        if not (mesh is None or isinstance(mesh, (Mesh, AbstractMesh))):
-            raise ValueError(
-                f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}: make one with "
-                "make_mesh."
-            )
         context = local.context
         self._before = context.mesh
         context.mesh = mesh
@@ -579,19 +563,74 @@ class set_mesh:
         local.context.refresh_key()
 
 
-class use_abstract_mesh(set_mesh):
-    """Set a mesh without devices within the context."""
+def _check_not_tracing(name: str, instead: str = "") -> None:
+    if local.context.trace is not local.context.outermost:
+        raise ValueError(f"`{name}` can only be used outside of `jax.jit`.{instead}")
+
+
+class set_mesh(entered_mesh):
+    """Put a mesh in force at once; as a context manager, until the block ends.
+
+    - `mesh`: a `Mesh`, or None
+
+    A `PartitionSpec` then refers to it, and the type of arrays names it beside shape and dtype.
+    ValueError for another object, and in a function that is being transformed.
+    Source: Shardy's mesh symbols.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("i",))):
+    ...     jax.typeof(jnp.ones(2)).shape
+    (2,)
+    """
+
+    def __init__(self, mesh: Mesh | None) -> None:
+        if not (mesh is None or isinstance(mesh, Mesh)):
+            raise ValueError(
+                f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}: make one with "
+                "make_mesh."
+            )
+        _check_not_tracing("set_mesh")
+        super().__init__(mesh)
+
+
+class use_abstract_mesh(entered_mesh):
+    """Set a mesh without devices within the context. ValueError for one of another size."""
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(
+                f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}"
+            )
+        self._mesh = mesh
+
+    def __enter__(self) -> Any:
+        mesh, before = self._mesh, get_abstract_mesh()
+        if not (mesh.empty or before.empty) and mesh.size != before.size:
+            raise ValueError(
+                f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {mesh} with "
+                f"size={mesh.size} and prev mesh: {before} with size={before.size}"
+            )
+        super().__init__(mesh)
+        return mesh
 
 
 def get_mesh() -> Mesh:
-    """The mesh of devices in force; an empty one if there is none."""
+    """The mesh of devices in force; an empty one if there is none.
+
+    ValueError in a function that is being transformed.
+    """
+    _check_not_tracing("get_mesh", " Maybe you want `jax.sharding.get_abstract_mesh()`?")
+    return device_mesh()
+
+
+def device_mesh() -> Mesh:
+    """The mesh of devices in force, whatever is being traced; an empty one if there is none."""
     mesh = local.context.mesh
     return mesh if isinstance(mesh, Mesh) else _NO_MESH
 
 
 def constraint_mesh() -> Mesh:
     """The mesh of devices in force, or that of `with mesh:`; an empty one if there is none."""
-    mesh = get_mesh()
+    mesh = device_mesh()
     return mesh if not mesh.empty else local.context.constraint_mesh or _NO_MESH
 
 

@@ -23,8 +23,8 @@ from minijax.runtime.mesh import (
     PartitionSpec,
     axes_of,
     constraint_mesh,
+    device_mesh,
     get_abstract_mesh,
-    get_mesh,
 )
 from minijax.runtime.sharding import Sharding, check_memory_kind, default_memory_kind, device_list
 from minijax.runtime.versions import HloSharding, xla_client
@@ -368,7 +368,7 @@ def sharding_of(where: Any, what: str) -> Any:
         return where
     if isinstance(where, PartitionSpec):
         function, _, parameter = what.partition(" ")
-        mesh: Mesh | AbstractMesh = constraint_mesh() if parameter else get_mesh()
+        mesh: Mesh | AbstractMesh = constraint_mesh() if parameter else device_mesh()
         mesh = get_abstract_mesh() if mesh.empty else mesh
         if mesh.empty:
             then = f"got {where}. Or give NamedSharding(mesh, spec)."

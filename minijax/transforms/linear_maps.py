@@ -88,7 +88,10 @@ class LinearFunction(LinearMap):
         given = []
         for aval, t in zip(self.in_avals, leaves, strict=True):
             wanted = aval.to_tangent_aval()
-            if np.shape(t) != wanted.shape or tangent_dtype(t) != wanted.dtype:
+            agrees = np.shape(t) == wanted.shape and tangent_dtype(t) == wanted.dtype
+            if getattr(getattr(t, "aval", None), "placement", None) is not wanted.placement:
+                agrees = agrees and hooks.is_cotangent_of(t, wanted)
+            if not agrees:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original "
                     f"primal values:\nGot tangent aval {short_type(t)} for primal aval "
@@ -151,7 +154,7 @@ class Pullback(LinearMap):
         agrees = wanted.dtype in (dtypes.float0, tangent_dtype(ct))
         placement = getattr(getattr(ct, "aval", None), "placement", None)
         if placement is not wanted.placement and wanted.dtype != dtypes.float0:
-            agrees = agrees and hooks.is_cotangent_of(get_aval(ct), wanted)
+            agrees = agrees and hooks.is_cotangent_of(ct, wanted)
         if np.shape(ct) != wanted.shape or not agrees:
             raise ValueError(
                 f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "

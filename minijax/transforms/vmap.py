@@ -64,11 +64,11 @@ def vmap(
     def batched(*args, **kwargs):
         call = MappedCall(fun, in_axes, out_axes, axis_size, args, kwargs)
         leaves, dims = call.leaves, call.dims
-        split = hooks.mapped_axis(leaves, dims)
+        split = hooks.mapped_axis(leaves, dims, spmd_axis_name)
         axis = AxisData(axis_name, call.size, spmd_axis_name, split)
         with named_scope("vmap()"):
             outs, found = batch_flat(call, axis, leaves, dims)
-        return call.results(outs, found, axis_name)
+        return call.results(outs, found, axis)
 
     return named_after(fun, boundary(batched))
 
@@ -124,25 +124,25 @@ class MappedCall:
     def _out_axes(self) -> list[Any]:
         return flat_axes("vmap out_axes", self.out_tree, self.out_axes)
 
-    def results(self, outs: Sequence[Any], found: Sequence[int | None], axis_name: Any) -> Any:
+    def results(self, outs: Sequence[Any], found: Sequence[int | None], axis: AxisData) -> Any:
         """Return the results as a pytree, each with its mapped axis where `out_axes` asks for it."""
         if self.cells is not None:
-            place = lambda x, dim, wanted: _at(x, dim, wanted, self.size)
+            place = lambda x, dim, wanted: _at(x, dim, wanted, axis)
             outs, found = self.cells.keep(outs, found, self.dims, place)
         tree, wholes = self.out_tree, self.wholes
         wanted = self._out_axes() if wholes is None else wholes.axes
         for index, (dim, out) in enumerate(zip(found, wanted, strict=True)):
             if dim is not None and out is None:
-                refuse_unmapped(self.fun, axis_name, index, dim, tree, wholes)
+                refuse_unmapped(self.fun, axis.name, index, dim, tree, wholes)
         # A symbolic zero, which a jvp rule that is mapped gives, is one whatever the axis.
         results = [
-            x if out is None or type(x) is Zero else as_result(_at(x, dim, out, self.size))
+            x if out is None or type(x) is Zero else as_result(_at(x, dim, out, axis))
             for x, dim, out in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(results if wholes is None else wholes.made(results))
 
 
-def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+def _at(x: Any, dim: int | None, wanted: int | None, axis: AxisData) -> Any:
     """Return a result with its mapped axis moved to `wanted`."""
     if wanted is None or (not is_axis(wanted) and dim == wanted):
         return x
@@ -152,7 +152,9 @@ def _at(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
             "what the rules of its type say."
         )
     if dim is None:
-        x, dim = to_front(x, None, size), 0
+        one, x, dim = get_aval(x), to_front(x, None, axis.size), 0
+        if axis.split is not None:
+            x = hooks.as_primal_placed(x, one.with_axis(0, axis.size, axis.split))
     ndim = get_aval(x).ndim
     if not -ndim <= wanted < ndim:
         raise ValueError(

@@ -131,6 +131,52 @@ MAPPED = """
     mapped(lambda a, b: a + b.sum(), (P('x'), P()), P('x'), mesh=mesh.abstract_mesh)(jax.device_put(X, named), X)
 """
 
+# within set_mesh(explicit)
+EXPLICIT = """
+    jax.sharding.get_mesh()
+    jit(lambda a: jax.sharding.get_mesh() and a)(X)
+    vmap(lambda a: jax.sharding.get_mesh() and a)(X)
+    grad(lambda a: jax.sharding.get_mesh() and a)(1.)
+    jit(lambda a: jax.set_mesh(explicit) and a)(X)
+    vmap(lambda a: jax.set_mesh(explicit) and a)(X)
+    jax.set_mesh(explicit.abstract_mesh)  # own words
+    use_abstract_mesh(explicit)  # own words
+    use_abstract_mesh(None)
+    use_abstract_mesh(AbstractMesh((4,), ('z',))).__enter__()
+    on(X, 'x', 'y').at[jnp.array([0, 1])].get(out_sharding=P())
+    on(X, 'x', 'y').at[0].get(out_sharding=P())
+    on(X, 'x', 'y').at[:, :2].get(out_sharding=P())
+    on(X, 'x', 'y').at[jnp.array([0, 1])].get(out_sharding=P(None, 'y'))
+    on(X, 'x', 'y').at[0].set(1., out_sharding=P('x', 'y'))
+    on(X, 'x', 'y').at[0].set(1., out_sharding=P())
+    on(X, 'x', 'y').at[0].add(1., out_sharding=P('x'))
+    jnp.take(on(X, 'x', 'y'), jnp.array([0, 1]), axis=0, out_sharding=P())
+    jit(lambda x: x.at[jnp.array([0, 1])].get(out_sharding=P()))(on(X, 'x', 'y'))
+    grad(lambda x: x.at[jnp.array([0, 1])].get(out_sharding=P()).sum())(on(X, 'x', 'y'))
+    [jax.typeof(x) for x in vmap(lambda i: (i, jnp.ones(3)), out_axes=(0, 1))(on(X[:, 0], 'x'))]
+    jax.typeof(vmap(lambda i: on(X))(on(X[:, 0], 'x')))
+    jax.typeof(vmap(lambda i, j: j, in_axes=(0, None))(on(X[:, 0], 'x'), on(X)))
+    jax.typeof(jit(vmap(lambda i, j: j, in_axes=(0, None)))(on(X[:, 0], 'x'), on(X)))
+    vmap(lambda x: x * 2, spmd_axis_name='y')(on(X, 'x'))
+    jax.vjp(lambda x: x * 2, on(X, 'x'))[1](on(X))
+    jax.vjp(lambda x: x * 2, on(X))[1](on(X, 'x'))
+    jax.vjp(lambda x: x * 2, on(X, 'x'))[1](on(X, 'x'))
+    jax.vjp(lambda x: x * 2, on(X, 'x'))[1](X)
+    jit(lambda x, r: jax.vjp(lambda x: x * 2, x)[1](r))(on(X, 'x'), on(X))
+    jax.linearize(lambda x: x * 2, on(X, 'x'))[1](on(X))  # own words
+    jax.linearize(lambda x: x * 2, on(X))[1](on(X, 'x'))  # own words
+    jax.linearize(lambda x: x * 2, on(X, 'x'))[1](on(X, 'x'))
+    jax.linearize(lambda x: x * 2, on(X, 'x'))[1](X)
+    jax.typeof(lax.bitcast_convert_type(on(X, 'x', 'y'), jnp.int8))
+    jax.typeof(lax.bitcast_convert_type(on(X, 'x').astype(jnp.int8), jnp.int32))
+    jax.typeof(lax.bitcast_convert_type(on(X, 'x', 'y').astype(jnp.int8), jnp.int32))
+    jax.sharding.auto_axes(lambda x: x, axes='z', out_sharding=P())(on(X))
+    jax.reshard(X, None)
+    jax.reshard(X, 3)
+    jax.reshard([X, X], [P(), None])
+    jit(lambda x: jax.reshard(x, None))(X)
+"""
+
 TABLES = {
     name: text for name, text in globals().items() if isinstance(text, str) and name.isupper()
 }
@@ -157,6 +203,7 @@ class Library:
         }.items():
             self.names[called] = m.make_mesh((4, 2), ("x", "y"), axis_types=types)
         self.names["named"] = sharding.NamedSharding(self.names["mesh"], m.P("x", "y"))
+        self.names["on"] = lambda x, *spec: m.reshard(x, m.P(*spec))
         self.names["mapped"] = self.mapped
         self.names["parts"] = lambda where: [
             m.device_put(X[index], device)
@@ -167,10 +214,11 @@ class Library:
         options = {"mesh": self.names["mesh"], **options}
         return self.jax.shard_map(f, in_specs=ins, out_specs=outs, **options)
 
-    def outcome(self, line):
+    def outcome(self, line, explicit):
         """The result as text; of an error the names of its classes, and its message."""
         try:
-            return self.shown(eval(line, self.names)), None
+            with self.jax.set_mesh(self.names["explicit"] if explicit else None):
+                return self.shown(eval(line, self.names)), None
         except Exception as error:
             kinds = [kind.__name__ for kind in type(error).__mro__]
             return kinds, _plain(str(error).split("\n")[0])
@@ -198,10 +246,10 @@ def _plain(text):
     return re.sub(r"frozenset\(\{(.*?)\}\)", lambda m: f"{sorted(m[1].split(', '))}", text)
 
 
-def problem(line, ours, theirs):
+def problem(line, ours, theirs, explicit):
     expression, own_words = line.removesuffix("# own words"), line.endswith("# own words")
-    mine, said = ours.outcome(expression)
-    wanted, expected = theirs.outcome(expression)
+    mine, said = ours.outcome(expression, explicit)
+    wanted, expected = theirs.outcome(expression, explicit)
     if expected is None:
         return None if mine == wanted and said is None else f"{mine!r} {said}, upstream {wanted!r}"
     sentence = re.split(r"(?<=[^.])\. |\.$", expected)[0]
@@ -213,14 +261,14 @@ def problem(line, ours, theirs):
 def main(chosen):
     ours, theirs = Library("minijax"), Library("jax")
     lines = [
-        line.strip()
+        (line.strip(), name == "EXPLICIT")
         for name in TABLES
         if chosen in name
         for line in TABLES[name].split("\n")
         if line.strip()
     ]
-    for line in lines:
-        found = problem(line, ours, theirs)
+    for line, explicit in lines:
+        found = problem(line, ours, theirs, explicit)
         if found:
             print(json.dumps({"expression": line, "problem": found}), flush=True)
     print(json.dumps({"expressions": len(lines)}))

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import tree_util
 from minijax.arrays.array import as_array
 from minijax.arrays.dispatch import run_primitive
+from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Primitive
@@ -300,6 +301,14 @@ def hidden(x: Any, axes: Sequence[Any]) -> Any:
     return reshard_p.bind(x, dst_sharding=NamedSharding(mesh, spec), free=False)
 
 
+def _is_of_type(x: Any, aval: Any) -> bool:
+    """Whether a tangent or cotangent is split as its type is; one that is no array may be split so."""
+    found = get_aval(x)
+    if not isinstance(x, Array):
+        return sums_of(found) == sums_of(aval)
+    return explicit_of(found) == explicit_of(aval)
+
+
 def with_types(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:
     pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
     return mesh.update(axis_types=tuple(kind if name in axes else old for name, old in pairs))
@@ -379,6 +388,6 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
 
 hooks.fill(
     as_primal_placed=retyped,
-    is_cotangent_of=lambda given, wanted: sums_of(given) == sums_of(wanted),
+    is_cotangent_of=_is_of_type,
     adds_in_place=adds_in_place,
 )

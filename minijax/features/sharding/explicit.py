@@ -22,8 +22,8 @@ from minijax.core.trace import eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
 from minijax.features.sharding.transfer import put_array
 from minijax.features.sharding.types import explicit_of
-from minijax.runtime.mesh import AxisType, PartitionSpec, mesh_of, set_mesh
-from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of
+from minijax.runtime.mesh import AxisType, PartitionSpec, entered_mesh, mesh_of
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.jit import jit
 
 __all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]
@@ -59,12 +59,17 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     leaves, tree = tree_util.flatten(xs)
     is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
     given = tree_util.broadcast_prefix(out_shardings, xs, is_leaf=is_leaf)
-    places = [sharding_of(where, "reshard") for where in given]
+    places = [out_sharding_of(where, "reshard") for where in given]
+    if None in places:
+        raise ValueError(
+            "Reshard should only be used with out_shardings which are non-None and have a non-empty "
+            "mesh. Got sharding None."
+        )
     for where in places:
         _check_explicit(where)
     return tree.unflatten(
         [
-            x if where is None else reshard_p.bind(x, dst_sharding=where, free=False)
+            reshard_p.bind(x, dst_sharding=where, free=False)
             for x, where in zip(leaves, places, strict=True)
         ]
     )
@@ -100,6 +105,9 @@ def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
             "split over its explicit axes."
         )
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise KeyError(name)
     return mesh, names
 
 
@@ -130,7 +138,7 @@ def auto_axes(
         free = with_types(mesh, names, AxisType.Auto)
 
         leaves = _on(free, leaves)
-        with set_mesh(free):
+        with entered_mesh(free):
             given, named = tree.unflatten([hidden(x, names) for x in leaves])
             outs = f(*given, **named)
         return _typed(outs, out_sharding, mesh, free=True)
@@ -166,7 +174,7 @@ def explicit_axes(
 
         args = tree.unflatten(_on(typed, leaves))
         prefix = in_sharding if isinstance(in_sharding, tuple) else (in_sharding,) * len(args)
-        with set_mesh(typed):
+        with entered_mesh(typed):
             outs = f(*_typed(args, prefix, typed, free=True), **kwargs)
         free = [name for name in names if name not in mesh.explicit_axes]
         return tree_util.tree_map(lambda x: hidden(x, free), outs) if free else outs
@@ -198,7 +206,7 @@ def _array_on(mesh: Any, x: Any) -> Any:
 def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
     """`fun(*args)`, split as a user asked for where types alone would not say how."""
     where = out_sharding_of(where, name)
-    if where.explicit_part(len(where.spec)) is None:
+    if not where.mesh.explicit_axes:
         return split_as(fun(*args), where, name)
     call = auto_axes(fun, out_sharding=where)
     eager = local.context.trace is eval_trace and all(type(x) is ArrayImpl for x in args)

@@ -16,6 +16,7 @@ from minijax.core.hooks import hooks
 from minijax.errors import ShardingTypeError
 from minijax.features.sharding.types import explicit_of
 from minijax.features.sharding.unreduced import NO_SUMS, Sums, any_sums, over_axes, sums_of
+from minijax.runtime.mesh import axes_of
 
 __all__ = [
     "all_alike", "along", "ambiguous", "as_operand", "as_operands", "batched", "batched_sharding",
@@ -142,7 +143,7 @@ def cotangent_sharding(aval: ShapedArray, places: Sequence[int], *operands: Any)
     return with_sums(found, reduced, unreduced) if unreduced or reduced else found
 
 
-def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None], spmd_name: Any) -> Any:
     """Return the mesh axes that split the mapped axis; the types of all arguments must agree."""
     found = {
         parts_of(get_aval(x))[dim]: None
@@ -154,7 +155,14 @@ def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
             "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
             f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
         )
-    return next(iter(found), None)
+    split = next(iter(found), None)
+    if split is not None and spmd_name is not None:
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. "
+            f"Got spmd_axis_name={axes_of(spmd_name)} and arrays sharded on "
+            f"explicit_mesh_axis={axes_of(split)}"
+        )
+    return split
 
 
 # -- rules that many primitives share ----------------------------------------------------------

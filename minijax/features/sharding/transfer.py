@@ -22,7 +22,7 @@ from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.escape import quoted
 from minijax.runtime.layouts import Format, Layout
-from minijax.runtime.mesh import AbstractMesh, PartitionSpec, get_mesh
+from minijax.runtime.mesh import AbstractMesh, PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of
 from minijax.transforms.tangents import Zero, is_undefined
 from minijax.typing import Array, ArrayLike
@@ -198,7 +198,7 @@ def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
     """A sharding over the axes of a mesh is one over the devices of the mesh in force."""
     if not isinstance(where, NamedSharding) or not isinstance(where.mesh, AbstractMesh):
         return where
-    mesh = get_mesh()
+    mesh = device_mesh()
     if mesh.empty or mesh.abstract_mesh != where.mesh:
         raise ValueError(
             f"The sharding {where} is over an AbstractMesh, which has no devices, and the mesh in "

@@ -144,7 +144,7 @@ def _check_jacobian_input(x, holomorphic, allow_int, transform) -> None:
             f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
             f"but got {dtype.name}. For holomorphic differentiation, pass holomorphic=True. For "
             "differentiation of non-holomorphic functions involving complex inputs or integer "
-            "inputs, use minijax.jvp directly."
+            "inputs, use jax.jvp directly."
         )
     check_input(x, holomorphic, allow_int, transform)
 
@@ -163,7 +163,7 @@ def _check_jacobian_output(outs, holomorphic, transform) -> None:
                 f"jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
                 f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
                 "holomorphic=True. For differentiation of non-holomorphic functions involving "
-                "complex outputs, or of functions with integer outputs, use minijax.vjp directly."
+                "complex outputs, or of functions with integer outputs, use jax.vjp directly."
             )
 
 

@@ -1,5 +1,6 @@
 """Numbers that were wrong silently, and calls that upstream takes: each class by its members."""
 
+import copy
 import decimal
 import functools
 import importlib
@@ -838,3 +839,105 @@ def test_normal_quantiles_of_other_dtypes(name):
         for m in BOTH:
             with pytest.raises(TypeError, match=r"is not supported, see docstring|sub does not"):
                 getattr(importlib.import_module(f"{m.__name__}.scipy.stats.norm"), name)(q)
+
+
+def _kinds(tree):
+    """Dtype, shape and weak type of each leaf, or its type where it is no array."""
+    return [
+        (str(x.dtype), x.shape, getattr(x, "weak_type", False)) if hasattr(x, "dtype") else type(x)
+        for x in minijax.tree.leaves(tree)
+    ]
+
+
+_FLOAT0 = {
+    "astype": lambda m, x: x.astype(m.dtypes.float0),
+    "jnp.astype": lambda m, x: m.numpy.astype(x, m.dtypes.float0),
+    "convert": lambda m, x: m.lax.convert_element_type(x, m.dtypes.float0),
+}
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "vmap"])
+@pytest.mark.parametrize("name", _FLOAT0)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_conversion_to_float0(name, how, dtype):
+    found = []
+    for m in BOTH:
+        f = lambda x, m=m: _FLOAT0[name](m, x)
+        call = {"eager": f, "jit": m.jit(f), "vmap": m.vmap(f)}[how]
+        found.append(_kinds(call(m.numpy.ones((2, 3), dtype))))
+    assert found[0] == found[1] == [("[('float0', 'V')]", (2, 3), False)]
+
+
+_KEYS = {
+    "grad": lambda m, f, k: m.grad(f, allow_int=True)(k),
+    "value_and_grad": lambda m, f, k: m.value_and_grad(f, allow_int=True)(k),
+    "beside a float": lambda m, f, k: m.grad(
+        lambda k, x: f(k) * x, (0, 1), allow_int=True
+    )(k, 2.0),
+    "in a tree": lambda m, f, k: m.grad(lambda t: f(t["k"]), allow_int=True)({"k": k}),
+    "jit": lambda m, f, k: m.jit(m.grad(f, allow_int=True))(k),
+    "vmap": lambda m, f, k: m.vmap(m.grad(f, allow_int=True))(m.random.split(k)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _KEYS)
+def test_gradients_with_respect_to_keys(name):
+    jax_, minijax_ = (_KEYS[name](m, m.random.uniform, m.random.key(0)) for m in BOTH)
+    assert _kinds(minijax_) == _kinds(jax_)
+
+
+_LINEAR = {
+    "number": (lambda m, x: x * 2, 1.0), "strong": (lambda m, x: x * 2, np.float32(1)),
+    "integer": (lambda m, x: x * 2, 1), "passed on": (lambda m, x: {"a": x}, 1.0),
+    "sum": (lambda m, x: m.numpy.sum(x), np.ones(2, np.float32)),
+    "conjugate": (lambda m, x: m.lax.conj(x), 1j), "twice": (lambda m, x: (x, x), 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _LINEAR)
+@pytest.mark.parametrize("weak", [False, True])
+def test_linear_transpose_keeps_weak_types(name, weak):
+    fun, primal = _LINEAR[name]
+    found = []
+    for m in BOTH:
+        out = m.eval_shape(lambda m=m: fun(m, primal))
+        number = lambda s, m=m: np.zeros((), s.dtype).item() + 3
+        ct = m.tree.map(number if weak else lambda s, m=m: m.numpy.full_like(s, 3), out)
+        pulled = m.linear_transpose(lambda x, m=m: fun(m, x), primal)(ct)
+        found.append([m.numpy.asarray(x) for x in pulled])
+    assert _kinds(found[1]) == _kinds(found[0])
+    np.testing.assert_array_equal(found[1][0], found[0][0])
+
+
+@pytest.mark.parametrize("value", [1, 1.5, True, 2j, np.float32(1), np.arange(3), [1, {"a": 2.0}]])
+def test_device_put_is_an_explicit_transfer(value):
+    for m in BOTH:
+        expected = _kinds(m.tree.map(m.numpy.asarray, value))
+        with m.transfer_guard("disallow"):
+            assert _kinds(m.device_put(value)) == expected
+        with m.transfer_guard("disallow_explicit"), pytest.raises(m.errors.JaxRuntimeError):
+            m.device_put(value)
+
+
+def test_programs_are_copied_and_pickled():
+    for m in BOTH:
+        plain = m.make_jaxpr(lambda x, y: (y, x, 1))(1.0, np.ones(2))
+        for made in (copy.deepcopy(plain), pickle.loads(pickle.dumps(plain)), copy.copy(plain)):
+            assert str(made) == str(plain)
+    closed = minijax.make_jaxpr(lambda x: minijax.numpy.sin(x) * x)(1.0)
+    made = copy.deepcopy(closed)
+    assert made.eqns[0].primitive is closed.eqns[0].primitive
+    assert made.jaxpr.invars[0] is not closed.jaxpr.invars[0]
+    assert minijax.extend.core.jaxpr_as_fun(made)(2.0) == [np.sin(np.float32(2)) * 2]
+
+
+@pytest.mark.parametrize("static", [1, (1,), -1, (0, 1)])
+def test_make_jaxpr_with_static_arguments_left_to_their_defaults(static):
+    for args, kwargs in (((2.0,), {}), ((2.0, 4), {}), ((2.0,), {"n": 5})):
+        if static == -1 and len(args) == 1:
+            continue
+        texts = [
+            re.sub(r"\s+", " ", str(m.make_jaxpr(lambda x, n=3: n * x, static)(*args, **kwargs)))
+            for m in BOTH
+        ]
+        assert texts[0] == texts[1]

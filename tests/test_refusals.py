@@ -22,12 +22,14 @@ def outcome(call, m):
 
 
 def sentence(error):
-    """The first sentence of a message, without the names of modules and addresses."""
+    """The first sentence of a message, without addresses."""
     return re.match(r".*?[.:?!](?=\s|$)|.*", plain(error).split("\n")[0]).group()
 
 
 def plain(error):
-    text = re.sub(r"\bminijax\b", "jax", str(error).strip())
+    text = str(error).strip()
+    if text.startswith(("minijax", "module 'minijax")):  # a module says its own name
+        text = re.sub(r"\bminijax\b", "jax", text)
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
     return re.sub(r"np\.int64\((-?\d+)\)", r"\1", text)
 

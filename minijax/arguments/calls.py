@@ -161,6 +161,11 @@ def chosen_device(device: Any, backend: str | None, in_shardings: Any, out_shard
             f"{'in_shardings' if in_shardings is not None else 'out_shardings'} should not be "
             "specified. It says where the function runs."
         )
+    if device is not None and backend is not None:
+        raise ValueError(
+            f"can't specify both a device and a backend for jit, got device={device!r} and "
+            f"backend={backend!r}."
+        )
     if device is not None or backend is not None:
         warnings.warn(
             "The arguments device and backend of jit are deprecated: put the operands on a device, "

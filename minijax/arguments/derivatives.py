@@ -71,7 +71,7 @@ def jvp_leaves(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     """The leaves of primals and tangents, and their structure; TypeError if these differ."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primal and tangent arguments to minijax.jvp must be tuples or lists; found "
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}. For one argument write "
             "jvp(f, (x,), (t,))."
         )
@@ -79,7 +79,7 @@ def jvp_leaves(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     tangent_leaves, tangent_tree = tree_util.flatten(tangents)
     if in_tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to minijax.jvp must have the same tree structure; "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; "
             f"primals have tree structure {in_tree} whereas tangents have tree structure "
             f"{tangent_tree}."
         )
@@ -96,7 +96,7 @@ def check_tangent(x: Any, t: Any) -> bool:
     found = dtypes.float0 if getattr(t, "dtype", None) == dtypes.float0 else get_aval(t).dtype
     if found != wanted.dtype:
         raise TypeError(
-            "primal and tangent arguments to minijax.jvp do not match; dtypes must be equal, or in "
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in "
             "case of int/bool primal dtype the tangent dtype must be float0. Got primal dtype "
             f"{aval.dtype.name} and so expected tangent dtype {_dtype_name(wanted.dtype)}, but got "
             f"tangent dtype {_dtype_name(found)} instead."
@@ -121,6 +121,8 @@ def check_input(x: Any, holomorphic: bool, allow_int: bool, transform: str) -> N
         return
     dtype = aval.dtype
     if dtypes.issubdtype(dtype, dtypes.extended):
+        if allow_int and not holomorphic:
+            return
         raise TypeError(
             f"{transform} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
             f"of np.inexact), but got {dtype.name}. If you want to use Boolean- or "
@@ -172,13 +174,13 @@ def check_scalar_output(
             f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass "
             "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
-            "outputs, use minijax.vjp directly."
+            "outputs, use jax.vjp directly."
         )
     elif not dtypes.issubdtype(aval.dtype, np.floating):
         raise TypeError(
             f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For differentiation of functions with "
-            "integer outputs, use minijax.vjp directly."
+            "integer outputs, use jax.vjp directly."
         )
 
 

@@ -19,7 +19,7 @@ from minijax.core.avals import AbstractValue, ShapedArray, get_aval
 from minijax.core.jaxpr import DebugInfo
 
 __all__ = [
-    "argument_names", "as_ints", "as_names", "aval_of_argument", "canonical_argnums",
+    "argument_names", "as_ints", "as_names", "aval_of_argument",
     "check_at_most", "check_callable", "check_results", "debug_info", "fun_name", "infer_argnums_and_argnames",
     "named_after",
     "path_of", "place_of", "signature_of",
@@ -117,22 +117,6 @@ def as_names(name: str, value: Any) -> tuple[str, ...]:
     raise TypeError(f"{name} must be a string or a sequence of strings; got {value!r}.")
 
 
-def canonical_argnums(
-    transform: str, argnums: Sequence[int], count: int, fun: Callable | None = None
-) -> tuple[int, ...]:
-    """Argument numbers counted from the front. ValueError if one is out of range."""
-    chosen = []
-    for argnum in argnums:
-        if not -count <= argnum < count:
-            where = f" of {fun_name(fun)}" if fun is not None else ""
-            raise ValueError(
-                f"{transform}: argument number {argnum} is out of range: the call{where} has "
-                f"{count} positional arguments (keyword arguments have no number)."
-            )
-        chosen.append(argnum % count)
-    return tuple(chosen)
-
-
 def resolve_static(
     fun: Callable, argnums: Any, argnames: Any, what: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -149,9 +133,11 @@ def resolve_static(
     known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     unknown = {name for name in names if name not in known and not keywords}
     if unknown:
+        unnamed = unknown & {p.name for p in parameters if p.kind is p.POSITIONAL_ONLY}
+        reason = "These are positional-only" if unnamed else "Function does not take these args"
         raise ValueError(
-            f"Jitted function has invalid argnames {unknown} in {what}_argnames. "
-            f"Function does not take these args. {fun_name(fun)} takes {sorted(known)}."
+            f"Jitted function has invalid argnames {unnamed or unknown} in {what}_argnames. "
+            f"{reason}. {fun_name(fun)} takes {sorted(known)} by name."
         )
     for number in numbers:
         if not variadic and not -len(positional) <= number < len(positional):
@@ -283,6 +269,9 @@ class _LazyDebugInfo(DebugInfo):
     @property
     def place(self):
         return _line_of(self._fun())
+
+    def __reduce__(self) -> Any:
+        return DebugInfo, (self.traced_for, self.func_src_info, self.arg_names, self.result_paths)
 
 
 def _aval_of_result(out: Any) -> AbstractValue:

@@ -123,7 +123,7 @@ class ArrayImpl(Array):
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
-                "minijax.random.key_data(arr) if you wish to extract the underlying integer array. "
+                "jax.random.key_data(arr) if you wish to extract the underlying integer array. "
                 f"Got {self.aval.str_short()}."
             )
         return self._stored

@@ -251,6 +251,11 @@ _interned: dict[tuple, ShapedArray] = {}
 
 def _intern(cls, shape, dtype, weak_type, placement) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
+    shape = tuple(shape)
+    if not all(hasattr(size, "__index__") or hooks.is_expression(size) for size in shape):
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+        )
     shape = tuple(
         size if isinstance(size, int) or hooks.is_expression(size) else int(size) for size in shape
     )

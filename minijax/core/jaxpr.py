@@ -88,7 +88,7 @@ class JaxprEqn:
     source_info = property(lambda self: hooks.source_info(self))
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in _EQN_FIELDS))
+        return JaxprEqn(**{name: getattr(self, name) for name in _EQN_FIELDS} | changes)
 
     def __repr__(self) -> str:
         return hooks.format_eqn(self)
@@ -149,7 +149,9 @@ class Jaxpr:
 
     def replace(self, **changes: Any) -> Jaxpr:
         fields = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
-        values = {name: changes.get(name, getattr(self, name)) for name in fields}
+        if unknown := {name: value for name, value in changes.items() if name not in fields}:
+            raise ValueError(f"Unknown keyword arguments: {unknown}; the fields are {fields}.")
+        values = {name: getattr(self, name) for name in fields} | changes
         if "eqns" in changes and "effects" not in changes:
             values["effects"] = None
         return Jaxpr(**values)

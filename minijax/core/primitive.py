@@ -274,6 +274,9 @@ class Primitive:
         avals = avals if self._effects_by_type else ()
         return self.rule_effects(*avals, **params)
 
+    def __deepcopy__(self, memo: dict) -> Primitive:
+        return self
+
     def __repr__(self) -> str:
         return self.name
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
 from minijax.namespace import shown
@@ -99,7 +99,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The part of arrays over a mesh that this process has, as NumPy arrays."""
+    """The part of arrays over a mesh that this process has."""
 
     def part(x):
         check_arraylike("global_array_to_host_local_array", x)
@@ -119,7 +119,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
                 for at, begin, size in zip(start, low, shard.data.shape, strict=True)
             ])  # fmt: skip
             out[place] = np.asarray(shard.data)
-        return out
+        return as_value(out)
 
     return tree_util.tree_map(part, global_inputs)
 
@@ -153,9 +153,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     this process.
     """
     if state.client is None:
-        raise RuntimeError(
-            "Distributed JAX not initialized. Call minijax.distributed.initialize()."
-        )
+        raise RuntimeError("Distributed JAX not initialized. Call jax.distributed.initialize().")
     if not any(device.process_index == platforms.process_index() for device in devices):
         raise ValueError(
             f"live_devices is given devices of this process, too: got {list(devices)} in process "

@@ -251,6 +251,8 @@ def odeint(
             )
     if not hasattr(t, "dtype") or not issubdtype(t.dtype, np.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
+    if not issubdtype(jnp.result_type(*tree_util.tree_leaves(y0)), np.inexact):
+        raise TypeError(f"y0 must hold floats or complex numbers, but got {y0}.")
     t = jnp.asarray(t)
     equation, constants = _equation(func, y0, t[0], *args)
     return _odeint(equation, rtol, atol, mxstep, hmax, y0, t, *args, *constants)

@@ -10,6 +10,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.derivatives import no_reduce_axes
 from minijax.arguments.functions import check_callable
+from minijax.arrays.array import as_value
 from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.staging import PartialTrace
@@ -85,11 +86,8 @@ class _Transposed(Pullback):
     def pull(self, given: Sequence[Any]) -> list[Any]:
         jaxpr = self.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        given = [  # numbers have the type of what they are cotangents of
-            np.asarray(ct, var.aval.dtype) if isinstance(ct, (bool, int, float, complex)) else ct
-            for ct, var in zip(given, jaxpr.outvars, strict=True)
-        ]
-        found = backward_pass(jaxpr, self.consts, args, given, outermost=True)
+        cts = [as_value(ct) for ct in given]
+        found = backward_pass(jaxpr, self.consts, args, cts, outermost=True)
         return [
             instantiate(Zero(aval) if type(ct) is Zero else ct)
             for ct, aval in zip(found, self.in_avals, strict=True)

@@ -32,7 +32,7 @@ from minijax.runtime.callbacks import (
     host_transfers,
 )
 from minijax.runtime.escape import quoted
-from minijax.runtime.sharding import Sharding
+from minijax.runtime.sharding import Sharding, SingleDeviceSharding
 from minijax.transforms.primitives import insert_axes, moveaxis
 
 __all__ = [
@@ -345,8 +345,12 @@ def _(b, *operands, callback, result_avals, sharding, **params):
     return lower_callback(b, operands, run, pure=True, sharding=sharding)
 
 
-def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def _declared(result_shape_dtypes: Any, sharding: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     """The types that a callback is said to give, and their tree."""
+    if not (sharding is None or isinstance(sharding, SingleDeviceSharding)):
+        raise NotImplementedError(
+            f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}."
+        )
     leaves, tree = tree_util.flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
@@ -400,7 +404,7 @@ def pure_callback(
             f"{vmap_method}"
         )
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals, out_tree = _declared(result_shape_dtypes)
+    avals, out_tree = _declared(result_shape_dtypes, sharding)
     _check_operands("pure_callback", leaves)
     outs = pure_callback_p.bind(
         *leaves, callback=_FlatCallback(callback, in_tree), result_avals=avals, sharding=sharding,
@@ -473,7 +477,7 @@ def io_callback(
     or if an ordered one is mapped by `vmap`.
     """
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals, out_tree = _declared(result_shape_dtypes)
+    avals, out_tree = _declared(result_shape_dtypes, sharding)
     _check_operands("io_callback", leaves)
     outs = io_callback_p.bind(
         *leaves, callback=_FlatCallback(callback, in_tree), ordered=bool(ordered),

@@ -213,7 +213,7 @@ def all_gather(
     """
     if to not in _GATHERS:
         raise ValueError(
-            "Got unexpected `to` value for `minijax.lax.all_gather`. Allowed `to` values are: "
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: "
             f"{', '.join(_GATHERS)}; got {to!r}."
         )
     names = as_names(axis_name)

@@ -157,6 +157,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike | ExtendedDTyp
             "convert_element_type(operand, new_dtype): dtype must be specified; got None."
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if new_dtype is dtypes.float0:
+        return np.zeros(get_aval(operand).shape, new_dtype)
     if not isinstance(operand, Array):
         operand = _as_operand(operand, new_dtype)
     aval = operand.aval if hasattr(operand, "aval") else get_aval(operand)

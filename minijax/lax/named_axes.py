@@ -37,6 +37,11 @@ def axis_size(axis_name: Name | Sequence[Name]) -> int:
     sizes = dict(local.context.axes)
     total = 1
     for name in as_names(axis_name):
+        if isinstance(name, int):
+            raise ValueError(
+                f"axis {name} is out of bounds for array of dimension 0: it numbers a dimension, "
+                "whose size is in the shape of its array. Give names of axes."
+            )
         if name not in sizes:
             raise NameError(
                 f"unbound axis name: {name}. The axes bound here are {sorted(map(str, sizes))}: "

@@ -34,6 +34,7 @@ from minijax.lax.named_axes import (
 )
 from minijax.lax.reductions import reduce_max, reduce_min, reduce_sum
 from minijax.lax.rules import linear_in
+from minijax.lax.shapes import canonical_axis
 from minijax.runtime.mesh import get_abstract_mesh
 from minijax.typing import Array
 
@@ -125,7 +126,7 @@ def sum_over(x: Any, axes: tuple) -> Any:
         states = {state_over(get_aval(x), name) for name in axes}
         if len(states) > 1:
             raise ValueError(
-                "minijax.lax.psum can only accept axis_name which corresponds to one of varying, "
+                "jax.lax.psum can only accept axis_name which corresponds to one of varying, "
                 "unreduced, reduced or invarying state of the input. Got input type: "
                 f"{get_aval(x).str_short()}, axes: {axes} and input state: {sorted(states)}: sum over "
                 "one kind of axes after the other."
@@ -136,8 +137,32 @@ def sum_over(x: Any, axes: tuple) -> Any:
     return p.bind(x, axes=axes, axis_index_groups=None)
 
 
-def _reduce(function: str, p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
-    names = as_names(axis_name)
+def _dimensions(
+    axis_name: Any, reduce: Callable, x: Any, groups: Any
+) -> tuple[Any, tuple[Name, ...]]:
+    """Reduce a pytree over the axes that are numbers of its dimensions; gives the names too."""
+    axes = as_names(axis_name)
+    names = tuple([axis for axis in axes if not isinstance(axis, int)])
+    if len(names) == len(axes):
+        return x, names
+    if groups is not None:
+        raise ValueError(
+            "axis_index_groups only supported for sums over just named axes; got the axes "
+            f"{axes}, of which some are numbers of dimensions."
+        )
+    numbers = [axis for axis in axes if isinstance(axis, int)]
+
+    def one(leaf):
+        ndim = get_aval(leaf).ndim
+        return reduce(leaf, tuple([canonical_axis(axis, ndim) for axis in numbers]))
+
+    return tree_util.tree_map(one, x), names
+
+
+def _reduce(
+    function: str, p: Primitive, reduce: Callable, x: Any, axis_name: Any, groups: Any
+) -> Any:
+    x, names = _dimensions(axis_name, reduce, x, groups)
     check_bound(function, names)
     groups = index_groups(groups, names, equal=False)
     if not names:  # over no axis a reduction is of one value
@@ -151,7 +176,7 @@ def psum(
     """Sum over a named axis, or over several.
 
     - `x`: pytree of arrays; booleans are summed as int32
-    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or number of a dimension, or several
     - `axis_index_groups`: groups of positions that are summed separately
 
     The result has the shapes and dtypes of `x`; a Python number is multiplied by the size at trace
@@ -160,7 +185,7 @@ def psum(
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2, 3]))
     Array([6, 6, 6], dtype=int32)
     """
-    names = as_names(axis_name)
+    x, names = _dimensions(axis_name, _sum_over_dimensions, x, axis_index_groups)
     check_bound("psum", names, any(isinstance(x, Tracer) for x in tree_util.tree_leaves(x)))
     axis_index_groups = index_groups(axis_index_groups, names, equal=False)
 
@@ -171,9 +196,13 @@ def psum(
             return leaf * group_size(axis_index_groups, names)
         if axis_index_groups is None and names:
             return sum_over(leaf, names)
-        return _reduce("psum", psum_p, leaf, names, axis_index_groups)
+        return _reduce("psum", psum_p, reduce_sum, leaf, names, axis_index_groups)
 
     return cast(_T, tree_util.tree_map(one, x))
+
+
+def _sum_over_dimensions(x: Any, axes: Sequence[int]) -> Any:
+    return reduce_sum(convert_element_type(x, np.int32) if get_aval(x).dtype == bool else x, axes)
 
 
 def pmean(
@@ -212,7 +241,7 @@ def pmax(
     """Compute the maximum over a named axis, or over several.
 
     - `x`: pytree of arrays
-    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or number of a dimension, or several
     - `axis_index_groups`: groups of positions that are reduced separately
 
     The result has the shapes and dtypes of `x`. NameError if a name is unbound.
@@ -221,7 +250,7 @@ def pmax(
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 3, 2]))
     Array([3, 3, 3], dtype=int32)
     """
-    return _reduce("pmax", pmax_p, x, axis_name, axis_index_groups)
+    return _reduce("pmax", pmax_p, reduce_max, x, axis_name, axis_index_groups)
 
 
 def pmin(
@@ -230,7 +259,7 @@ def pmin(
     """Compute the minimum over a named axis, or over several.
 
     - `x`: pytree of arrays
-    - `axis_name`: name of an axis of `vmap` or of a mesh, or several
+    - `axis_name`: name of an axis of `vmap` or of a mesh, or number of a dimension, or several
     - `axis_index_groups`: groups of positions that are reduced separately
 
     The result has the shapes and dtypes of `x`. NameError if a name is unbound.
@@ -239,7 +268,7 @@ def pmin(
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([1, 1, 1], dtype=int32)
     """
-    return _reduce("pmin", pmin_p, x, axis_name, axis_index_groups)
+    return _reduce("pmin", pmin_p, reduce_min, x, axis_name, axis_index_groups)
 
 
 # -- axis_index ----------------------------------------------------------------------------------
@@ -277,7 +306,7 @@ def axis_index(axis_name: Hashable) -> Array:
     """
     names = as_names(axis_name)
     check_bound("axis_index", names)
-    total = None
+    total = None if names else as_value(0)
     for name in names:
         index = axis_index_p.bind(axis_name=name)
         total = index if total is None else add_p.bind(mul(total, axis_size(name)), index)

@@ -142,7 +142,7 @@ def _(avals, out, *, new_sizes, dimensions, sharding):
     if parts is None:
         raise ShardingTypeError(
             "This reshape is not supported. Please specify the sharding of the output via the "
-            f"`out_sharding` argument of minijax.lax.reshape. Got operand type: {x.str_short()}, "
+            f"`out_sharding` argument of jax.lax.reshape. Got operand type: {x.str_short()}, "
             f"new sizes: {new_sizes}"
         )
     return parts

@@ -440,7 +440,7 @@ def chosen_mesh(mesh: Any) -> Any:
         )
     if found.empty:
         raise ValueError(
-            "The context mesh cannot be empty. Use `minijax.set_mesh(mesh)` to set one, or pass "
+            "The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to set one, or pass "
             "mesh= to shard_map."
         )
     context = found if mesh is None else get_abstract_mesh()

@@ -36,7 +36,7 @@ def check_types(mesh: Any, manual: frozenset, specs: Sequence[Any], avals: Seque
             f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
             f"{typed} for arg: {aval.str_short()}. `in_specs` is an optional argument so you "
             "can omit specifying it and shard_map will infer the in_specs from the arguments. If "
-            "you want to reshard your inputs, you can use `minijax.reshard` on the arguments and "
+            "you want to reshard your inputs, you can use `jax.reshard` on the arguments and "
             "then pass those args to shard_map."
         )
 

@@ -27,7 +27,7 @@ from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
-from minijax.lax.convert import copy_p
+from minijax.lax.convert import convert_element_type, copy_p
 from minijax.lax.joining import stack_p
 from minijax.lax.shapes import MOST_AXES
 from minijax.numpy.promotion import (
@@ -327,6 +327,8 @@ def astype(
     aval = x.aval
     if aval.dtype == dtype and not aval.weak_type:
         return placed(copy_p.bind(x) if copy else x, device)
+    if dtype.kind == "V" and dtype == dtypes.float0:
+        return convert_element_type(x, dtype)
     if aval.dtype.kind == "c" and dtype.kind not in "cb":
         warnings.warn(
             "Casting from complex to real dtypes discards the imaginary part, and will be an error "

@@ -168,15 +168,15 @@ def dirichlet(
     """
     keys = single_key("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
+    check_arraylike("dirichlet", alpha)
     if not np.ndim(alpha):
-        check_arraylike("dirichlet", alpha)
         raise ValueError(
             "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0: give the concentrations along "
             "the last axis."
         )
     shape = sample_shape("dirichlet", shape, alpha, trailing=1)
     shape = (*shape, np.shape(alpha)[-1])
-    alpha = parameter("dirichlet", alpha, dtype, shape)
+    alpha = spread(converted(alpha, dtype), shape)
     return _softmax(gamma_of(keys, alpha, shape, True))
 
 

@@ -377,5 +377,7 @@ def rademacher(
 
 def signs(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     heads = coins(key, dtypes.float_().type(0.5), shape)
-    one = dtype.type(1)
-    return lax.sub(lax.mul(converted(heads, dtype), dtype.type(2)), one)
+    values = dtypes.int_() if dtype == np.bool_ else dtype  # booleans have no products
+    one = values.type(1)
+    found = lax.sub(lax.mul(converted(heads, values), values.type(2)), one)
+    return converted(found, dtype)

@@ -128,7 +128,7 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
     if len(mine) < len(devices):
         raise RuntimeError(
             "Fetching value for `jax.Array` that spans non-addressable (non process local) devices "
-            "is not possible. Use minijax.experimental.multihost_utils.process_allgather, or "
+            "is not possible. Use jax.experimental.multihost_utils.process_allgather, or "
             "`addressable_shards` for the parts that this process has."
         )
     out = np.empty(aval.shape, aval.dtype)

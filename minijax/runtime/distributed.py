@@ -157,7 +157,7 @@ def initialize(
             raise RuntimeError("distributed.initialize should only be called once.")
         if platforms.started():
             raise RuntimeError(
-                "minijax.distributed.initialize() must be called before any JAX calls that might "
+                "jax.distributed.initialize() must be called before any JAX calls that might "
                 "initialise the XLA backend. This includes any computation, but also calls to "
                 "jax.devices, jax.device_put, and others."
             )

@@ -67,9 +67,7 @@ def minimize(
     """
     options = dict(options or {})
     if not isinstance(args, tuple):
-        raise TypeError(
-            f"args argument to minijax.scipy.optimize.minimize must be a tuple, got {args}"
-        )
+        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
     if str(method).lower() != "bfgs":
         raise ValueError(f"Method {method} not recognized: give 'BFGS'.")
     if tol is not None:

@@ -120,8 +120,8 @@ class Pullback(LinearMap):
         """The cotangents of the outputs that depend on the inputs, checked."""
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by `minijax.vjp` was called with {len(cotangents)} "
-                "arguments, but functions returned by `minijax.vjp` must be called with a single "
+                f"The function returned by `jax.vjp` was called with {len(cotangents)} "
+                "arguments, but functions returned by `jax.vjp` must be called with a single "
                 "argument corresponding to the single value returned by the function being "
                 "differentiated: one tuple where that returns a tuple."
             )
@@ -140,7 +140,7 @@ class Pullback(LinearMap):
             for path, wanted, given, why in tree_util.differences(self.out_tree, tree)
         )
         raise ValueError(
-            "unexpected tree structure.\n\nThe argument to a VJP function returned by `minijax.vjp` "
+            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the result of the differentiated function.\n\n"
             f"But the tree structures differ:\n{found}"
         )

@@ -8,12 +8,11 @@ from typing import Any
 from minijax import tree_util
 from minijax.arguments.calls import Static
 from minijax.arguments.functions import (
-    as_ints,
     aval_of_argument,
-    canonical_argnums,
     check_callable,
     fun_name,
     named_after,
+    resolve_static,
 )
 from minijax.core.avals import abstract
 from minijax.core.caches import kept_with
@@ -30,7 +29,7 @@ def stage(
 ) -> Traced:
     """The program of a function of pytrees, kept with it.
 
-    `statics` are pairs of a position and a `Static`, to be put among the positional arguments.
+    `statics` are pairs of a position or name and a `Static`, to be put among the arguments.
     """
     given = [(position, static.value) for position, static in statics]
     return kept_with(fun, transform).find(
@@ -71,14 +70,16 @@ def make_jaxpr(
     { lambda ; a:i32[2]. let b:i32[2] = add a 1:i32[] in (b,) }
     """
     check_callable(fun)
-    numbers = as_ints("static_argnums", static_argnums)
+    numbers, names = resolve_static(fun, static_argnums, None, "static")
 
     @boundary
     def program(*args, **kwargs):
-        chosen = set(canonical_argnums("make_jaxpr", numbers, len(args), fun))
+        count = len(args)  # an argument that is left to its default is no input
+        chosen = {number % count for number in numbers if -count <= number < count}
         dynamic = tuple(x for n, x in enumerate(args) if n not in chosen)
         statics = tuple(
             [(n, Static(args[n], f"number {n}", fun_name(fun))) for n in sorted(chosen)]
+            + [(n, Static(kwargs.pop(n), n, fun_name(fun))) for n in names if n in kwargs]
         )
         leaves, in_tree = tree_util.flatten((dynamic, kwargs))
         avals = avals_of("make_jaxpr", fun, leaves, in_tree)

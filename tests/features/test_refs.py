@@ -264,3 +264,61 @@ def test_misuse(name):
     for j in (minijax, jax):
         with pytest.raises(error, match=words):
             call(j, j.new_ref(j.numpy.asarray(START)))
+
+
+def _rows_read(j, rows, others):
+    return j.lax.scan(lambda c, x: (c + x[0][...].sum(), x[1] * x[0].shape[0]), 0.0, (rows, others))
+
+
+def _rows_written(j, rows, others):
+    def body(c, x):
+        x[...] = x[...] * c + others[0]
+        return c + 1, x[0]
+
+    return j.lax.scan(body, 1.0, rows, reverse=True)
+
+
+def _rows_indexed(j, rows, others):
+    def body(c, x):
+        x[1] += c
+        x.at[2][...] = x[0]
+        return x[1:].sum(), None
+
+    return j.lax.scan(body, others[1], rows, length=2, unroll=2)
+
+
+def _rows_mapped(j, rows, others):
+    return j.lax.map(lambda x: x[...] * others[1], rows)
+
+
+ROWS = [_rows_read, _rows_written, _rows_indexed, _rows_mapped]
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "jvp", "vmap"])
+@pytest.mark.parametrize("program", ROWS)
+def test_scan_over_the_rows_of_a_reference(program, how):
+    def run(j):
+        def whole(others):
+            rows = j.new_ref(j.numpy.asarray(START))
+            return program(j, rows, others), rows[...]
+
+        others = j.numpy.array([2.0, 3.0])
+        if how == "vmap":  # upstream fails to map it: example by example
+            examples = [others, others + 1]
+            if j is minijax:
+                return j.vmap(whole)(j.numpy.stack(examples))
+            return j.tree.map(lambda *xs: j.numpy.stack(xs), *map(whole, examples))
+        if how == "jvp":
+            return j.jvp(whole, (others,), (others * 0.5,))
+        return (j.jit(whole) if how == "jit" else whole)(others)
+
+    assert_same(run(minijax), run(jax))
+
+
+def test_scan_over_a_reference_without_jit():
+    rows = minijax.new_ref(minijax.numpy.asarray(START))
+    with minijax.disable_jit():
+        _rows_written(minijax, rows, np.float32([2, 3]))
+    compiled = minijax.new_ref(minijax.numpy.asarray(START))
+    _rows_written(minijax, compiled, np.float32([2, 3]))
+    assert_same(rows[...], compiled[...])

@@ -86,6 +86,50 @@ GRADS = [
 ]  # fmt: skip
 
 
+# Axes that are numbers of dimensions, alone and beside names, in any order.
+DIMENSIONS = {
+    "one": lambda m, f: f(m.numpy.asarray(Y), 0),
+    "of integers": lambda m, f: f(np.arange(6).reshape(2, 3), (1,)),
+    "of booleans": lambda m, f: f(m.numpy.asarray(Y > 3), (1,)),
+    "two": lambda m, f: f(m.numpy.asarray(Y), (1, 0)),
+    "of a tree": lambda m, f: f({"a": Y, "b": X}, 0),
+    "of nothing": lambda m, f: f(m.numpy.ones((0, 2)), 0),
+    "of none": lambda m, f: f(m.numpy.asarray(Y), ()),
+    "mapped": lambda m, f: m.vmap(lambda x: f(x, 0), in_axes=1)(Y),
+    "with a name": lambda m, f: named(m, lambda x: f(x, (0, "i")), Y),
+    "with a name, last": lambda m, f: named(m, lambda x: f(x, ("i", 0)), Y, in_axes=1),
+    "with one of two": lambda m, f: twice(m, lambda x: f(x, ("i", 0)), np.ones((2, 3, 4))),
+    "with a name, unmapped": lambda m, f: named(m, lambda x: f(x, (0, "i")), Y, out_axes=None),
+}
+
+
+@pytest.mark.parametrize("function", ["psum", "pmax", "pmin"])
+@pytest.mark.parametrize("name", DIMENSIONS)
+def test_over_dimensions(name, function):
+    in_both(lambda m: DIMENSIONS[name](m, getattr(m.lax, function)))
+    in_both(lambda m: m.jit(lambda: DIMENSIONS[name](m, getattr(m.lax, function)))())
+
+
+def test_sum_over_dimensions_is_linear():
+    def found(m):
+        total = lambda x: (m.lax.psum(x, (0, "i")) * np.arange(3)).sum()
+        return m.grad(lambda x: named(m, total, x).sum())(np.ones((2, 4, 3), np.float32))
+
+    in_both(found)
+
+
+@pytest.mark.parametrize("axis", [-1, (0, -1)])
+def test_dimensions_counted_from_the_end(axis):
+    in_both(lambda m: m.lax.psum(Y, axis))
+    same = tuple([int(n) % 2 for n in np.atleast_1d(axis)])
+    for function in (minijax.lax.pmax, minijax.lax.pmin):  # upstream counts for sums only
+        assert_same(function(Y, axis), function(Y, same))
+
+
+def test_index_along_no_axis():
+    in_both(lambda m: m.lax.axis_index(()))
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_values(name):
     assert_same(CALLS[name](minijax), CALLS[name](jax))

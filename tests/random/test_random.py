@@ -60,6 +60,8 @@ ROWS = {
     "dirichlet": [
         lambda r, k, d: r.dirichlet(k, A.astype(d), (2,), d),
         lambda r, k, d: r.dirichlet(k, np.stack([A, A]).astype(np.float32)),
+        lambda r, k, d: r.dirichlet(k, A.astype(np.float32), dtype=np.float16),
+        lambda r, k, d: r.dirichlet(k, np.arange(1, 4), dtype=ml_dtypes.bfloat16),
     ],
     "double_sided_maxwell": [
         lambda r, k, d: r.double_sided_maxwell(k, A.astype(d), 2.0, (3,), d),
@@ -133,7 +135,12 @@ ROWS = {
         lambda r, k, d: r.poisson(k, 20, (5,), np.int16),
     ],
     "PRNGKey": [lambda r, k, d: r.PRNGKey(5)],
-    "rademacher": [lambda r, k, d: r.rademacher(k, (5,)), lambda r, k, d: r.rademacher(k, (), d)],
+    "rademacher": [
+        lambda r, k, d: r.rademacher(k, (5,)),
+        lambda r, k, d: r.rademacher(k, (), d),
+        lambda r, k, d: r.rademacher(k, (9,), bool),
+        lambda r, k, d: r.rademacher(k, (9,), np.uint8),
+    ],
     "randint": [
         lambda r, k, d: r.randint(k, (5,), 0, 10),
         lambda r, k, d: r.randint(k, (5,), -100, np.array([1, 9, -200, 50, 1000])),

@@ -7,9 +7,10 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from minijax import tree_util
+from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, Signature, array_from_numpy, as_array
 from minijax.arrays.dispatch import moved
+from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -125,6 +126,9 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
     if where is None:
         if isinstance(x, (np.ndarray, np.generic)):
             return array_from_numpy(np.asarray(x), explicit=True)
+        if isinstance(x, (int, float, complex)) and local.context.numbers_key != local.context.key:
+            aval = get_aval(x)  # transfers are guarded, and the user asks for this one
+            return array_from_numpy(dtypes.number_as(x, aval.dtype), aval, explicit=True)
         found = as_array(x)
         return found.__copy__() if copy else found
     aval = get_aval(x)

@@ -87,7 +87,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
             raise ShardingTypeError(
                 "Inputs cannot be sharded/varying on the same axes that another input is reduced "
                 "on. Reshard the input which is reduced to be sharded on the mesh axes it is "
-                f"reduced on via `minijax.sharding.reshard(inp, P(...))`. {shown}"
+                f"reduced on via `jax.sharding.reshard(inp, P(...))`. {shown}"
             )
         if manual or getattr(aval, "ndim", 0):
             raise ShardingTypeError(

@@ -50,8 +50,8 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         if isinstance(sharding, (int, float, complex, str, bytes, type)):
             raise ValueError(
-                "sharding should be an instance of `minijax.sharding.Sharding`, "
-                "`minijax.sharding.PartitionSpec` or `minijax.experimental.layout.Format`. Got "
+                "sharding should be an instance of `jax.sharding.Sharding`, "
+                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}."
             )
         if len(getattr(sharding, "spec", ())) > len(tuple(shape)):

@@ -5,8 +5,11 @@ The primitive and its rules stand in `scan_rules`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from minijax import tree_util
 from minijax.arguments.functions import check_at_most
@@ -21,6 +24,7 @@ from minijax.features.sharding.sharding_rules import parts_of
 from minijax.lax.control_flow.common import check_callables, check_carry, program_of, promoted
 from minijax.lax.control_flow.dependence import permuted, split_list
 from minijax.lax.control_flow.scan_rules import scan_p
+from minijax.lax.creation import iota
 from minijax.lax.joining import concatenate, stack
 from minijax.lax.shapes import reshape
 from minijax.lax.slicing import index_in_dim, slice_in_dim
@@ -64,6 +68,9 @@ def scan(
     xs_leaves, xs_tree = tree_util.flatten(xs)
     length = _length(xs_leaves, length)
     unroll = unroll_factor(unroll, length)
+    if any(is_ref(get_aval(x)) for x in xs_leaves):
+        f, xs = _over_references(f, xs_leaves, xs_tree, length)
+        xs_leaves, xs_tree = tree_util.flatten(xs)
     if local.context.settings.disable_jit:
         return _step_by_step(f, init, xs_leaves, xs_tree, length, reverse)
     plan, leaves = _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length)
@@ -111,6 +118,24 @@ def _length(leaves: Sequence[Any], given: Any) -> int:
             "scan got no values to scan over and `length` not provided. Give `length`."
         )
     return distinct[0]
+
+
+def _over_references(f: Callable, leaves: Sequence[Any], tree: Any, length: int) -> tuple:
+    """Return a body and `xs` in which an index stands for the row of each reference.
+
+    The body closes over the references, whose rows it hands to `f` as views.
+    """
+    refs = {n: x for n, x in enumerate(leaves) if is_ref(get_aval(x))}
+    others = [x for n, x in enumerate(leaves) if n not in refs]
+
+    @functools.wraps(f)
+    def body(carry, x):
+        index, *rest = x
+        rows = iter(rest)
+        row = [refs[n].at[index] if n in refs else next(rows) for n in range(len(leaves))]
+        return f(carry, tree.unflatten(row))
+
+    return body, (iota(np.int32, length), *others)
 
 
 def unroll_factor(unroll: int | bool, length: int) -> int:
@@ -214,11 +239,6 @@ def _scan_plan(f, init_leaves, init_tree, xs_leaves, xs_tree, length) -> tuple[P
 
 
 def _row_aval(aval: Any, name: str, length: int) -> Any:
-    if is_ref(aval):
-        raise NotImplementedError(
-            f"scan over a reference of type {aval.str_short()} in {name}: let the body close over it, "
-            "scan over jnp.arange(length), and read ref[i]."
-        )
     if aval.is_high:
         return aval.dec_rank(length, aval.leading_axis_spec())
     if parts_of(aval)[0] is not None:
@@ -320,6 +340,9 @@ def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
 
 def _map(f: Callable, how: Callable | None, leaves, tree, length: int) -> Any:
     """A scan that carries nothing, of `f` or of `how(f)`."""
+    if any(is_ref(get_aval(x)) for x in leaves):
+        body, xs = _over_references(lambda _, x: ((), f(x)), leaves, tree, length)
+        return scan(body, (), xs)[1]
     if local.context.settings.disable_jit:
         call = f if how is None else how(f)
         return _step_by_step(lambda _, x: ((), call(x)), (), leaves, tree, length, False)[1]

@@ -405,7 +405,7 @@ def _slogdet_qr(a):
 
 @custom_jvp
 def _slogdet_small(a):
-    """As `_slogdet_lu`, for up to two rows: without LAPACK, which takes them one by one."""
+    """Signs and logarithms of up to two rows, without LAPACK, which takes matrices one by one."""
     scales, exponents = _row_scales(a)
     determinant = _det_small(a * scales)
     size = ufuncs.log(ufuncs.abs(determinant))

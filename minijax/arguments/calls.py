@@ -168,8 +168,8 @@ def chosen_device(device: Any, backend: str | None, in_shardings: Any, out_shard
         )
     if device is not None or backend is not None:
         warnings.warn(
-            "The arguments device and backend of jit are deprecated: put the operands on a device, "
-            "or give in_shardings.",
+            "backend and device argument on jit is deprecated. Put the operands on a device with "
+            "jax.device_put, or give in_shardings.",
             DeprecationWarning,
             stacklevel=4,
         )

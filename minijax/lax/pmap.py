@@ -224,11 +224,16 @@ def pmap(
     """
     check_callable(fun)
     check_axes("pmap", in_axes, out_axes)
+    static = frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums))
+    donated = frozenset(as_ints("donate_argnums", donate_argnums))
+    if static & donated:
+        raise ValueError(
+            f"`static_argnums` {sorted(static)} and `donate_argnums` {sorted(donated)} cannot "
+            "intersect."
+        )
     mapped = _Pmapped(
-        fun, axis_name, in_axes, out_axes,
-        frozenset(as_ints("static_broadcasted_argnums", static_broadcasted_argnums)),
-        (devices, backend), axis_size, frozenset(as_ints("donate_argnums", donate_argnums)),
-    )  # fmt: skip
+        fun, axis_name, in_axes, out_axes, static, (devices, backend), axis_size, donated
+    )
     placed = mapped.placed.tables
 
     def parallel(*args, **kwargs):

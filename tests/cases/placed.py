@@ -131,6 +131,35 @@ MAPPED = """
     mapped(lambda a, b: a + b.sum(), (P('x'), P()), P('x'), mesh=mesh.abstract_mesh)(jax.device_put(X, named), X)
 """
 
+AHEAD = """
+    S((8, 4), int, sharding=P('x'))
+    S((8, 4), int, sharding=devices[0])
+    S((8, 4), int, sharding=[named])
+    S((8, 4), int, sharding='a')
+    S((8, 4), int, sharding=named).update(sharding=None)
+    S((8, 4), int, sharding=SingleDeviceSharding(devices[0]))
+    jit(lambda a: a, device=devices[0], backend='cpu')
+    jit(lambda a: (a, a), out_shardings=(named, None)).eval_shape(X)
+    jit(lambda a: a, out_shardings=named).lower(X).out_info
+    jit(lambda a: a, out_shardings=named).trace(X).out_info
+    jit(lambda a: a, in_shardings=named).eval_shape(X)
+    jax.eval_shape(jit(lambda a: a, out_shardings=named), X)
+    compiled(jax.device_put(X, named))(X)
+    compiled(jax.device_put(X, named))(jnp.array(X))
+    compiled(jax.device_put(X, named))(jax.device_put(X, named))
+    compiled(jax.device_put(X, named))(jax.device_put(X, NamedSharding(mesh, P('x', ('y',)))))
+    compiled(jax.device_put(X, named))(jax.device_put(X, NamedSharding(mesh, P('y'))))
+    compiled(jax.device_put(X, named))(jax.device_put(X, devices[0]))
+    compiled(X)(jax.device_put(X, named))
+    compiled(X)(jax.device_put(X, devices[0]))
+    compiled(X)(jax.device_put(X, devices[1]))
+    compiled(jax.device_put(X, devices[1]))(jax.device_put(X, devices[0]))
+    compiled(X, in_shardings=named)(jax.device_put(X, named))
+    compiled(X, in_shardings=named)(jax.device_put(X, NamedSharding(mesh, P())))
+    compiled(X, in_shardings=NamedSharding(mesh, P()))(jax.device_put(X, NamedSharding(explicit, P())))
+    jax.pmap(lambda a, b: a, donate_argnums=1, static_broadcasted_argnums=1)(X, 3)
+"""
+
 # within set_mesh(explicit)
 EXPLICIT = """
     jax.sharding.get_mesh()
@@ -171,6 +200,9 @@ EXPLICIT = """
     jax.typeof(lax.bitcast_convert_type(on(X, 'x').astype(jnp.int8), jnp.int32))
     jax.typeof(lax.bitcast_convert_type(on(X, 'x', 'y').astype(jnp.int8), jnp.int32))
     jax.sharding.auto_axes(lambda x: x, axes='z', out_sharding=P())(on(X))
+    S((8, 4), int, sharding=P('x'))
+    S((8, 4), int, sharding=P('z'))
+    S((8,), int, sharding=P('x', 'y'))
     jax.reshard(X, None)
     jax.reshard(X, 3)
     jax.reshard([X, X], [P(), None])
@@ -204,6 +236,9 @@ class Library:
             self.names[called] = m.make_mesh((4, 2), ("x", "y"), axis_types=types)
         self.names["named"] = sharding.NamedSharding(self.names["mesh"], m.P("x", "y"))
         self.names["on"] = lambda x, *spec: m.reshard(x, m.P(*spec))
+        self.names["compiled"] = lambda x, **options: (
+            m.jit(lambda a: a * 2, **options).lower(x).compile()
+        )
         self.names["mapped"] = self.mapped
         self.names["parts"] = lambda where: [
             m.device_put(X[index], device)

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minijax import tree_util
+from minijax import dtypes, tree_util
 from minijax.arguments.functions import debug_info
 from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.arrays.dispatch import (
@@ -103,8 +103,15 @@ class _Stage:
 
     @property
     def out_info(self) -> Any:
-        """The types of the results."""
-        return self.out_tree.unflatten([shape_struct(aval) for aval in self._spec.closed.out_avals])
+        """The types of the results, with the shardings that were asked for."""
+        avals, asked = self._spec.closed.out_avals, self._spec.out_shardings
+        found = [shape_struct(aval) for aval in avals]
+        if asked is not None:
+            found = [
+                one if where is None else one.update(sharding=where)
+                for one, where in zip(found, asked, strict=True)
+            ]
+        return self.out_tree.unflatten(found)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -385,6 +392,7 @@ class Compiled(_Stage):
             leaves = [low for x in leaves for low in get_aval(x).lower_val(x)]
         leaves = [*spec.consts, *leaves]
         arrays = [_array(x._value if isinstance(x, Reference) else x) for x in leaves]
+        self._check_places(arrays)
         outs = self._program(arrays)
         count = spec.out_tree.num_leaves
         if len(outs) > count and spec.out_types is None:
@@ -398,6 +406,31 @@ class Compiled(_Stage):
         return spec.out_tree.unflatten(outs)
 
     call = __call__
+
+    def _check_places(self, arrays: Sequence[ArrayImpl]) -> None:
+        """ValueError for arrays that were put elsewhere than where the program takes them."""
+        names, first, wrong = self._names(), len(self._spec.consts), []
+        for index, wanted in zip(self._program.kept, self._program.lowered.place.args, strict=True):
+            array = arrays[index]
+            own = array.signature.sharding
+            if (
+                index < first
+                or not array.committed
+                or own is wanted
+                or dtypes.is_extended(array.dtype)
+            ):
+                continue
+            if not own.is_equivalent_to(wanted, array.ndim):
+                wrong.append(
+                    f"argument {names[index - first]!r} of type {array.aval.str_short()} has "
+                    f"sharding {own}, and the program takes {wanted}"
+                )
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of "
+                f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
+                + "\n".join(wrong)
+            )
 
     def _remember(self, args: tuple, kwargs: dict, leaves: list, execute: Callable) -> None:
         """Let the next call like this one find its entry; one with arrays only by lines of its own."""

@@ -14,6 +14,10 @@ from minijax.core.avals import (
 )
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
+from minijax.runtime.layouts import Format
+from minijax.runtime.mesh import PartitionSpec, device_mesh, get_abstract_mesh
+from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.sharding import Sharding
 from minijax.tracebacks import boundary
 from minijax.transforms.jit import PjitFunction
 from minijax.transforms.make_jaxpr import avals_of, stage
@@ -48,12 +52,8 @@ class ShapeDtypeStruct:
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        if isinstance(sharding, (int, float, complex, str, bytes, type)):
-            raise ValueError(
-                "sharding should be an instance of `jax.sharding.Sharding`, "
-                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
-                f"{sharding} of type {type(sharding)}."
-            )
+        if sharding is not None:
+            sharding = _place_of(sharding, len(tuple(shape)))
         if len(getattr(sharding, "spec", ())) > len(tuple(shape)):
             sharding.check_compatible_aval(tuple(shape))  # raises
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
@@ -118,6 +118,30 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{ref})"
 
     __str__ = __repr__
+
+
+def _place_of(given: Any, ndim: int) -> Any:
+    """The sharding that a user gave: a PartitionSpec is over the mesh in force."""
+    if isinstance(given, PartitionSpec):
+        mesh = get_abstract_mesh() if device_mesh().empty else device_mesh()
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
+                f"Please use `jax.set_mesh` to set the mesh context. Got {given}."
+            )
+        if len(given) > ndim:
+            raise ValueError(
+                f"PartitionSpec {given} is only valid for values of rank at least {len(given)}, but "
+                f"was applied to a value of rank {ndim}."
+            )
+        return NamedSharding(mesh, given)
+    if isinstance(given, (Sharding, Format)):
+        return given
+    raise ValueError(
+        "sharding should be an instance of `jax.sharding.Sharding`, "
+        "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+        f"{given} of type {type(given)}."
+    )
 
 
 def _struct(dtype, is_ref, shape, sharding, weak_type) -> ShapeDtypeStruct:

@@ -17,6 +17,7 @@ from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Misplaced, Primitive
 from minijax.core.staging import StagedTracer
+from minijax.features.queries import is_ref
 from minijax.features.sharding.layouts import CollectivePrimitive, in_shape_rule, layout, set_layout
 from minijax.features.sharding.sharding_rules import with_sums
 from minijax.features.sharding.types import vma_of
@@ -95,7 +96,7 @@ def aligned(trace: Any, atoms: Sequence[Any], found: Misplaced) -> list[Any]:
     try:
         return [
             trace.atom(vary(StagedTracer(trace, atom), axes - vma_of(atom.aval), not collective))
-            if vma_of(atom.aval) != axes and hasattr(atom.aval, "vma")
+            if vma_of(atom.aval) != axes and hasattr(atom.aval, "vma") and not is_ref(atom.aval)
             else atom
             for atom in atoms
         ]  # fmt: skip

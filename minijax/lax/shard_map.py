@@ -88,15 +88,28 @@ shard_map_p = Primitive("shard_map", multiple_results=True, holds_programs=True)
 def within_axes(mesh: Any, manual: frozenset, check: bool):
     """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
     context = local.context
-    saved = context.axes, context.varying, context.mesh
-    context.axes = (*saved[0], *[pair for pair in mesh.shape_tuple if pair[0] in manual])
-    context.varying = saved[1] | manual if check else saved[1]
+    saved = context.varying, context.mesh
+    context.varying = saved[0] | manual if check else saved[0]
     context.mesh = with_types(mesh, manual, AxisType.Manual)
+    try:
+        with named_axes(mesh, manual):
+            yield
+    finally:
+        context.varying, context.mesh = saved
+        context.refresh_key()
+
+
+@contextmanager
+def named_axes(mesh: Any, manual: frozenset):
+    """The axes of a mesh are named while the context lasts."""
+    context = local.context
+    saved = context.axes
+    context.axes = (*saved, *[pair for pair in mesh.shape_tuple if pair[0] in manual])
     context.refresh_key()
     try:
         yield
     finally:
-        context.axes, context.varying, context.mesh = saved
+        context.axes = saved
         context.refresh_key()
 
 
@@ -158,16 +171,20 @@ def _(b, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, check_v
         ]
         return ", ".join([*[_sdy(name, PartitionSpec(), 0, False, ())] * len(effects), *parts])
 
+    def lowered(inner, *parts):
+        with named_axes(mesh, newly_manual_axes):  # references that it makes are removed now
+            return inner.closed_jaxpr(jaxpr, *parts)
+
     def body(inner, *parts):
         inner.tokens.update(zip(effects, parts, strict=False))
-        results = inner.closed_jaxpr(jaxpr, *parts[len(effects) :])
+        results = lowered(inner, *parts[len(effects) :])
         return [*(inner.tokens[e] for e in effects), *results]
 
     saved = b.module.manual
     b.module.manual = with_types(mesh, newly_manual_axes, AxisType.Manual)
     try:
         if len(b.module.devices) == 1:  # the whole is the part
-            return b.closed_jaxpr(jaxpr, *operands)
+            return lowered(b, *operands)
         made = collective_lowering.computation(
             b, [*(b.tokens[e] for e in effects), *operands], [*threads, *jaxpr.in_avals],
             [*threads, *outs], body,

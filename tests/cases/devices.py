@@ -115,6 +115,81 @@ PROGRAMS |= {
     for spec in ((), ("x",))
 }  # fmt: skip
 
+# -- references within shard_map ---------------------------------------------------------------------
+
+
+def _replaced(t, v, g):
+    """A reference to a part that is replaced, as a whole and in part."""
+    r = t.m.new_ref(v)
+    r[...] = g(r[...])
+    r[0] = r[1] * 2
+    return t.m.freeze(r)
+
+
+def _summed_up(t, v, g):
+    """A reference to which a loop adds."""
+    r = t.m.new_ref(t.jnp.zeros_like(v))
+
+    def add(i, c):
+        r[...] = r[...] + g(c)
+        return c
+
+    t.lax.fori_loop(0, 2, add, v)
+    return r[...]
+
+
+_WITH_AXIS = {  # whether the results vary, which a write to a part that varies asks for upstream
+    "psum": (lambda t, v: t.lax.psum(v, "x"), False),
+    "pmax": (lambda t, v: t.lax.pmax(v, "x"), False),
+    "all_gather": (lambda t, v: t.lax.all_gather(v, "x").sum(0), True),
+    "tiled all_gather": (lambda t, v: t.lax.all_gather(v, "x", tiled=True)[:4], True),
+    "all_to_all": (lambda t, v: t.lax.all_to_all(v, "x", 0, 0, tiled=True), True),
+    "psum_scatter": (lambda t, v: t.jnp.tile(t.lax.psum_scatter(v, "x", tiled=True), 4), True),
+    "ppermute": (lambda t, v: t.lax.ppermute(v, "x", [(0, 1), (1, 2), (2, 3), (3, 0)]), True),
+    "index": (lambda t, v: v + t.lax.axis_index("x"), True),
+    "size": (lambda t, v: v * t.lax.axis_size("x"), True),
+}
+PROGRAMS |= {
+    f"{name} of a reference, {use.__name__}, check={check}": (
+        lambda t, a=(use, g, check): t.m.jit(t.mapped(
+            lambda v: a[0](t, v, lambda x: a[1](t, x)), t.P("x"), t.P("x"), check_vma=a[2]
+        ))(np.arange(16, dtype=np.float32))
+    )
+    for name, (g, varies) in _WITH_AXIS.items()
+    for use in (_replaced, _summed_up)
+    for check in (True, False)
+    if varies or use is _summed_up or not check
+}  # fmt: skip
+
+
+def _in_branch(t, v):
+    r = t.m.new_ref(v)
+    t.lax.cond(v[0] > 1, lambda: r.__setitem__(..., r[...] * 2), lambda: None)
+    return r[...]
+
+
+def _in_jit(t, v):
+    r = t.m.new_ref(v)
+    t.m.jit(lambda r: r.__setitem__(..., r[...] + 1))(r)
+    return t.m.ref.swap(r, ..., v * 2) + r[...]
+
+
+def _in_scan(t, v):
+    r = t.m.new_ref(v)
+
+    def step(c, x):
+        r[...] = r[...] + x
+        return c, r[t.lax.axis_index("x")]
+
+    return t.lax.scan(step, 0.0, v)[1]
+
+
+PROGRAMS |= {
+    f"a reference {f.__name__}": lambda t, f=f: t.m.jit(
+        t.mapped(lambda v: f(t, v), t.P("x"), t.P("x")))(np.arange(16, dtype=np.float32))
+    for f in (_in_branch, _in_jit, _in_scan)
+}  # fmt: skip
+
 # -- what is manual over some axes only, what has no spec, and `with mesh:` --------------------------
 
 

@@ -103,14 +103,15 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
     if not local.context.varying and all(aval.placement is None for aval in avals):
         if (params.get("out_sharding") or params.get("sharding")) is None or known:
             return primitive.rule_shape(*avals, **params)
-    axes = outs = NO_AXES.union(*map(vma_of, avals))
+    axes = outs = NO_AXES.union(*map(_vma_of_value, avals))
     varying = local.context.varying
     if varying and not primitive.holds_programs:
         wanted, collective = axes, rule is not None and rule.varying is not None
         if collective:
             wanted, outs = rule.varying(axes, **params)
             wanted &= varying
-        if any(vma_of(aval) != wanted and hasattr(aval, "vma") for aval in avals):
+        if any(_vma_of_value(aval) != wanted and hasattr(aval, "vma") for aval in avals):
+            _check_references(primitive, avals, wanted)
             raise Misplaced(wanted, collective)
     if known:
         whole = [_with(aval, vma=NO_AXES) for aval in avals] if axes else avals
@@ -127,11 +128,29 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
     return out
 
 
+def _vma_of_value(aval: Any) -> frozenset:
+    """The mesh axes over which a value varies, or the one that a reference is to."""
+    return vma_of(aval.inner_aval if is_ref(aval) else aval)
+
+
+def _check_references(primitive: Primitive, avals: Sequence[Any], wanted: frozenset) -> None:
+    """ValueError for a reference to a value that varies over fewer axes than the other operands."""
+    ref = next((aval for aval in avals if is_ref(aval) and vma_of(aval.inner_aval) != wanted), None)
+    if ref is not None:
+        raise ValueError(
+            f"{primitive.name}: a value or an index that varies over the mesh axes {set(wanted)} was "
+            f"given for a reference of type {ref.str_short(True)}, whose value varies over fewer. "
+            "Make the reference of lax.pcast(x, axes, to='varying')."
+        )
+
+
 def _each(out: Any, change: Callable[[Any], Any]) -> Any:
     return list(map(change, out)) if isinstance(out, (list, tuple)) else change(out)
 
 
 def _with(aval: Any, **stated: Any) -> Any:
+    if is_ref(aval):
+        return aval.update(inner_aval=aval.inner_aval.update(**stated))
     return aval.update(**stated) if hasattr(aval, "vma") else aval
 
 

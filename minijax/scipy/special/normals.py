@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -202,7 +203,7 @@ def _log_ndtr_with_rule(order: int) -> Any:
     if found is None:
         found = custom_jvp(library(lambda x: _log_ndtr_of(x, order)))
         found.defjvps(
-            lambda t, out, x: t * jnp.exp(-0.5 * jnp.square(x) - 0.5 * np.log(2 * np.pi) - out)
+            lambda t, out, x: t * jnp.exp(-0.5 * jnp.square(x) - 0.5 * math.log(2 * math.pi) - out)
         )
         _by_order[order] = found
     return found
@@ -217,7 +218,7 @@ def _log_ndtr_of(x: Any, order: int) -> Any:
     middle = jnp.log(_ndtr(jnp.maximum(x, low)))
     above = -_ndtr(-jnp.maximum(x, high))
     y = jnp.minimum(x, low)
-    log_scale = -0.5 * jnp.square(y) - jnp.log(-y) - 0.5 * np.log(2.0 * np.pi)
+    log_scale = -0.5 * jnp.square(y) - jnp.log(-y) - 0.5 * math.log(2 * math.pi)
     total, term, square = 1.0, 1.0, jnp.square(y)
     for n in range(1, order + 1):
         term = -term * (2 * n - 1) / square

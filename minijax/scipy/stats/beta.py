@@ -1,6 +1,6 @@
 """The beta distribution. Source: scipy.stats.beta."""
 
-import numpy as np
+from functools import partial
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
@@ -10,33 +10,39 @@ from minijax.scipy.stats.making import exponential, located
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@located("log density", "a b")
+_density, _probability = (
+    partial(
+        located, kind, "a b", support=(0, 0.5, 1), ends=ends, valid=lambda a, b: (a > 0) & (b > 0)
+    )
+    for kind, ends in (("log density", True), ("probability", False))
+)
+
+
+@_density()
 def logpdf(z, a, b):
     """The logarithm of the density."""
-    out = special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
-    out = jnp.where((z < 0) | (z > 1), -np.inf, out)
-    return jnp.where((a > 0) & (b > 0), out, np.nan)
+    return special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z) - special.betaln(a, b)
 
 
-@located("probability", "a b")
+@_probability()
 def cdf(z, a, b):
     """The distribution function."""
-    return special.betainc(a, b, jnp.clip(z, 0, 1))
+    return special.betainc(a, b, z)
 
 
-@located("probability", "a b")
+@_probability()
 def logcdf(z, a, b):
     """The logarithm of the distribution function."""
-    return jnp.log(special.betainc(a, b, jnp.clip(z, 0, 1)))
+    return jnp.log(special.betainc(a, b, z))
 
 
-@located("probability", "a b")
+@_probability()
 def sf(z, a, b):
     """The survival function."""
     return _upper(z, a, b)
 
 
-@located("probability", "a b")
+@_probability()
 def logsf(z, a, b):
     """The logarithm of the survival function."""
     return jnp.log(_upper(z, a, b))
@@ -44,7 +50,6 @@ def logsf(z, a, b):
 
 def _upper(z, a, b):
     """One less the distribution function: from below where 1 - z is rounded to 1."""
-    z = jnp.clip(z, 0, 1)
     rest = 1 - z
     below = rest == 1
     first, second = jnp.where(below, a, b), jnp.where(below, b, a)

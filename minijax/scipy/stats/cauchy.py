@@ -22,11 +22,13 @@ def _log_below(z):
     """The logarithm of the mass below z."""
     if z.dtype.kind == "c":
         return jnp.log(_below(z))
-    # Each argument is harmless where it is not the one that counts.
+    # Each argument is harmless where it is not the one that counts: selected, as a maximum would
+    # halve the derivative at its tie.
     bound = -1 / float(jnp.finfo(z.dtype).eps)
-    tail = -jnp.log(-jnp.minimum(z, bound)) - math.log(math.pi)
-    left = jnp.where(z < bound, tail, jnp.log(_below(jnp.clip(z, bound, 0))))
-    right = jnp.where(z == np.inf, 0, jnp.log1p(-_below(-jnp.maximum(z, 0))))
+    tail = -jnp.log(-jnp.where(z < bound, z, bound)) - math.log(math.pi)
+    middle = jnp.where((z >= bound) & (z < 0), z, bound)
+    left = jnp.where(z < bound, tail, jnp.log(_below(middle)))
+    right = jnp.where(z == np.inf, 0, jnp.log1p(-_below(-jnp.where(z < 0, 0, z))))
     return jnp.where(z < 0, left, right)
 
 

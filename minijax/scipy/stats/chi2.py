@@ -1,49 +1,51 @@
 """The chi-squared distribution. Source: scipy.stats.chi2."""
 
 import math
-
-import numpy as np
+from functools import partial
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
 from minijax.scipy import special
-from minijax.scipy.stats.gamma import probability
 from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@located("log density", "df")
+_SUPPORT = (0, 1, math.inf)
+_probability = partial(
+    located, "probability", "df", support=_SUPPORT, ends=False, valid=lambda df: df > 0
+)
+
+
+@located("log density", "df", support=_SUPPORT)
 def logpdf(z, df):
     """The logarithm of the density."""
     half = df / 2
-    safe = jnp.where(z < 0, 1, z)
-    out = special.xlogy(half - 1, safe) - safe / 2 - special.gammaln(half) - half * math.log(2)
-    return jnp.where(z < 0, -np.inf, out)
+    return special.xlogy(half - 1, z) - z / 2 - special.gammaln(half) - half * math.log(2)
 
 
-@located("probability", "df")
+@_probability()
 def cdf(z, df):
     """The distribution function."""
-    return probability(z / 2, df / 2, df > 0, above=False)
+    return special.gammainc(df / 2, z / 2)
 
 
-@located("probability", "df")
+@_probability()
 def logcdf(z, df):
     """The logarithm of the distribution function."""
-    return jnp.log(probability(z / 2, df / 2, df > 0, above=False))
+    return jnp.log(special.gammainc(df / 2, z / 2))
 
 
-@located("probability", "df")
+@_probability()
 def sf(z, df):
     """The survival function."""
-    return probability(z / 2, df / 2, df > 0, above=True)
+    return special.gammaincc(df / 2, z / 2)
 
 
-@located("probability", "df")
+@_probability()
 def logsf(z, df):
     """The logarithm of the survival function."""
-    return jnp.log(probability(z / 2, df / 2, df > 0, above=True))
+    return jnp.log(special.gammaincc(df / 2, z / 2))
 
 
 pdf = exponential(logpdf, "The density.")

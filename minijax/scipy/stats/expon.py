@@ -1,6 +1,6 @@
 """The exponential distribution. Source: scipy.stats.expon."""
 
-import numpy as np
+import math
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
@@ -8,41 +8,43 @@ from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
+_SUPPORT = (0, 1, math.inf)
 
-@located("log density")
+
+@located("log density", support=_SUPPORT)
 def logpdf(z):
     """The logarithm of the density."""
-    return jnp.where(z < 0, -np.inf, -z)
+    return -z
 
 
-@located("probability")
+@located("probability", support=_SUPPORT)
 def cdf(z):
     """The distribution function."""
-    return jnp.where(z < 0, 0, -jnp.expm1(-z))
+    return -jnp.expm1(-z)
 
 
-@located("probability")
+@located("probability", support=_SUPPORT)
 def logcdf(z):
     """The logarithm of the distribution function."""
-    return jnp.where(z < 0, -np.inf, jnp.log1p(-jnp.exp(-z)))
+    return jnp.log1p(-jnp.exp(-z))
 
 
-@located("probability")
+@located("probability", support=_SUPPORT)
 def sf(z):
     """The survival function."""
-    return jnp.where(z < 0, 1, jnp.exp(-z))
+    return jnp.exp(-z)
 
 
-@located("probability")
+@located("probability", support=_SUPPORT)
 def logsf(z):
     """The logarithm of the survival function."""
-    return jnp.where(z < 0, 0, 0 - z)
+    return 0 - z
 
 
-@located("quantile", argument="q")
+@located("quantile", argument="q", support=(0, 0.5, 1))
 def ppf(q):
     """The inverse of the distribution function."""
-    return jnp.where(jnp.isnan(q) | (q < 0) | (q > 1), np.nan, 0 - jnp.log1p(-q))
+    return 0 - jnp.log1p(-q)
 
 
 pdf = exponential(logpdf, "The density.")

@@ -1,6 +1,7 @@
 """The gamma distribution. Source: scipy.stats.gamma."""
 
-import numpy as np
+import math
+from functools import partial
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
@@ -10,43 +11,40 @@ from minijax.scipy.stats.making import exponential, located
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
-@located("log density", "a")
+_SUPPORT = (0, 1, math.inf)
+_probability = partial(
+    located, "probability", "a", support=_SUPPORT, ends=False, valid=lambda a: a > 0
+)
+
+
+@located("log density", "a", support=_SUPPORT)
 def logpdf(z, a):
     """The logarithm of the density."""
-    safe = jnp.where(z < 0, 1, z)
-    out = special.xlogy(a - 1, safe) - safe - special.gammaln(a)
-    return jnp.where(z < 0, -np.inf, out)
+    return special.xlogy(a - 1, z) - z - special.gammaln(a)
 
 
-def probability(z, a, valid, *, above):
-    """The distribution function, or the survival function; NaN where the shape is not valid."""
-    out = (special.gammaincc if above else special.gammainc)(a, jnp.clip(z, 0))
-    out = jnp.where(z == np.inf, 0 if above else 1, out)
-    return jnp.where(valid, out, np.nan)
-
-
-@located("probability", "a")
+@_probability()
 def cdf(z, a):
     """The distribution function."""
-    return probability(z, a, a > 0, above=False)
+    return special.gammainc(a, z)
 
 
-@located("probability", "a")
+@_probability()
 def logcdf(z, a):
     """The logarithm of the distribution function."""
-    return jnp.log(probability(z, a, a > 0, above=False))
+    return jnp.log(special.gammainc(a, z))
 
 
-@located("probability", "a")
+@_probability()
 def sf(z, a):
     """The survival function."""
-    return probability(z, a, a > 0, above=True)
+    return special.gammaincc(a, z)
 
 
-@located("probability", "a")
+@_probability()
 def logsf(z, a):
     """The logarithm of the survival function."""
-    return jnp.log(probability(z, a, a > 0, above=True))
+    return jnp.log(special.gammaincc(a, z))
 
 
 pdf = exponential(logpdf, "The density.")

@@ -1,7 +1,7 @@
 """How the functions of a distribution are made from formulas on standard arguments.
 
 A formula is told of `z = (x - loc) / scale` and the parameters of the shape; `located` gives it
-arguments of one dtype, moves and scales.
+arguments of one dtype, moves and scales, and evaluates it in the distribution's support alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from minijax.typing import Array, ArrayLike
 
 __all__ = ["discrete", "exponential", "located", "real_arguments", "settled"]
 
-_SCALES = {
-    "density": lambda out, scale: out / scale,
-    "log density": lambda out, scale: out - jnp.log(scale),
-    "probability": lambda out, scale: out,
+# Values below and above the support.
+_OUTSIDE = {
+    "logpdf": (-np.inf, -np.inf),
+    "cdf": (0, 1),
+    "logcdf": (-np.inf, 0),
+    "sf": (1, 0),
+    "logsf": (0, -np.inf),
+    "ppf": (np.nan, np.nan),
 }
-
 
 _COMPLEX = ("norm", "cauchy", "logistic", "beta")  # their formulas compare no arguments
 
@@ -62,24 +65,52 @@ def located(
     signature: str = "",
     *,
     argument: str = "x",
+    support: tuple[float, float, float] | Callable[..., tuple] | None = None,
+    ends: bool = True,
+    valid: Callable[..., Any] | None = None,
     check: Callable[[Any], object] = lambda x: None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Array]]:
     """Decorator: a formula of z and the shape, as a function of x, the shape, loc and scale.
 
-    - `kind`: "density" (divided by the scale), "log density", "probability", or "quantile": the
-      formula then gives the z of a probability
+    - `kind`: "log density", "probability", or "quantile": the formula then gives the z of a
+      probability
     - `signature`: the names of the parameters of the shape, with blanks between
+    - `support`: the least z (or probability), one between at which the formula has a finite
+      derivative, and the greatest, or a function of the shape that returns them; None where the
+      formula holds everywhere
+    - `ends`: whether the formula holds at the ends of the support; otherwise they count as outside
+    - `valid`: a condition on the shape without which the result is NaN
     - `check`: raises for a first argument, as it was given, of a dtype that is refused
     """
     names = signature.split()
+
+    def supported(run, x, scale, shape, name):
+        # A derivative that is not finite outside would not vanish in a selection of the results
+        # alone: infinity times zero is NaN. So the arguments are selected too.
+        low, middle, high = support(*shape) if callable(support) else support
+        z = x if scale is None else x / scale
+        is_inside = (z >= low) & (z <= high) if ends else (z > low) & (z < high)
+        x = jnp.where(is_inside, x, middle)
+        out = run(x if scale is None else x / jnp.where(is_inside, scale, 1))
+        below, above = _OUTSIDE[name]
+        rest = jnp.where(z <= low, below, jnp.where(z >= high, above, np.nan))
+        return jnp.where(is_inside, out, rest)
 
     def decorate(formula: Callable) -> Callable:
         def run(name, x, shape, loc, scale):
             check(x)
             x, *shape, loc, scale = real_arguments(name, x, *shape, loc, scale)
             if kind == "quantile":
-                return formula(x, *shape) * scale + loc
-            return _SCALES[kind](formula((x - loc) / scale, *shape), scale)
+                run, x, unit = lambda q: formula(q, *shape) * scale + loc, x, None
+            elif kind == "log density":
+                run, x, unit = lambda z: formula(z, *shape) - jnp.log(scale), x - loc, scale
+            else:
+                run, x, unit = lambda z: formula(z, *shape), x - loc, scale
+            if support is None:
+                out = run(x if unit is None else x / unit)
+            else:
+                out = supported(run, x, unit, shape, formula.__name__)
+            return out if valid is None else jnp.where(valid(*shape), out, np.nan)
 
         return _with_names(formula, run, [argument, *names], ["loc=0", "scale=1"])
 

@@ -1,6 +1,6 @@
 """The Pareto distribution. Source: scipy.stats.pareto."""
 
-import numpy as np
+import math
 
 from minijax import numpy as jnp
 from minijax.namespace import shown
@@ -8,42 +8,43 @@ from minijax.scipy.stats.making import exponential, located
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
+_SUPPORT = (1, 2, math.inf)
 
-@located("log density", "b")
+
+@located("log density", "b", support=_SUPPORT, valid=lambda b: b > 0)
 def logpdf(z, b):
     """The logarithm of the density."""
-    out = jnp.where(z < 1, -np.inf, jnp.log(b) - (b + 1) * jnp.log(z))
-    return jnp.where(b > 0, out, np.nan)
+    return jnp.log(b) - (b + 1) * jnp.log(z)
 
 
-@located("probability", "b")
+@located("probability", "b", support=_SUPPORT)
 def logsf(z, b):
     """The logarithm of the survival function."""
-    return jnp.where(z < 1, 0, -b * jnp.log(z))
+    return -b * jnp.log(z)
 
 
-@located("probability", "b")
+@located("probability", "b", support=_SUPPORT, valid=lambda b: b > 0)
 def sf(z, b):
     """The survival function."""
-    return jnp.where(b > 0, jnp.where(z < 1, 1, z ** (-b)), np.nan)
+    return z ** (-b)
 
 
-@located("probability", "b")
+@located("probability", "b", support=_SUPPORT)
 def cdf(z, b):
     """The distribution function."""
-    return jnp.where(z < 1, 0, 1 - z ** (-b))
+    return 1 - z ** (-b)
 
 
-@located("probability", "b")
+@located("probability", "b", support=_SUPPORT)
 def logcdf(z, b):
     """The logarithm of the distribution function."""
-    return jnp.where(z < 1, -np.inf, jnp.log1p(-(z ** (-b))))
+    return jnp.log1p(-(z ** (-b)))
 
 
-@located("quantile", "b", argument="q")
+@located("quantile", "b", argument="q", support=(0, 0.5, 1))
 def ppf(q, b):
     """The inverse of the distribution function."""
-    return jnp.where(jnp.isnan(q) | (q < 0) | (q > 1), np.nan, (1 - q) ** (-1 / b))
+    return (1 - q) ** (-1 / b)
 
 
 pdf = exponential(logpdf, "The density.")

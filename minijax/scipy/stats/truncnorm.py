@@ -1,5 +1,7 @@
 """The truncated normal distribution. Source: scipy.stats.truncnorm."""
 
+from functools import partial
+
 import numpy as np
 
 from minijax import numpy as jnp
@@ -19,7 +21,7 @@ def _log_difference(x, y):
 
 def _log_mass(a, b):
     """The logarithm of the normal mass between a and b, taken where it is small."""
-    log_ndtr = special.log_ndtr
+    log_ndtr = _log_ndtr
     left = _log_difference(log_ndtr(b), log_ndtr(a))
     right = _log_difference(log_ndtr(-a), log_ndtr(-b))
     outside = special.ndtr(a) + special.ndtr(-b)
@@ -27,9 +29,14 @@ def _log_mass(a, b):
     return jnp.where(outside < 0.75, middle, jnp.where(a > 0, right, left))
 
 
+def _log_ndtr(z):
+    """The logarithm of the normal mass below z, with no derivative where there is none."""
+    is_end = z == -np.inf
+    return jnp.where(is_end, -np.inf, special.log_ndtr(jnp.where(is_end, 0, z)))
+
+
 def _log_shares(z, a, b):
     """The logarithms of the shares of the mass below and above z."""
-    z = jnp.clip(z, a, b)
     whole = _log_mass(a, b)
     low, high = _log_mass(a, z) - whole, _log_mass(z, b) - whole
     # Near 0 a difference of logarithms is rounded: there it follows from the other one.
@@ -38,26 +45,34 @@ def _log_shares(z, a, b):
     return below, above
 
 
-@located("log density", "a b")
+def _support(a, b):
+    least = jnp.where(a == -np.inf, jnp.minimum(b, 0) - 1, a)
+    most = jnp.where(b == np.inf, jnp.maximum(a, 0) + 1, b)
+    return a, (least + most) / 2, b
+
+
+_density, _probability = (
+    partial(located, kind, "a b", support=_support, ends=ends, valid=lambda a, b: a < b)
+    for kind, ends in (("log density", True), ("probability", False))
+)
+
+
+@_density()
 def logpdf(z, a, b):
     """The logarithm of the density."""
-    out = norm.logpdf(z) - _log_mass(a, b)
-    out = jnp.where((z < a) | (z > b), -np.inf, out)
-    return jnp.where(a >= b, np.nan, out)
+    return norm.logpdf(z) - _log_mass(a, b)
 
 
-@located("probability", "a b")
+@_probability()
 def logcdf(z, a, b):
     """The logarithm of the distribution function."""
-    out = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, _log_shares(z, a, b)[0]))
-    return jnp.where(a >= b, np.nan, out)
+    return _log_shares(z, a, b)[0]
 
 
-@located("probability", "a b")
+@_probability()
 def logsf(z, a, b):
     """The logarithm of the survival function."""
-    out = jnp.where(z <= a, 0, jnp.where(z >= b, -np.inf, _log_shares(z, a, b)[1]))
-    return jnp.where(a >= b, np.nan, out)
+    return _log_shares(z, a, b)[1]
 
 
 pdf = exponential(logpdf, "The density.")

@@ -1,0 +1,110 @@
+"""Derivatives of distributions where a careless formula has none: at the ends of the support and outside.
+
+Each function of a distribution is differentiated with respect to each of its arguments, at points
+inside, at the ends, and outside of the support. Where upstream's derivative is finite, so is ours, with
+the same value; exceptions are listed with their reasons, and fail when they are no longer needed.
+"""
+
+import importlib
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.harness.derivatives import check_exceptions, derivatives, differences
+
+BOTH = (jax, minijax)
+FUNCTIONS = ("cdf", "logcdf", "sf", "logsf", "pdf", "logpdf", "pmf", "logpmf", "ppf", "isf")
+INF, NAN = np.inf, np.nan
+POINTS = (-INF, -2.0, -0.5, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 2 * np.pi, 7.0, INF, NAN)
+COUNTS = (-INF, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, INF, NAN)
+SHAPES = {
+    "bernoulli": [(0.3,)],
+    "beta": [(1.5, 2.5), (1.0, 1.0), (0.5, 2.0)],
+    "betabinom": [(3.0, 1.5, 2.5)],
+    "binom": [(3.0, 0.3)],
+    "cauchy": [()],
+    "chi2": [(1.5,), (2.0,), (3.5,)],
+    "expon": [()],
+    "gamma": [(1.5,), (1.0,), (0.5,)],
+    "gennorm": [(1.0,), (1.5,), (2.0,)],
+    "geom": [(0.3,)],
+    "gumbel_l": [()],
+    "gumbel_r": [()],
+    "laplace": [()],
+    "logistic": [()],
+    "nbinom": [(3.0, 0.3)],
+    "norm": [()],
+    "pareto": [(1.5,)],
+    "poisson": [(1.5,)],
+    "t": [(1.5,)],
+    "truncnorm": [(0.5, 2.0), (-INF, 1.0), (-1.0, INF)],
+    "uniform": [()],
+    "vonmises": [(1.5,)],
+    "wrapcauchy": [(0.4,)],
+}
+
+_FLOAT0 = "upstream multiplies by an array of float0"
+_INFINITE = "infinite at probabilities 0 and 1"
+EXCEPTIONS = {
+    "betabinom": {
+        r"by loc": "k is rounded down: neither k nor loc has a derivative",
+        r"logpmf .*by [ab] at \(0.0, .*, 1.0\)": "below the support, where the probability is 0",
+    },
+    "cauchy": {
+        r"(ppf|isf) .*by (q|loc|scale) at \([01]\.0,": _INFINITE,
+        r"(ppf|isf) float32: .* at \(3\.0,": "no probability; upstream's tangent is rounded",
+    },
+    "gumbel_l": {r"raises": _FLOAT0},
+    "gumbel_r": {r"raises": _FLOAT0},
+    "norm": {r"(ppf|isf) .*by q at \([01]\.0,": _INFINITE},
+}
+
+
+def load(m, distribution, name):
+    return getattr(importlib.import_module(f"{m.__name__}.scipy.stats.{distribution}"), name)
+
+
+def arguments(name, parameters, shapes):
+    """A row of arguments for each point, shape, shift and scale."""
+    is_count = parameters[0] == "k"
+    places = {"loc": (0.0, 1.0 if is_count else 0.5), "scale": (1.0, 2.0)}
+    moves = list(zip(*[places[p] for p in parameters if p in places], strict=True)) or [()]
+    points = COUNTS if is_count else POINTS
+    loc, scale = 0.0, 1.0
+    for shape in shapes:
+        for move in moves:
+            if move and name not in ("ppf", "isf"):
+                loc, scale = (*move, 1.0)[:2]
+            for z in points:
+                yield (z * scale + loc, *shape, *move)
+
+
+@pytest.mark.parametrize("distribution", SHAPES)
+def test_distributions(distribution):
+    lines = []
+    for name in FUNCTIONS:
+        try:
+            functions = [load(m, distribution, name) for m in BOTH]
+        except AttributeError:
+            continue
+        parameters = list(inspect.signature(functions[0]).parameters)
+        rows = list(arguments(name, parameters, SHAPES[distribution]))
+        if distribution == "beta" and "pdf" not in name:  # betainc has no derivative by a and b
+            parameters[1:3] = None, None
+        for dtype in (np.float32, np.float64):
+            kinds = ["reverse", "forward" if dtype == np.float32 else "second"]
+            if kinds[1] == "second" and "pdf" not in name:
+                kinds.pop()
+            theirs, ours = {}, {}
+            for kind in kinds:
+                given = parameters, rows, dtype, (kind,)
+                ours |= derivatives(minijax, functions[1], *given)
+                try:
+                    theirs |= derivatives(jax, functions[0], *given)
+                except TypeError:
+                    lines.append(f"{name} {dtype.__name__}: {kind} raises")
+            lines += differences(name, theirs, ours, rows, dtype)
+    check_exceptions(lines, EXCEPTIONS.get(distribution, {}))

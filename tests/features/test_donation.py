@@ -3,8 +3,12 @@
 Upstream pairs across kinds of memory and then ends the process for some programs; none may here.
 """
 
+import numpy as np
 import pytest
 
+import minijax as jax
+from minijax.sharding import NamedSharding
+from minijax.sharding import PartitionSpec as P
 from tests.cases.donations import PROGRAMS
 from tests.harness.survivors import outcomes
 
@@ -47,3 +51,19 @@ def test_donations():
             if mine[0] != other[0] or not (told and mine[1]):
                 wrong[name] = mine, other
     assert not wrong, "\n".join(f"{name}: {pair}" for name, pair in wrong.items())
+
+
+PLACES = {
+    "none": lambda: None,
+    "device": lambda: jax.devices()[0],
+    "replicated": lambda: NamedSharding(jax.make_mesh((1,), ("x",)), P()),
+    "split in one": lambda: NamedSharding(jax.make_mesh((1,), ("x",)), P("x")),
+}
+
+
+@pytest.mark.parametrize("there", PLACES)
+@pytest.mark.parametrize("here", PLACES)
+def test_what_device_put_shares_with_its_source_is_not_donated(here, there):
+    source = jax.device_put(np.arange(8.0), PLACES[here]())
+    moved = jax.device_put(source, PLACES[there](), donate=True)
+    assert np.array_equal(moved, np.arange(8.0)) and np.array_equal(source, np.arange(8.0))

@@ -142,10 +142,17 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         if x.signature is signature and not copy:
             return x
         there = ArrayImpl(moved(x, target, copy=copy)._buffer, signature)
-        if donate and x.signature.sharding != target:
+        if donate and not _share_memory(x.sharding, target, x.shape):
             x.delete()
         return there
     return array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
+
+
+def _share_memory(own: Any, target: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an array that is moved has the buffers of its source."""
+    if own.memory_kind != target.memory_kind:
+        return False
+    return own.devices_indices_map(shape) == target.devices_indices_map(shape)
 
 
 def as_sharding(where: Any) -> Any:

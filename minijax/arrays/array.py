@@ -23,11 +23,15 @@ from minijax.runtime.released import released
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
 
 
+_LARGE = 2**20  # bytes
+
+
 class Signature:
     """Everything about a concrete argument that a compiled program may depend on.
 
     That is its aval, its sharding, and whether it is `committed` to it. `viewed` says whether NumPy can
-    read its memory. Signatures are interned: they compare by identity.
+    read its memory at once: jaxlib ends the process where there was none for a large array, so
+    that those are waited for first. Signatures are interned: they compare by identity.
     """
 
     __slots__ = ("aval", "committed", "sharding", "viewed")
@@ -39,7 +43,11 @@ class Signature:
             found = object.__new__(cls)
             _, found.sharding, found.committed = key
             found.aval = hooks.type_at(aval, where)
-            found.viewed = getattr(aval.dtype, "isbuiltin", 0) == 1 and buffers.is_on_cpu(where)
+            found.viewed = (
+                getattr(aval.dtype, "isbuiltin", 0) == 1
+                and aval.size * aval.dtype.itemsize < _LARGE
+                and buffers.is_on_cpu(where)
+            )
             found = _signatures.setdefault(key, found)
         return found
 

@@ -170,11 +170,9 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
 
 def _view(buffer: Any) -> memoryview:
     """View a buffer on a CPU, or raise the error of the program that was to make it."""
-    try:
-        return memoryview(buffer)
-    except BufferError:
-        buffer.block_until_ready()
-        raise
+    next(released)
+    buffer.block_until_ready()
+    return memoryview(buffer)
 
 
 class _Wide:

@@ -200,6 +200,8 @@ class _Members(ArrayImpl):
         if getattr(dtype, "isbuiltin", 0) != 1:
             raise BufferError(f"The buffer protocol knows no arrays of {dtype}: use np.asarray(x).")
         self._check_deleted()
+        if self._buffer.is_ready():  # if the program failed, this raises its error
+            self._buffer.block_until_ready()
         return self._buffer.__buffer__
 
     def __deepcopy__(self, memo: Any) -> ArrayImpl:

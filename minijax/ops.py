@@ -13,8 +13,12 @@ from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.arguments.values import known_index, known_value
 from minijax.core.array import Array
+from minijax.features.sharding.explicit import split_as
 from minijax.lax.indexing import GatherScatterMode
 from minijax.namespace import shown
+from minijax.numpy.promotion import check_arraylike
+from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.named_sharding import NamedSharding
 from minijax.typing import ArrayLike
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
@@ -32,12 +36,12 @@ def _highest(dtype: np.dtype) -> Any:
     return jnp.iinfo(dtype).max if dtypes.issubdtype(dtype, np.integer) else np.inf
 
 
-# For each reduction: what an empty segment gives, and how buckets are joined.
+# For each function: the update of its rows, what an empty segment gives, and how buckets are joined.
 _REDUCTIONS = {
-    "add": (lambda dtype: 0, jnp.sum),
-    "multiply": (lambda dtype: 1, jnp.prod),
-    "min": (_highest, jnp.min),
-    "max": (_lowest, jnp.max),
+    "segment_sum": ("add", lambda dtype: 0, jnp.sum),
+    "segment_prod": ("multiply", lambda dtype: 1, jnp.prod),
+    "segment_min": ("min", _highest, jnp.min),
+    "segment_max": ("max", _lowest, jnp.max),
 }
 
 
@@ -50,14 +54,10 @@ def _segments(
     unique_indices: bool,
     bucket_size: int | None,
     mode: Any,
+    out_sharding: Any,
 ) -> Array:
-    empty, join = _REDUCTIONS[name]
-    for given in (data, segment_ids):
-        if isinstance(given, (list, tuple)):
-            raise TypeError(
-                f"segment reductions take arrays, got {given!r} of type {type(given)}: convert it "
-                "with minijax.numpy.asarray."
-            )
+    check_arraylike(name, data, segment_ids)
+    method, empty, join = _REDUCTIONS[name]
     data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
     where = "segment_sum() `num_segments` argument."
     if num_segments is None:
@@ -67,7 +67,7 @@ def _segments(
     start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
 
     def reduce(rows: Array, ids: Array) -> Array:
-        update = getattr(start.at[ids], name)
+        update = getattr(start.at[ids], method)
         return update(
             rows,
             indices_are_sorted=indices_are_sorted,
@@ -77,7 +77,7 @@ def _segments(
         )
 
     if bucket_size is None:
-        return reduce(data, segment_ids)
+        return split_as(reduce(data, segment_ids), out_sharding, name)
     if bucket_size < 1:
         raise TypeError(f"bucket_size must be positive; got {bucket_size}.")
     count = -(-data.shape[0] // bucket_size)
@@ -86,7 +86,8 @@ def _segments(
                segment_ids[i * bucket_size : (i + 1) * bucket_size])
         for i in range(count)
     ]  # fmt: skip
-    return join(jnp.stack(parts), axis=0).astype(data.dtype) if parts else start
+    total = join(jnp.stack(parts), axis=0).astype(data.dtype) if parts else start
+    return split_as(total, out_sharding, name)
 
 
 def segment_sum(
@@ -97,6 +98,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | GatherScatterMode | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Sum the rows of each segment: `out[segment_ids[i]] += data[i]`.
 
@@ -106,6 +108,7 @@ def segment_sum(
     - `num_segments`: number of segments, needed under a transformation; by default the largest plus
       1
     - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `out_sharding`: how the result is split over a mesh
     - `bucket_size`: number of rows summed at a time, for accuracy
 
     The result has shape (num_segments, ...) and the dtype of `data`; 0 for an empty segment.
@@ -114,8 +117,8 @@ def segment_sum(
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([4, 2], dtype=int32)
     """
-    return _segments("add", data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode)  # fmt: skip
+    return _segments("segment_sum", data, segment_ids, num_segments, indices_are_sorted,
+                     unique_indices, bucket_size, mode, out_sharding)  # fmt: skip
 
 
 def segment_prod(
@@ -126,6 +129,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | GatherScatterMode | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Multiply the rows of each segment.
 
@@ -135,6 +139,7 @@ def segment_prod(
     - `num_segments`: number of segments, needed under a transformation; by default the largest plus
       1
     - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `out_sharding`: how the result is split over a mesh
     - `bucket_size`: number of rows reduced at a time
 
     The result has shape (num_segments, ...) and the dtype of `data`; 1 for an empty segment.
@@ -143,8 +148,8 @@ def segment_prod(
     >>> jax.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("multiply", data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode)  # fmt: skip
+    return _segments("segment_prod", data, segment_ids, num_segments, indices_are_sorted,
+                     unique_indices, bucket_size, mode, out_sharding)  # fmt: skip
 
 
 def segment_max(
@@ -155,6 +160,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | GatherScatterMode | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Compute the maximum of the rows of each segment.
 
@@ -164,6 +170,7 @@ def segment_max(
     - `num_segments`: number of segments, needed under a transformation; by default the largest plus
       1
     - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `out_sharding`: how the result is split over a mesh
     - `bucket_size`: number of rows reduced at a time
 
     The result has shape (num_segments, ...) and the dtype of `data`; the least value for an empty
@@ -172,8 +179,8 @@ def segment_max(
     >>> jax.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([3, 2], dtype=int32)
     """
-    return _segments("max", data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode)  # fmt: skip
+    return _segments("segment_max", data, segment_ids, num_segments, indices_are_sorted,
+                     unique_indices, bucket_size, mode, out_sharding)  # fmt: skip
 
 
 def segment_min(
@@ -184,6 +191,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | GatherScatterMode | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Compute the minimum of the rows of each segment.
 
@@ -193,6 +201,7 @@ def segment_min(
     - `num_segments`: number of segments, needed under a transformation; by default the largest plus
       1
     - `indices_are_sorted`, `unique_indices`, `mode`: as in `lax.scatter_add`
+    - `out_sharding`: how the result is split over a mesh
     - `bucket_size`: number of rows reduced at a time
 
     The result has shape (num_segments, ...) and the dtype of `data`; the greatest value for an
@@ -202,8 +211,8 @@ def segment_min(
     >>> jax.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 1, 0]))
     Array([1, 2], dtype=int32)
     """
-    return _segments("min", data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode)  # fmt: skip
+    return _segments("segment_min", data, segment_ids, num_segments, indices_are_sorted,
+                     unique_indices, bucket_size, mode, out_sharding)  # fmt: skip
 
 
 __dir__ = shown(__name__)

@@ -55,7 +55,8 @@ def _shape(fun: Callable, *shapes: Sequence[int]) -> tuple[int, ...]:
 
 def Dense(out_dim: int, W_init: Callable | None = None, b_init: Callable | None = None) -> Layer:
     """Times a matrix, plus a vector: the last axis becomes `out_dim`. Parameters `(W, b)`."""
-    W_init, b_init = W_init or glorot_normal(), b_init or normal()
+    W_init = glorot_normal() if W_init is None else W_init
+    b_init = normal() if b_init is None else b_init
 
     def init_fun(rng, input_shape):
         key_w, key_b = random.split(rng)
@@ -78,8 +79,9 @@ def _convolution(
     if not all(isinstance(spec, str) for spec in (lhs_spec, rhs_spec, out_spec)):
         raise TypeError(f"dimension_numbers must be three strings; got {dimension_numbers!r}.")
     strides = strides or (1,) * len(filter_shape)
-    W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
-    b_init = b_init or normal(1e-6)
+    if W_init is None:
+        W_init = glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
+    b_init = normal(1e-6) if b_init is None else b_init
 
     def run(inputs, W):
         return apply(inputs, W, strides, padding, dimension_numbers=dimension_numbers)

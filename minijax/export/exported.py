@@ -314,6 +314,8 @@ def _on_devices(where: Any) -> Any:
     if not isinstance(where, NamedSharding) or not isinstance(where.mesh, AbstractMesh):
         return where
     mesh, devices = where.mesh, backends.devices()
+    if mesh.empty:  # that of a type without a sharding
+        return None
     devices = devices[: mesh.size] if mesh.size <= len(devices) else placeholders(mesh.size)
     chosen = np.array(devices, dtype=object).reshape(mesh.axis_sizes)
     made = Mesh(chosen, mesh.axis_names, mesh.axis_types)

@@ -13,6 +13,7 @@ import numpy as np
 from minijax import dtypes, lax, random
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.features.sharding.explicit import split_as
 from minijax.lax.shapes import items_of
 from minijax.namespace import shown
 from minijax.typing import ArrayLike, DTypeLike
@@ -53,13 +54,14 @@ def zeros(
 
     - `key`: ignored
     - `shape`, `dtype`: shape and dtype of the result, by default the default floating dtype
+    - `out_sharding`: how it is split over a mesh
 
     Source: NumPy's `zeros`.
 
     >>> nn.initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype, None))
+    return jnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def ones(
@@ -69,13 +71,14 @@ def ones(
 
     - `key`: ignored
     - `shape`, `dtype`: shape and dtype of the result, by default the default floating dtype
+    - `out_sharding`: how it is split over a mesh
 
     Source: NumPy's `ones`.
 
     >>> nn.initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype, None))
+    return jnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -92,7 +95,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        return jnp.full(shape, value, dtype=_dtype(dtype, None))
+        return jnp.full(shape, value, dtype=_dtype(dtype, None), out_sharding=out_sharding)
 
     return init
 
@@ -112,7 +115,8 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        return random.uniform(key, shape, dtype) * jnp.asarray(scale, dtype)
+        drawn = random.uniform(key, shape, dtype, out_sharding=out_sharding)
+        return drawn * jnp.asarray(scale, dtype)
 
     return init
 
@@ -132,7 +136,8 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        return random.normal(key, shape, dtype) * jnp.asarray(stddev, dtype)
+        drawn = random.normal(key, shape, dtype, out_sharding=out_sharding)
+        return drawn * jnp.asarray(stddev, dtype)
 
     return init
 
@@ -158,7 +163,7 @@ def truncated_normal(
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = _dtype(dtype, None)
-        drawn = random.truncated_normal(key, lower, upper, shape, dtype)
+        drawn = random.truncated_normal(key, lower, upper, shape, dtype, out_sharding=out_sharding)
         return drawn * jnp.asarray(stddev, dtype)
 
     return init
@@ -281,7 +286,8 @@ def variance_scaling(
                 f"weights of shape {shape} have no inputs or outputs, by which to scale."
             )
         variance = jnp.asarray(scale / fan, dtype=dtype)
-        return _draw(key, shape, dtype, distribution, variance)
+        drawn = _draw(key, shape, dtype, distribution, variance)
+        return split_as(drawn, out_sharding, "variance_scaling")
 
     return init
 
@@ -357,7 +363,8 @@ def orthogonal(
         matrix = _orthogonal(key, rows, columns, dtype)
         others = tuple(np.delete(shape, column_axis))
         matrix = jnp.reshape(matrix, (*(int(size) for size in others), columns))
-        return jnp.asarray(scale, dtype) * jnp.moveaxis(matrix, -1, column_axis)
+        scaled = jnp.asarray(scale, dtype) * jnp.moveaxis(matrix, -1, column_axis)
+        return split_as(scaled, out_sharding, "orthogonal")
 
     return init
 
@@ -398,7 +405,9 @@ def delta_orthogonal(
             raise ValueError(f"`fan_in` must be less or equal than `fan_out`. Got shape={shape}.")
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
         centre = tuple((size - 1) // 2 for size in shape[:-2])
-        return jnp.zeros(shape, dtype).at[centre].set(matrix)
+        return split_as(
+            jnp.zeros(shape, dtype).at[centre].set(matrix), out_sharding, "delta_orthogonal"
+        )
 
     return init
 

@@ -441,6 +441,8 @@ def iscomplexobj(x: Any) -> bool:
         return x.aval.dtype.kind == "c"
     if x is None:
         return False
+    if hasattr(x, "dtype"):
+        return dtypes.issubdtype(x.dtype, np.complexfloating)
     if not is_arraylike(x) and (isinstance(x, type(...)) or np.asarray(x).dtype == object):
         raise TypeError(
             f"Value {x!r} with dtype object is not a valid JAX array type. Only arrays of numeric "

@@ -401,8 +401,12 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     >>> jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1)(jnp.array([1, 2]), 3)
     Array([4, 7], dtype=int32)
     """
-    if not isinstance(nin, int) or not isinstance(nout, int):
-        raise TypeError(f"nin and nout must be integers; frompyfunc got {nin!r} and {nout!r}.")
+    try:
+        nin, nout = operator.index(nin), operator.index(nout)
+    except TypeError:
+        raise TypeError(
+            f"nin and nout must be integers; frompyfunc got {nin!r} and {nout!r}."
+        ) from None
     if not callable(func):
         raise TypeError(f"frompyfunc takes a function; got {func!r} of type {type(func)}.")
     return ufunc(func, nin, nout, identity=identity)

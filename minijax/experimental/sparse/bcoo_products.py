@@ -90,7 +90,8 @@ def bcoo_dot_general_sampled(
 def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     """The data of the product of a sparse array with a dense one, which broadcasts to its shape.
 
-    NotImplementedError for one of more dimensions, TypeError if the dtypes differ.
+    NotImplementedError for one of more dimensions. TypeError if dtypes differ where nothing
+    broadcasts.
     """
     v = jnp.asarray(v)
     sp_mat_shape, shape = sp_mat.shape, v.shape
@@ -133,7 +134,7 @@ def _multiply_broadcast(mat, v):
         tuple(found.size(d) if d in found.labels else 1 for d in range(n_batch)),
     )
     shape = (*batch, *mat.data.shape[n_batch:])
-    return lax.mul(jnp.broadcast_to(mat.data, shape), ordered(found, labels, shape))
+    return jnp.multiply(jnp.broadcast_to(mat.data, shape), ordered(found, labels, shape))
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:

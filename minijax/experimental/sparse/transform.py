@@ -130,6 +130,11 @@ def _flat(args: tuple, kwargs: dict) -> tuple[list[Any], Any]:
     return [x if _is_sparse(x) or isinstance(x, Array) else as_array(x) for x in leaves], tree
 
 
+def _has_arrays(x: Any) -> bool:
+    leaves = tree_util.tree_leaves(x, is_leaf=_is_sparse)
+    return any(_is_sparse(leaf) or isinstance(leaf, (Array, np.ndarray)) for leaf in leaves)
+
+
 def aval_of(x: Any) -> Any:
     """The type of the dense array that a sparse one stands for."""
     return ShapedArray(x.shape, x.dtype) if _is_sparse(x) else get_aval(x)
@@ -138,8 +143,10 @@ def aval_of(x: Any) -> Any:
 def _with_program(f: Callable) -> Callable:
     @functools.wraps(f)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = _flat(args, kwargs)
-        traced = trace_function("sparsify", f, tree, list(map(aval_of, leaves)), hoisted=None)
+        static = {name: x for name, x in kwargs.items() if not _has_arrays(x)}
+        leaves, tree = _flat(args, {name: x for name, x in kwargs.items() if name not in static})
+        call = functools.partial(f, **static)  # such as the axes of a reduction
+        traced = trace_function("sparsify", call, tree, list(map(aval_of, leaves)), hoisted=None)
         outs = eval_sparse(traced.closed, [fresh(x) for x in leaves])
         return traced.out_tree.unflatten([plain(_as_value(x)) for x in outs])
 

@@ -7,6 +7,7 @@ shape rule or a compiled program is found by one dict lookup.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,14 +252,13 @@ _interned: dict[tuple, ShapedArray] = {}
 
 def _intern(cls, shape, dtype, weak_type, placement) -> ShapedArray:
     """Canonicalize the fields and make the one aval that has them."""
-    shape = tuple(shape)
-    if not all(hasattr(size, "__index__") or hooks.is_expression(size) for size in shape):
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
-        )
-    shape = tuple(
-        size if isinstance(size, int) or hooks.is_expression(size) else int(size) for size in shape
-    )
+    try:
+        shape = tuple([
+            size if isinstance(size, int) or hooks.is_expression(size) else index(size)
+            for size in shape
+        ])  # fmt: skip
+    except TypeError:
+        raise errors.shape_error(shape if isinstance(shape, Iterable) else (shape,)) from None
     if not isinstance(dtype, dtypes.ExtendedDType):
         dtype = np.dtype(dtype)
     key = (shape, dtype, bool(weak_type), placement)

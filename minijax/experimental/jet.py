@@ -23,6 +23,9 @@ from minijax.transforms.grad import jvp
 __all__ = ["fact", "jet"]
 
 
+_MOST = 1 << 16  # arguments, or terms: no program is that long
+
+
 def fact(n: Any) -> Any:
     """The factorial of `n`, a floating-point number, by the logarithm of the gamma function."""
     return jnp.exp(lax.lgamma(n + 1.0))
@@ -40,7 +43,11 @@ def jet(
     Returns `(value, terms)`, with a list of terms for each array of the value. ValueError if an
     argument is no array or series differ in length. Source: Faa di Bruno's formula.
     """
-    check_at_most("the number of arguments", len(primals), 1 << 16)
+    if len(primals) != len(series):
+        raise ValueError(
+            f"jet takes a series for each of {len(primals)} arguments; got {len(series)}."
+        )
+    check_at_most("the number of arguments", len(primals), _MOST)
     orders = {len(terms) for terms in series}
     if len(orders) > 1:
         raise ValueError(
@@ -54,6 +61,7 @@ def jet(
                 "several arguments."
             )
     order = orders.pop() if orders else 0
+    check_at_most("the number of terms of a series", order, _MOST)
     inverse, ones = [1 / math.factorial(k) for k in range(1, order + 1)], [1.0] * order
     scales, shown = (inverse, ones) if factorial_scaled else (ones, inverse)
     trees = []

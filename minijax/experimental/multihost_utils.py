@@ -127,7 +127,12 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 def _specs(pspecs: Any, tree: Any) -> list[PartitionSpec]:
     is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
     found = tree_util.broadcast_prefix(pspecs, tree, is_leaf=is_spec)
-    return [PartitionSpec() if spec is None else spec for spec in found]
+    if None in found:
+        raise ValueError(
+            "`None` is not a valid input to the pspecs argument. Please use "
+            "jax.sharding.PartitionSpec() if you wanted to replicate your input."
+        )
+    return found
 
 
 class ProcessFailureError(RuntimeError):

@@ -162,6 +162,11 @@ def _equation(func: Callable, *args: Any) -> tuple[_Equation, list[Any]]:
 
 def _solve(rhs, rtol, atol, mxstep, hmax, y0, ts, *args):
     flat, unravel = ravel_pytree(y0)
+    if issubdtype(flat.dtype, np.floating) and flat.dtype.itemsize < 4:
+        raise TypeError(
+            f"odeint: a state of dtype {flat.dtype.name} is too coarse for an estimate of the error; "
+            "convert it with .astype('float32')."
+        )
     fun = lambda y, t: ravel_pytree(rhs(unravel(y), t, *args))[0]
     if not ts.shape[0]:
         raise IndexError("odeint takes at least one time, the one where y0 is given; got none.")
@@ -170,7 +175,7 @@ def _solve(rhs, rtol, atol, mxstep, hmax, y0, ts, *args):
     found, start = [], 0
     for x in leaves:
         size = int(np.prod(jnp.shape(x)))
-        part = rows[:, start : start + size].reshape(-1, *jnp.shape(x))
+        part = rows[:, start : start + size].reshape(rows.shape[0], *jnp.shape(x))
         found.append(part.astype(jnp.result_type(x)))
         start += size
     return tree.unflatten(found)

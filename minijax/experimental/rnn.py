@@ -9,11 +9,13 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 from minijax import numpy as jnp
 from minijax import random
+from minijax.arguments.functions import check_at_most
 from minijax.core.array import Array
 from minijax.lax.control_flow import scan
 from minijax.lax.precision import PrecisionLike
@@ -35,6 +37,7 @@ def _shapes(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Return for each part of the weights which of W_ih, W_hh, b_ih, b_hh it is of, and its shape."""
+    check_at_most("the number of layers", operator.index(num_layers), 1 << 16)
     directions = 2 if bidirectional else 1
     for layer in range(num_layers):
         size = hidden_size * directions if layer else input_size

@@ -198,7 +198,7 @@ def _scale_and_translate(
         raise ValueError(
             "Nearest neighbor resampling is not currently supported for scale_and_translate."
         )
-    axes = [axis_of(axis, image.ndim) for axis in spatial_dims]
+    axes = [axis_of(axis, np.ndim(image)) for axis in spatial_dims]
     for name, given in (("scale", scale), ("translation", translation)):
         if np.shape(given) != (len(axes),):
             raise AssertionError(

@@ -443,6 +443,8 @@ def _frozen(x: Any) -> Any:
         return x
     if isinstance(x, ConvDimensionNumbers):
         return ConvDimensionNumbers(*map(_frozen, x))
+    if isinstance(x, np.matrix):  # whose items are matrices
+        x = np.asarray(x)
     try:
         return tuple([_frozen(item) for item in items_of(x)])
     except TypeError:

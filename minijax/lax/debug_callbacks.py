@@ -243,6 +243,11 @@ def debug_print(
     check out), KeyError or IndexError for one that it lacks.
     """
     if fmt is None:
+        if args or kwargs:
+            raise TypeError(
+                "debug_print received unexpected arguments in the two-call form: "
+                f"{args=} {kwargs=}. Give the values with the format, in the second call."
+            )
         return lambda fmt, *args, **kwargs: debug_print(
             fmt, *args, ordered=ordered, partitioned=partitioned,
             skip_format_check=skip_format_check, _use_logging=_use_logging, **kwargs,

@@ -477,7 +477,7 @@ def dot(
     Array([3, 7], dtype=int32)
     """
     if dimension_numbers is None:
-        left, right = np.shape(lhs), np.shape(rhs)
+        left, right = tuple(np.shape(lhs)), tuple(np.shape(rhs))
         if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
             raise ValueError(
                 "jax.lax.dot: dimension_numbers must be specified when not performing simple "

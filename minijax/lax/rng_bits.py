@@ -17,6 +17,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
+from minijax.features.queries import is_dim
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lax.compare import bitwise_xor
 from minijax.lax.joining import concatenate
@@ -60,6 +61,12 @@ _HLO_NAMES = {
     RandomAlgorithm.RNG_PHILOX: "PHILOX",
 }
 
+
+def _check_sizes(name: str, shape: tuple) -> None:
+    if any(not is_dim(size) and size < 0 for size in shape):
+        raise TypeError(f"{name}: sizes must be nonnegative, got shape {shape}.")
+
+
 # -- rng_bit_generator ----------------------------------------------------------------------------
 
 rng_bit_generator_p = Primitive("rng_bit_generator", multiple_results=True)
@@ -74,6 +81,7 @@ def _(key, *, shape, dtype, algorithm, out_sharding):
             f"rng_bit_generator takes a key of type uint32[4], got {key.str_short()}: random.key_data"
             "(random.key(seed, impl='rbg')) gives one."
         )
+    _check_sizes("rng_bit_generator", shape)
     return [key, ShapedArray(shape, dtype, sharding=out_sharding)]
 
 
@@ -165,8 +173,7 @@ def _(low, high, *, shape):
         raise ValueError(
             f"Arguments to rng_uniform must be scalars; got shapes {low.shape} and {high.shape}."
         )
-    if any(size < 0 for size in shape):
-        raise TypeError(f"rng_uniform: sizes must be nonnegative, got shape {shape}.")
+    _check_sizes("rng_uniform", shape)
     return ShapedArray(shape, low.dtype)
 
 

@@ -64,7 +64,7 @@ def resized(x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
 
 def _transform(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     """The transform over several axes."""
-    if norm not in _NORMS:
+    if not isinstance(norm, str | None) or norm not in _NORMS:
         raise ValueError(
             f'Invalid norm value {norm}; should be "backward","ortho" or "forward". It is an argument of {name}.'
         )

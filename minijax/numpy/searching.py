@@ -139,8 +139,7 @@ def nonzero(
             "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() "
             "instead."
         )
-    if isinstance(fill_value, (tuple, list)):
-        fill_value = tuple(fill_value)
+    if isinstance(fill_value, tuple):
         if len(fill_value) != a.ndim:
             raise ValueError(
                 f"If fill_value is a tuple, it must have as many entries as the array axes: got "

@@ -84,8 +84,9 @@ def eye(
     if any(size < 0 for size in (rows, columns) if not is_dim(size)):
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     found = dtypes.check_user_dtype_supported(dtype, "eye")
-    k = operator.index(k) if isinstance(k, np.integer) else k
-    if type(k) is not int and not dtypes.issubdtype(getattr(k, "dtype", bool), np.integer):
+    k = operator.index(k) if isinstance(k, (bool, np.integer)) else k
+    is_integer = type(k) is int or dtypes.issubdtype(getattr(k, "dtype", bool), np.integer)
+    if not is_integer or np.ndim(k):
         raise ValueError(f"k must be a scalar integer; got {k}")
     if isinstance(k, int):
         return placed(_eye(rows, columns, k, found), device)

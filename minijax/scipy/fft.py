@@ -30,7 +30,7 @@ def _checked(name: str, x: Any, kind: int, norm: str | None) -> Any:
     check_arraylike(name, x)
     if kind != 2:
         raise NotImplementedError(f"Only DCT type 2 is implemented. {name} got type={kind!r}.")
-    if norm not in (None, "backward", "ortho"):
+    if not isinstance(norm, str | None) or norm not in (None, "backward", "ortho"):
         raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented")
     (x,) = promote_dtypes_inexact(to_array(name, x))
     if x.dtype.kind != "c" and dtypes.bit_width(x.dtype) < 32:

@@ -69,6 +69,11 @@ class RegularGridInterpolator:
         if fill_value is not None:
             check_arraylike("RegularGridInterpolator", fill_value)
             fill_value = jnp.asarray(fill_value)
+            if fill_value.dtype.kind == "c" and values.dtype.kind != "c":
+                raise ValueError(
+                    "fill_value must be either 'None' or of a type compatible with values; got "
+                    f"{fill_value.dtype.name} for {values.dtype.name}."
+                )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.grid, self.values = tuple(grid), values
 

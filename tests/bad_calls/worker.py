@@ -24,7 +24,7 @@ def _summary(library, result):
         return f"{len(leaves)} leaves"
     return [
         f"{leaf.dtype}{list(leaf.shape)}"
-        if hasattr(leaf, "dtype") and hasattr(leaf, "shape")
+        if hasattr(leaf, "dtype") and isinstance(getattr(leaf, "shape", None), tuple)
         else type(leaf).__name__
         for leaf in leaves
     ]
@@ -91,6 +91,7 @@ def main():
             names["REF"] = library.new_ref(names["F"])
         if "donate" in text:
             names |= {key: library.numpy.asarray(array) for key, array in ARRAYS.items()}
+            names["TREE"] = {"a": names["F"], "b": [names["S"], None]}
         if index % 3000 == 2999:
             library.clear_caches()
             gc.collect()

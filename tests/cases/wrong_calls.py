@@ -18,7 +18,8 @@ X = np.arange(3.0, dtype=np.float32)
 
 MODULES = (
     "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "export",
-    "experimental.checkify", "experimental.jet", "experimental.ode", "experimental.sparse",
+    "experimental.checkify", "experimental.jet", "experimental.multihost_utils", "experimental.ode",
+    "experimental.sparse",
     "extend.core", "ffi", "flatten_util", "image", "interpreters.xla", "lax.linalg", "monitoring",
     "nn.initializers", "ops", "profiler", "ref", "scipy.cluster.vq", "scipy.fft", "scipy.integrate",
     "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",

@@ -34,7 +34,7 @@ __all__ = [
     "INT32", "adjoint", "as_complex", "batch_in_front", "checked", "check_operands", "check_square",
     "column", "decomposition", "diagonal_of", "each_matrix", "eye", "is_complex", "kernel",
     "lapack", "matmul", "mT", "masked", "part", "row", "spread", "symmetrized", "take_lower",
-    "take_upper", "widen",
+    "take_upper", "unbatched_avals", "widen",
 ]  # fmt: skip
 
 INT32 = np.dtype(np.int32)
@@ -281,10 +281,10 @@ def _partitioning(ins: Sequence[Any], outs: Sequence[Any], lead: int) -> str:
 
     left, right = (", ".join(map(dims, avals)) for avals in (ins, outs))
     rule = f"({left})->({right}) {{{', '.join(sizes)}}}, custom"
-    return (
-        f"mhlo.frontend_attributes = {{num_batch_dims = {quoted(str(lead))}}}, "
-        f"sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
-    )
+    attributes = f"mhlo.frontend_attributes = {{num_batch_dims = {quoted(str(lead))}}}"
+    if any(size >= 2**31 for aval in (*ins, *outs) for size in aval.shape):
+        return attributes  # Shardy reads no larger factor
+    return f"{attributes}, sdy.sharding_rule = #sdy.op_sharding_rule<{rule}>"
 
 
 def kernel(
@@ -386,10 +386,19 @@ def decomposition(name: str, multiple_results: bool = True) -> Primitive:
     return p
 
 
+def unbatched_avals(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[ShapedArray, ...]:
+    """The types of one element's operands, from those of a batch."""
+    avals = map(get_aval, args)
+    return tuple(
+        [aval if d is None else aval.without_axis(d) for aval, d in zip(avals, dims, strict=True)]
+    )
+
+
 def batch_in_front(p: Primitive) -> Callable:
     """The batching rule of an operation that takes any number of leading axes, alike in all."""
 
     def rule(args, dims, **params):
+        p.out_avals(unbatched_avals(args, dims), params)  # whose rule checks the ranks
         args = all_to_front(args, dims)
         outs = p.bind(*args, **params)
         return outs, [0] * len(outs) if p.multiple_results else 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core.array import Array
-from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.avals import ShapedArray
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.library import library
 from minijax.features.sharding.layouts import set_layout
@@ -29,9 +29,10 @@ from minijax.lax.linalg.common import (
     spread,
     symmetrized,
     take_lower,
+    unbatched_avals,
 )
 from minijax.lax.linalg.triangular import triangular_solve_p
-from minijax.lax.rules import FLOAT, check_dtype, scalar_like
+from minijax.lax.rules import FLOAT, scalar_like
 from minijax.lax.shapes import as_value
 from minijax.lowering.module import lower_by
 from minijax.transforms.tangents import Zero, zero_like
@@ -170,7 +171,7 @@ cholesky_update_p.lower(lower_by(_update))
 
 @cholesky_update_p.batch_axis
 def _(axis, args, dims):
-    check_dtype("cholesky_update", get_aval(args[0]), FLOAT, 0)
+    cholesky_update_p.out_avals(unbatched_avals(args, dims), {})
     out = vmap(_update, in_axes=tuple(dims), axis_size=axis.size)(*args)
     return out, 0
 

@@ -40,7 +40,7 @@ class _Plan(NamedTuple):
 
 
 def _is_named(window: Any) -> bool:
-    return isinstance(window, (str, tuple, int, float))
+    return isinstance(window, (str, tuple))
 
 
 def _sizes(x_size, window, nperseg, noverlap, nfft) -> tuple[int, int, int]:
@@ -354,6 +354,8 @@ def istft(
     step, _ = _step_and_nfft(size, noverlap or None, None)
     if _is_named(window):
         window = get_window(window, size)
+    elif np.ndim(window) != 1:
+        raise ValueError(f"window must be 1-D; got shape {np.shape(window)}.")
     elif np.shape(window) != (size,):
         raise ValueError(f"window must have length of {size}; got shape {np.shape(window)}.")
     sizes = (size, step, int(nfft))

@@ -112,12 +112,10 @@ _BY_NAME = {name: found for names, found in _WINDOWS.items() for name in names}
 
 
 def get_window(window: Any, size: int) -> np.ndarray:
-    """The window of a name, a tuple of a name and parameters, or a number: the beta of Kaiser's.
+    """The window of a name, or of a tuple of a name and parameters.
 
     ValueError for a name that is not known, or without parameters that it needs.
     """
-    if isinstance(window, (int, float)):
-        window = ("kaiser", window)
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if name not in _BY_NAME:
         known = ", ".join(names[0] for names in _WINDOWS)

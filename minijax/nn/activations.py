@@ -110,7 +110,7 @@ def log1mexp(x: ArrayLike) -> Array:
     return jnp.where(x < np.log(2.0), near, jnp.log1p(-jnp.exp(-x)))
 
 
-log1mexp.defjvps(lambda t, out, x: t / lax.expm1(jnp.asarray(x, t.dtype)))
+log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
 
 
 @library

@@ -147,6 +147,35 @@ def test_bernoulli():
     both(lambda m: importlib.import_module(f"{m.__name__}.scipy.special").bernoulli(2.0))
 
 
+OF_NUMBERS = {
+    **{name: (0.3,) for name in ONE if name not in ("softmax", "log_softmax", "factorial")},
+    **dict.fromkeys(["owens_t", "poch", "xlogy", "xlog1py", "rel_entr", "kl_div"], (0.3, 0.4)),
+    "expn": (2, 0.3), "zeta": (2.5, 0.4), "hyp1f1": (0.3, 0.4, 0.5), "log1mexp": (0.3,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_derivatives_for_python_numbers(name):
+    """The rules of derivatives are given numbers, and not arrays, where `jvp` is."""
+    args, place = OF_NUMBERS[name], len(OF_NUMBERS[name]) - 1
+    before = args[:place]
+
+    def run(m, of):
+        home = "nn" if name == "log1mexp" else "scipy.special"
+        fun = getattr(importlib.import_module(f"{m.__name__}.{home}"), name)
+        at, along = of(args[place]), of(1.0)
+        return m.tree_util.tree_leaves(m.jvp(lambda x: fun(*before, x), (at,), (along,)))
+
+    numbers, arrays = run(minijax, float), run(minijax, np.float32)
+    assert all(isinstance(x, minijax.Array) for x in numbers)
+    theirs = (
+        run(jax, np.float32) if hasattr(jax.scipy.special, name) or name == "log1mexp" else arrays
+    )
+    for ours, same, expected in zip(numbers, arrays, theirs, strict=True):
+        np.testing.assert_allclose(ours, same, rtol=1e-6)
+        np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_every_special_function_has_a_row():
     theirs = importlib.import_module("jax.scipy.special")
     assert not missing(theirs, SPECIAL, {"bernoulli"})

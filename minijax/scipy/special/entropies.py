@@ -201,7 +201,7 @@ def logit(x: ArrayLike) -> Array:
     return lax.log(lax.div(x, lax.sub(lax.full_like(x, 1), x)))
 
 
-logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
+logit.defjvps(lambda t, out, x: jnp.divide(t, x * (1 - x)))
 
 
 @library

@@ -173,7 +173,7 @@ def _wofz_with_rule(z):
 def _(primals, tangents):
     (z,), (t,) = primals, tangents
     out = _wofz_with_rule(z)
-    z, t = jnp.asarray(z).astype(out.dtype), t.astype(out.dtype)
+    z, t = jnp.asarray(z).astype(out.dtype), jnp.asarray(t).astype(out.dtype)
     return out, (2j / math.sqrt(math.pi) - 2 * z * out) * t
 
 
@@ -224,7 +224,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = _erfcx_with_rule(x)
     slope = 2 * jnp.asarray(x).astype(out.dtype) * out - 2 / math.sqrt(math.pi)
-    return out, slope * t.astype(out.dtype)
+    return out, slope * jnp.asarray(t).astype(out.dtype)
 
 
 @library
@@ -273,7 +273,7 @@ def _dawson(x: Any) -> Any:
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = _dawsn_with_rule(x)
-    return out, (1 - 2 * jnp.asarray(x).astype(out.dtype) * out) * t.astype(out.dtype)
+    return out, (1 - 2 * jnp.asarray(x).astype(out.dtype) * out) * jnp.asarray(t).astype(out.dtype)
 
 
 # -- Fresnel's integrals ---------------------------------------------------------------------------
@@ -367,7 +367,9 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     sine, cosine = fresnel(x)
     angle = _fresnel_angle(_wide(jnp.asarray(x).astype(sine.dtype)))
-    slopes = [f(angle).astype(sine.dtype) * t.astype(sine.dtype) for f in (jnp.sin, jnp.cos)]
+    slopes = [
+        f(angle).astype(sine.dtype) * jnp.asarray(t).astype(sine.dtype) for f in (jnp.sin, jnp.cos)
+    ]
     return (sine, cosine), tuple(slopes)
 
 
@@ -429,4 +431,4 @@ def _(primals, tangents):
     square = 1 + a * a
     by_a = jnp.exp(-0.5 * h * h * square) / (2 * math.pi * square)
     by_h = -jnp.exp(-0.5 * h * h) * lax.erf(a * h * math.sqrt(0.5)) / (2 * math.sqrt(2 * math.pi))
-    return out, by_h * h_dot.astype(out.dtype) + by_a * a_dot.astype(out.dtype)
+    return out, (by_h * h_dot + by_a * a_dot).astype(out.dtype)

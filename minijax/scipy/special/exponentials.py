@@ -114,7 +114,11 @@ def _any_expn(n, x):
 def _(primals, tangents):
     (n, x), (_, t) = primals, tangents
     out = _any_expn(n, x)
-    t = t.astype(out.dtype) if t.dtype != dtypes.float0 else jnp.zeros(np.shape(x), out.dtype)
+    t = (
+        jnp.asarray(t).astype(out.dtype)
+        if dtypes.dtype(t) != dtypes.float0
+        else jnp.zeros(np.shape(x), out.dtype)
+    )
     return out, -_any_expn(to_array("expn", n) - 1, x) * t
 
 
@@ -144,7 +148,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = _exp1_with_rule(x)
     x = jnp.asarray(x).astype(out.dtype)
-    return out, -(jnp.exp(-x) / x) * t.astype(out.dtype)
+    return out, -(jnp.exp(-x) / x) * jnp.asarray(t).astype(out.dtype)
 
 
 @custom_jvp
@@ -196,7 +200,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = expi(x)
     x = jnp.asarray(x).astype(out.dtype)
-    return out, jnp.exp(x) / x * t.astype(out.dtype)
+    return out, jnp.exp(x) / x * jnp.asarray(t).astype(out.dtype)
 
 
 @custom_jvp
@@ -286,6 +290,6 @@ def _sici(x: Any) -> tuple[Any, Any]:
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     outs = sici(x)
-    x, t = jnp.asarray(x).astype(outs[0].dtype), t.astype(outs[0].dtype)
+    x, t = jnp.asarray(x).astype(outs[0].dtype), jnp.asarray(t).astype(outs[0].dtype)
     safe = jnp.where(x == 0, 1, x)
     return outs, (jnp.where(x == 0, 1, jnp.sin(safe) / safe) * t, jnp.cos(x) / x * t)

@@ -158,11 +158,11 @@ def _by_partials(fun: Callable, name: str) -> Callable:
         total = jnp.zeros_like(out)
         primals = [jnp.broadcast_to(jnp.asarray(x), out.shape).astype(out.dtype) for x in primals]
         for place, t in enumerate(tangents):
-            if t.dtype == dtypes.float0:
+            if dtypes.dtype(t) == dtypes.float0:
                 continue
             ones = [jnp.full_like(x, float(i == place)) for i, x in enumerate(primals)]
             _, partial = jvp(prepared, primals, ones)
-            total = total + partial * t.astype(out.dtype)
+            total = total + partial * jnp.asarray(t).astype(out.dtype)
         return out, total
 
     return made

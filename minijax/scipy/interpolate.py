@@ -45,7 +45,7 @@ class RegularGridInterpolator:
         _check_method(method)
         if bounds_error:
             raise NotImplementedError(
-                "`bounds_error` takes no effect under JAX: leave it out; see `fill_value`."
+                "`bounds_error` takes no effect under JIT: leave it out; see `fill_value`."
             )
         check_arraylike("RegularGridInterpolator", values)
         if len(points) > np.ndim(values):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.namespace import shown
@@ -20,8 +20,9 @@ class OptimizeResults(NamedTuple):
     """Result of a minimization.
 
     - `x`, `fun`, `jac`: the point of shape (n,), the value and the gradient there
-    - `hess_inv`: estimated inverse of the Hessian, of shape (n, n)
-    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 the line search failed
+    - `hess_inv`: estimated inverse of the Hessian, of shape (n, n); None for L-BFGS
+    - `success`; `status`: 0 converged, 1 too many iterations, 3 and 5 the line search failed; for
+      L-BFGS 2 and 3 too many values or gradients, 4 too small a decrease, 5 the line search failed
     - `nfev`, `njev`, `nit`: numbers of values, gradients and iterations
 
     Source: SciPy's `optimize.OptimizeResult`.
@@ -53,14 +54,16 @@ def minimize(
     """Minimize a function near a vector.
 
     - `fun`: function `fun(x, *args)` to a scalar
-    - `x0`: floating-point array of shape (n,)
-    - `method`: "BFGS"
+    - `x0`: floating-point array of shape (n,); also complex for L-BFGS
+    - `method`: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this"
     - `tol`: largest element of the gradient (option `gtol`, by default 1e-5)
-    - `options`: `maxiter`, `gtol`, `norm` (order of the gradient's norm), `line_search_maxiter`
+    - `options`: `maxiter`, `gtol`, `norm` (order of the gradient's norm), `line_search_maxiter`; of
+      L-BFGS also `maxcor` (pairs that are kept), `ftol`, `maxfun`, `maxgrad`, and `maxls` for the
+      last
 
     The result is an `OptimizeResults`. ValueError for another method or shape.
-    Source: SciPy's `optimize.minimize`; Nocedal and Wright, Numerical Optimization, chapters 3 and
-    6.
+    Source: SciPy's `optimize.minimize`; Nocedal and Wright, Numerical Optimization, chapters 3, 6
+    and 7.
 
     >>> jax.scipy.optimize.minimize(lambda x: x @ x, jnp.ones(2), method="BFGS").x.shape
     (2,)
@@ -68,11 +71,15 @@ def minimize(
     options = dict(options or {})
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
-    if str(method).lower() != "bfgs":
-        raise ValueError(f"Method {method} not recognized: give 'BFGS'.")
+    algorithm = _METHODS.get(str(method).lower())
+    if algorithm is None:
+        raise ValueError(f"Method {method} not recognized: give one of {list(_METHODS)}.")
     if tol is not None:
         options.setdefault("gtol", tol)
-    return _bfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
+    x = jnp.asarray(x0)
+    if x.ndim != 1:
+        raise ValueError(f"minimize takes a vector x0; got shape {x.shape}: flatten it.")
+    return algorithm(lambda x: fun(x, *args), x, **options)
 
 
 class _State(NamedTuple):
@@ -88,8 +95,6 @@ class _State(NamedTuple):
 
 
 def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) -> OptimizeResults:
-    if x.ndim != 1:
-        raise ValueError(f"minimize takes a vector x0; got shape {x.shape}: flatten it.")
     maxiter = x.size * 200 if maxiter is None else maxiter
     both = value_and_grad(fun)
     value, slope = both(x)
@@ -127,6 +132,86 @@ def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) 
     )
 
 
+class _History(NamedTuple):
+    x: Any
+    value: Any
+    slope: Any
+    before: Any  # the value before the last step
+    pairs: Any  # the last moves, changes of the slope and their products' inverses, the newest last
+    scale: Any
+    k: Any
+    calls: Any
+    status: Any  # as of `OptimizeResults`; -1 while it goes on
+
+
+def _lbfgs(
+    fun, x, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-5,
+    maxfun=None, maxgrad=None, maxls=20,
+) -> OptimizeResults:  # fmt: skip
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        of_parts = lambda parts: fun(lax.complex(*jnp.split(parts, 2)))
+        parts = jnp.concatenate([x.real, x.imag])
+        found = _lbfgs(of_parts, parts, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxls)
+        real, imag = jnp.split(found.jac, 2)
+        return found._replace(x=lax.complex(*jnp.split(found.x, 2)), jac=lax.complex(real, -imag))
+    both = value_and_grad(fun)
+    value, slope = both(x)
+    rows = jnp.zeros((maxcor, x.size), x.dtype)
+    limits = ((maxiter, 1), (maxfun, 2), (maxgrad, 3))
+    start = _History(
+        x, value, slope, value + jnp.linalg.norm(slope) / 2, (rows, rows, rows[:, 0]),
+        jnp.ones((), x.dtype), 0, 1, jnp.where(jnp.linalg.norm(slope, norm) < gtol, 0, -1),
+    )  # fmt: skip
+
+    def step(s):
+        direction = _limited(s.slope, s.pairs, s.scale)
+        found = _line_search(both, s, direction, maxls)
+        move, change = found.rate * direction, found.slope - s.slope
+        product = jnp.dot(change, move)
+        usable = product > 0
+        rho = 1 / jnp.where(usable, product, 1)
+        pairs = tuple([
+            jnp.where(usable, jnp.concatenate([kept[1:], new[None]]), kept)
+            for kept, new in zip(s.pairs, (move, change, rho), strict=True)
+        ])  # fmt: skip
+        size = jnp.dot(change, change)
+        scale = jnp.where(usable, product / jnp.where(usable, size, 1), s.scale)
+        k, calls = s.k + 1, s.calls + found.calls
+        least = ftol * jnp.maximum(jnp.maximum(abs(s.value), abs(found.value)), 1)
+        status = jnp.where(s.value - found.value <= least, 4, -1)
+        for (most, code), count in zip(limits, (k, calls, calls), strict=True):
+            status = status if most is None else jnp.where(count >= most, code, status)
+        status = jnp.where(found.failed > 0, 5, status)
+        status = jnp.where(jnp.linalg.norm(found.slope, norm) < gtol, 0, status)
+        return _History(
+            s.x + move, found.value, found.slope, s.value, pairs, scale, k, calls, status
+        )
+
+    s = lax.while_loop(lambda s: s.status < 0, step, start)
+    return OptimizeResults(
+        s.x, (s.status == 0).astype(bool), s.status, s.value, s.slope, None, s.calls, s.calls, s.k
+    )
+
+
+def _limited(slope: Any, pairs: tuple[Any, Any, Any], scale: Any) -> Any:
+    """Direction by the Hessian of the pairs (algorithm 7.4), of which those of zeros count as none."""
+
+    def backward(rest, pair):
+        move, change, rho = pair
+        part = rho * jnp.dot(move, rest)
+        return rest - part * change, part
+
+    def forward(found, row):
+        (move, change, rho), part = row
+        return found + (part - rho * jnp.dot(change, found)) * move, None
+
+    rest, parts = lax.scan(backward, slope, pairs, reverse=True)
+    return -lax.scan(forward, scale * rest, (pairs, parts))[0]
+
+
+_METHODS = {"bfgs": _bfgs, "l-bfgs-experimental-do-not-rely-on-this": _lbfgs}
+
+
 class _Search(NamedTuple):
     """A search along a line: first for a bracket, then within it."""
 
@@ -147,7 +232,7 @@ class _Search(NamedTuple):
 _ENOUGH, _FLAT = 1e-4, 0.9  # Wolfe's conditions
 
 
-def _line_search(both: Callable, s: _State, direction: Any, limit: int) -> _Search:
+def _line_search(both: Callable, s: _State | _History, direction: Any, limit: int) -> _Search:
     """A rate that meets the strong conditions of Wolfe (algorithms 3.5 and 3.6)."""
     along = lambda slope: jnp.dot(slope, direction)
     first = along(s.slope)

@@ -117,6 +117,64 @@ def test_minimize():
     np.testing.assert_allclose(jitted(np.zeros(3, np.float32)), np.ones(3), atol=1e-3)
 
 
+def _complex_bowl(m, z):
+    away = z - np.array([1 + 2j, -0.5j], np.complex64)
+    return m.numpy.sum((away * m.numpy.conj(away)).real * np.array([1, 3], np.float32))
+
+
+OBJECTIVES = {
+    "bowl": (lambda m, x: ((x - 2) ** 2).sum(), np.zeros(3), np.full(3, 2.0)),
+    "Rosenbrock": (
+        lambda m, x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum(),
+        np.zeros(6), np.ones(6),
+    ),
+    "Himmelblau": (
+        lambda m, x: (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2,
+        np.ones(2), np.array([3.0, 2.0]),
+    ),
+    "Matyas": (
+        lambda m, x: 0.26 * (x @ x) - 0.48 * x[0] * x[1], np.full(2, 3.0), np.zeros(2),
+    ),
+    "complex": (_complex_bowl, np.zeros(2, np.complex64), np.array([1 + 2j, -0.5j])),
+}  # fmt: skip
+LIMITED_MEMORY = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("options", [{}, {"maxcor": 3}, {"norm": 2, "ftol": 0.0}], ids=str)
+def test_minimize_with_limited_memory(name, options):
+    fun, start, least = OBJECTIVES[name]
+    start = start.astype(np.result_type(start.dtype, np.float32), copy=False)
+    start = start if start.dtype.kind == "c" else start.astype(np.float32)
+
+    def run(m):
+        minimize = module(m, "optimize").minimize
+        return minimize(
+            lambda x: fun(m, x), m.numpy.asarray(start), method=LIMITED_MEMORY, options=options
+        )
+
+    ours, theirs = run(minijax), run(jax)
+    np.testing.assert_allclose(ours.x, least, atol=5e-3)
+    for mine, upstreams in zip(ours, theirs, strict=True):
+        assert getattr(mine, "dtype", mine) == getattr(upstreams, "dtype", upstreams)
+        assert getattr(mine, "weak_type", None) == getattr(upstreams, "weak_type", None)
+    jitted = minijax.jit(lambda: run(minijax).x)()
+    np.testing.assert_allclose(jitted, ours.x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [({"maxiter": 2}, 1), ({"maxfun": 3}, 2), ({"maxgrad": 3}, 3), ({"ftol": 0.1}, 4), ({}, 0)],
+    ids=str,
+)
+def test_why_limited_memory_stops(options, status):
+    for m in (jax, minijax):
+        found = module(m, "optimize").minimize(
+            lambda x: ((x - 3) ** 4).sum(), m.numpy.zeros(2), method=LIMITED_MEMORY, options=options
+        )
+        assert int(found.status) == status and bool(found.success) == (status == 0), m
+
+
 QUATS, VECTORS = sample((5, 4), np.float32), sample((5, 3), np.float32, 4)
 SEQUENCES = ["xyz", "XYZ", "zxz", "ZYX", "yxy", "ZXZ", "xx", "xyZ"]
 

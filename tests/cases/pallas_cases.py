@@ -522,12 +522,28 @@ def _equations(m, pl):
     return m.jit(run)(m.numpy.asarray(M))
 
 
+def _imitated_tpu(m, pl):
+    """Kernels with `interpret=tpu.InterpretParams()`."""
+    chips = tpu(m)
+    chips.reset_tpu_interpret_mode_state()
+
+    def kernel(x, o):
+        o[...] = x[...] * 2
+
+    ways = [chips.InterpretParams(), chips.InterpretParams(dma_execution_mode="eager")]
+    calls = [
+        pl.pallas_call(kernel, out_shape=out(m, 8), **halves(pl) | {"interpret": way})
+        for way in ways
+    ]
+    return str(ways[0]), [call(m.numpy.asarray(X)) for call in calls]
+
+
 OTHERS = {
     f.__name__.strip("_"): f
     for f in (
         _grid, _matmul, _pytrees, _several, _alias, _alias_partial, _written_input, _scratch,
         _scoped, _unsized_grid, _empty_grids, _no_outputs, _scalars, _keys, _captured_ref,
         _prefetched, _memories, _semaphores, _copies, _cores, _states, _helpers, _within,
-        _attention, _histogram, _equations,
+        _attention, _histogram, _equations, _imitated_tpu,
     )
 }  # fmt: skip

@@ -8,8 +8,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
 
 import minijax.numpy as jnp
 from minijax import dtypes
@@ -25,9 +27,10 @@ from minijax.typing import DTypeLike
 
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "CompilerParams", "GridDimensionSemantics", "HBM",
-    "MemorySpace", "PARALLEL", "PrefetchScalarGridSpec", "SEMAPHORE", "SMEM", "SUBCORE_PARALLEL",
+    "InterpretParams", "MemorySpace", "PARALLEL", "PrefetchScalarGridSpec", "SEMAPHORE", "SMEM", "SUBCORE_PARALLEL",
     "SemaphoreType", "VMEM", "VMEM_SHARED", "async_copy", "bitcast", "create_tensorcore_mesh",
-    "einshape", "is_tpu_device", "load", "make_async_copy", "roll", "store", "sync_copy", "touch",
+    "einshape", "is_tpu_device", "load", "make_async_copy",
+    "reset_tpu_interpret_mode_state", "roll", "store", "sync_copy", "touch",
 ]  # fmt: skip
 
 __dir__ = shown(__name__)
@@ -95,6 +98,32 @@ class CompilerParams(specs.CompilerParams):
     def __hash__(self) -> int:
         flags = tuple(sorted((self.flags or {}).items()))
         return hash((self.dimension_semantics, self.vmem_limit_bytes, flags))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InterpretParams:
+    """Parameters of an imitated TPU, which `pallas_call` takes as `interpret`.
+
+    The kernel runs as with `interpret=True`: in order, on one core, its copies done when they start,
+    and what it does not write NaN. Other values of the fields are accepted and have no effect.
+    """
+
+    detect_races: bool = False
+    out_of_bounds_reads: Literal["raise", "uninitialized"] = "raise"
+    skip_floating_point_ops: bool = False
+    uninitialized_memory: Literal["nan", "zero"] = "nan"
+    num_cores_or_threads: int = 1
+    vector_clock_size: int | None = None
+    logging_mode: Any = None
+    dma_execution_mode: Literal["eager", "on_wait"] = "on_wait"
+    random_seed: int | None = None
+    grid_point_recorder: Callable[[Any, tuple[np.int32, ...], np.int32], Any] | None = None
+    allow_hbm_allocation_in_run_scoped: bool = False
+    buffer_bounds: Literal["logical", "padded"] = "logical"
+
+
+def reset_tpu_interpret_mode_state() -> None:
+    """Forget what interpreted kernels left behind: nothing, as each begins anew."""
 
 
 class PrefetchScalarGridSpec(GridSpec):

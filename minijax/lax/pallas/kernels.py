@@ -61,7 +61,7 @@ def pallas_call(
     - `scratch_shapes`: memory that stays from step to step, such as `ANY(shape, dtype)`
     - `input_output_aliases`: from the number of an argument to that of the output that starts as it
     - `grid_spec`: these in one, in place of them
-    - `interpret`: has to be true: the kernel is run as a loop of XLA's. ValueError on a CPU otherwise
+    - `interpret`: has to be true, or `tpu.InterpretParams`: the kernel is run as a loop of XLA's. ValueError on a CPU otherwise
 
     What a kernel does not write is NaN, or the least integer. Forward-mode differentiation, and
     `vmap`, which adds a dimension to the grid, are as of other functions; reverse mode raises

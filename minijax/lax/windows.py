@@ -330,9 +330,8 @@ def _named_pads(padding, aval, width, strides, _, base, step) -> tuple[tuple[int
         "base_dilation": base, "window_dilation": step,
     }  # fmt: skip
     window_shape("reduce_window", aval, unpadded)
-    sizes = [dilated(*pair) for pair in zip(aval.shape, base, strict=True)]
     widths = [dilated(*pair) for pair in zip(width, step, strict=True)]
-    return tuple(padtype_to_pads(sizes, widths, strides, padding))
+    return tuple(padtype_to_pads(aval.shape, widths, strides, padding))  # before `base_dilation`
 
 
 def _check_inits(avals: Sequence[ShapedArray], inits: Sequence[ShapedArray]) -> None:

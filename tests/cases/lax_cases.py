@@ -161,6 +161,17 @@ REDUCTIONS = [
         (X,),
     ),
     ("reduce_window", lambda m, x: m.lax.reduce_window(x, 0.0, m.lax.add, (2, 2), (1, 1)), (X,)),
+    *[
+        (
+            "reduce_window",
+            lambda m, x, dilations=dilations, padding=padding: m.lax.reduce_window(
+                x, 0.0, m.lax.add, (3, 2), (2, 1), padding, *dilations
+            ),
+            (X,),
+        )
+        for dilations in [((2, 1), (1, 2)), ((2, 3), None), ((3, 2), (2, 2))]
+        for padding in ["SAME", "SAME_LOWER"]
+    ],
     (
         "associative_scan",
         lambda m, x: m.lax.associative_scan(m.lax.add, x, reverse=True, axis=1),

@@ -291,7 +291,7 @@ def histogramdd(
                          f"pairs or Nones; got range={range}")  # fmt: skip
     if isinstance(bins, str) and len(bins) != dims:
         raise ValueError(f"should be a bin for each dimension. histogramdd got bins={bins!r}.")
-    if np.ndim(bins) == 0:
+    if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
         bins = [bins] * dims
     if len(bins) != dims:
         raise ValueError(f"should be a bin for each dimension. Got {len(bins)} for {dims}.")

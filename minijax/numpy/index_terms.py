@@ -70,7 +70,7 @@ def parse(idx: Any, shape: tuple[int, ...], wrap: bool = True) -> Terms:
                 term = (ARRAY, idx, not wrap)
             if term is not None:
                 return Terms([term, *_whole(shape)[1:]], shape)
-        idx = _sequence(idx) if isinstance(idx, (list, tuple)) else (idx,)
+        idx = _sequence(idx) if isinstance(idx, (list, tuple, range)) else (idx,)
     items = [_item(item, place) for place, item in enumerate(idx)]
     return _terms(_spelled_out(items, shape), shape, wrap)
 
@@ -293,7 +293,8 @@ def _check_elements(terms: Sequence[tuple], sizes: Sequence[int]) -> None:
         return
     for axis, (term, size) in enumerate(zip(places, sizes, strict=False)):
         if term[0] is INT and size == 0:
-            raise IndexError(f"index {term[-1]} is out of bounds for axis {axis} with size 0.")
+            shown = "index" if isinstance(term[-1], Tracer) else f"index {term[-1]}"
+            raise IndexError(f"{shown} is out of bounds for axis {axis} with size 0.")
 
 
 def _int(place: int, size: int, wrap: bool) -> tuple:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -231,7 +232,8 @@ def gradient(
         )
     check_arraylike("gradient", f, *varargs)
     f, *spacings = promote_dtypes_inexact(to_array("gradient", f), *varargs)
-    axes = axes_of(axis, f.aval.ndim)
+    given = axis if isinstance(axis, (tuple, list)) else [axis]
+    axes = tuple(itertools.chain.from_iterable([axes_of(i, f.aval.ndim) for i in given]))
     if not axes:
         return []
     if any(f.aval.shape[i] < 2 for i in axes):

@@ -501,8 +501,6 @@ def cov(
     x = converted(x, x.aval.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
-    elif not isinstance(ddof, (int, np.integer)):
-        raise ValueError(f"ddof must be an integer; cov got {ddof!r}.")
     weights = _frequencies(fweights, aweights, x)
     variables, count = x.aval.shape
     if not count:

@@ -336,6 +336,10 @@ class ufunc:
             raise ValueError("reduceat requires a single integer axis.")
         a = to_array(f"{self.__name__}.reduceat", a)
         indices = to_array(f"{self.__name__}.reduceat", indices, 1)
+        if indices.ndim != 1:
+            raise ValueError(
+                f"reduceat: indices must be one-dimensional, got indices.shape={indices.shape}"
+            )
         if not dtypes.issubdtype(indices.dtype, np.integer):
             raise ValueError(
                 f"indices must have an integer type; {self.__name__}.reduceat got "

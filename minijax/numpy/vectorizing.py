@@ -37,7 +37,7 @@ def _parse(signature: str) -> tuple[_Cores, _Cores]:
     """The core dimensions of the arguments and results that a signature names."""
     found = _SIGNATURE.match(signature)
     if not found:
-        raise ValueError(f"not a valid gufunc signature: {signature!r}, unlike '(m,n),(n)->(m)'.")
+        raise ValueError(f"not a valid gufunc signature: {signature}, unlike '(m,n),(n)->(m)'.")
     return tuple([
         [tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, part or "")]
         for part in found.groups()
@@ -150,8 +150,6 @@ def _map(fun, arrays, inputs, outputs, context) -> Any:
 
 def _note_sizes(sizes: dict, core: Sequence[str], shape: Sequence[int], context: str) -> None:
     for name, size in zip(core, shape, strict=True):
-        if name.isdigit() and int(name) != size:
-            raise ValueError(f"expected size {name} for core dimension, got {size} {context}")
         known = sizes.setdefault(name, size)
         if known != size:
             raise ValueError(
@@ -198,9 +196,14 @@ def _checked(fun: Callable, outputs: _Cores, sizes: dict[str, int], context: str
         out = fun(*args)
         single = len(outputs) == 1 and not isinstance(out, tuple)
         results = (out,) if single else out
-        if not isinstance(results, tuple) or len(results) != len(outputs):
+        if not isinstance(results, tuple):
             raise TypeError(
-                f"wrong number of output arguments: expected {len(outputs)}, got {out!r} {context}"
+                f"output must be a tuple when multiple outputs are expected, got: {out!r} {context}"
+            )
+        if len(results) != len(outputs):
+            raise TypeError(
+                f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} "
+                f"{context}"
             )
         known = dict(sizes)
         for x, core in zip(results, outputs, strict=True):

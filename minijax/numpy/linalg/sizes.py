@@ -259,7 +259,9 @@ def matrix_rank(
     - `M`: array of shape (..., m, n).
     - `rtol`: array that broadcasts to (...); singular values up to `rtol` times the largest one are
       negligible. By default max(m, n) * eps.
-    - `hermitian`: the matrices are Hermitian, which is faster; `tol`: older name of `rtol`.
+    - `hermitian`: the matrices are Hermitian, which is faster.
+    - `tol`: array that broadcasts to (...), in place of `rtol`; singular values up to it are
+      negligible.
 
     Returns an integer array of shape (...). ValueError if both `rtol` and `tol` are given. Source:
     NumPy's `linalg.matrix_rank`.
@@ -269,11 +271,13 @@ def matrix_rank(
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
-    rtol = tol if rtol is None else rtol
     m = matrix_of("matrix_rank", M)
     if m.ndim < 2:
         return converted(reductions.any(m != 0), np.dtype(np.int32))
     s = svd(m, full_matrices=False, compute_uv=False, hermitian=hermitian)
+    if tol is not None:
+        tol = to_array("matrix_rank", tol)
+        return reductions.sum(s > expanded(tol, (tol.ndim,)), axis=-1)
     least = None if rtol is None else 0  # an empty matrix has a rank where the bound is given
     if rtol is None:
         rtol = max(m.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)

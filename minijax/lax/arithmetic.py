@@ -85,8 +85,7 @@ class Tolerance:
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
         if atol < 0.0 or rtol < 0.0 or ulps < 0:
             raise ValueError(
-                "Tolerance(atol, rtol, ulps): tolerances must not be negative; got "
-                f"{atol}, {rtol}, {ulps}."
+                f"Tolerances must be non-negative. Got Tolerance({atol=}, {rtol=}, {ulps=})."
             )
         self.atol, self.rtol, self.ulps = atol, rtol, ulps
 
@@ -113,7 +112,7 @@ def _accuracy_attribute(accuracy: AccuracyMode | Tolerance | None) -> str:
         )
     else:
         raise NotImplementedError(
-            f"Accuracy {accuracy!r} not supported: give an AccuracyMode, a Tolerance or None; got "
+            f"Accuracy {accuracy} not supported: give an AccuracyMode, a Tolerance or None; got "
             f"{type(accuracy)}."
         )
     return (

@@ -217,7 +217,7 @@ def padtype_to_pads(
         raise TypeError(f"Unknown padding type: {padding!r}. Give 'VALID', 'SAME' or 'SAME_LOWER'.")
     if name not in PaddingType.__members__:
         raise RuntimeError(
-            f"Unrecognized padding type: got {padding!r}; give 'VALID', 'SAME' or 'SAME_LOWER'."
+            f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}."
         )
     if name == "VALID":
         return [(0, 0)] * len(in_shape)

@@ -154,7 +154,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike | ExtendedDTyp
     """
     if new_dtype is None:
         raise ValueError(
-            "convert_element_type(operand, new_dtype): dtype must be specified; got None."
+            "dtype must be specified. convert_element_type(operand, new_dtype) got None."
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if new_dtype is dtypes.float0:
@@ -299,9 +299,12 @@ def reduce_precision(operand: float | ArrayLike, exponent_bits: int, mantissa_bi
     """
     exponent_bits = known_index(exponent_bits, "exponent_bits argument of lax.reduce_precision")
     mantissa_bits = known_index(mantissa_bits, "mantissa_bits argument of lax.reduce_precision")
-    for name, bits, least in (("exponent", exponent_bits, 1), ("mantissa", mantissa_bits, 0)):
-        if bits < least:
-            raise ValueError(f"reduce_precision: {name}_bits must be at least {least}; got {bits}.")
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"
+        )
     if max(exponent_bits, mantissa_bits) >= 2**31:
         raise ValueError(
             f"reduce_precision: widths must be less than 2**31; got {exponent_bits} and "

@@ -87,8 +87,8 @@ def _check_groups(x: Ints, y: Ints, feature_group_count: int, batch_group_count:
             )
     if feature_group_count > 1 and batch_group_count > 1:
         raise ValueError(
-            "conv_general_dilated: at most one of feature_group_count and batch_group_count may be "
-            f"above 1; got {feature_group_count} and {batch_group_count}."
+            "At most one of batch_group_count and feature_group_count may be > 1, got "
+            f"batch_group_count={batch_group_count} and feature_group_count={feature_group_count}"
         )
 
 
@@ -100,8 +100,15 @@ def _check_lengths(ndim: int, **given: Sequence) -> None:
                 f"but got {ndim} and {len(items)}: {items}. Give one for each spatial dimension."
             )
         if any(item < 1 for item in items):
-            error = ValueError if name == "window_strides" else TypeError
-            raise error(f"conv_general_dilated: {name} must be positive; got {items}.")
+            error, what = (
+                (ValueError, "window strides")
+                if name == "window_strides"
+                else (TypeError, "dilations")
+            )
+            raise error(
+                f"All {what} must be positive, got {items}. They are the {name} of "
+                "conv_general_dilated."
+            )
 
 
 def _conv_dtype(x: ShapedArray, y: ShapedArray, preferred: np.dtype | None) -> np.dtype:

@@ -510,9 +510,10 @@ def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike | None = None)
     """
     left, right = np.shape(lhs), np.shape(rhs)
     if min(len(left), len(right)) < 2 or len(left) != len(right):
+        wanted = "be at least 2D" if min(len(left), len(right)) < 2 else "have same ndim"
         raise ValueError(
-            f"Arguments to batch_matmul must be at least 2D, got {len(left)}, {len(right)}, and of "
-            f"the same rank: their shapes are {left} and {right}."
+            f"Arguments to batch_matmul must {wanted}, got {len(left)}, {len(right)}: their shapes "
+            f"are {left} and {right}."
         )
     batch = tuple(range(len(left) - 2))
     numbers = ((len(left) - 1,), (len(right) - 2,)), (batch, batch)

@@ -129,7 +129,13 @@ def write_places(value: Any, places: Places, new: Any, how: str) -> Any:
 
 
 def check_windows(shape: tuple[int, ...], index: tuple) -> None:
-    """ValueError for a window with a known start that ends outside."""
+    """ValueError for more entries than axes, and for a window with a known start that ends outside."""
+    terms = tuple([entry for entry in index if entry is not None and entry is not Ellipsis])
+    if len(terms) > len(shape):
+        raise ValueError(
+            f"`indices` must not be longer than `shape`: indices={terms}, shape={shape}. Give one "
+            "index an axis."
+        )
     entries = _full(index, len(shape)) or ()
     for entry, dim in zip(entries, shape, strict=False):
         if type(entry) is not Slice:

@@ -72,8 +72,9 @@ def _broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]
     shapes = [aval.shape for aval in avals if aval.shape]
     if len({len(shape) for shape in shapes}) > 1:
         raise TypeError(
-            f"{name}: arrays must have same number of dimensions, got shapes "
-            f"{', '.join(str(aval.shape) for aval in avals)}: use the function of minijax.numpy, "
+            f"{name}: arrays must have the same number of dimensions, got "
+            f"{ {len(shape) for shape in shapes} }: their shapes are "
+            f"{', '.join(str(aval.shape) for aval in avals)}. Use the function of minijax.numpy, "
             "or reshape."
         )
     out = []

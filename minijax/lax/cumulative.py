@@ -190,7 +190,8 @@ def _cumulative(
     `rounds` is false of operations whose results are exact.
     """
     p = Primitive(name)
-    set_layout(p, parts=along(name, lambda x, *, axis, **params: (axis,)))
+    why = "Input should be unsharded over the axis being reduced. Got input type={type} and axis={axis}"
+    set_layout(p, parts=along(name, lambda x, *, axis, **params: (axis,), why))
 
     @p.shape_rule
     def _(x, *, axis, reverse):

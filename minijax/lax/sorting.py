@@ -95,7 +95,11 @@ def _before(r, keys: Sequence[tuple[Any, Any]]):
 # -- sort -----------------------------------------------------------------------------------------------
 
 sort_p = Primitive("sort", multiple_results=True)
-set_layout(sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,)))
+_UNSPLIT = (
+    "Arguments to sort must be unsharded over the sorting dimension. Got arg sharding={sharding} and "
+    "dimension={axis}"
+)
+set_layout(sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,), _UNSPLIT))
 
 
 @sort_p.shape_rule
@@ -280,7 +284,11 @@ def sort_key_val(
 # -- top_k ----------------------------------------------------------------------------------------------
 
 top_k_p = Primitive("top_k", multiple_results=True)
-set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,)))
+_UNSPLIT = (
+    "The input should be unsharded over the axis along which to compute the top_k values. Got input "
+    "type={type} and axis={axis}"
+)
+set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,), _UNSPLIT))
 
 
 @top_k_p.shape_rule

@@ -428,6 +428,7 @@ class Mesh(_Interned, _Axes):
     made = False  # whether this process uses meshes at all: without, nobody looks for them
 
     devices: np.ndarray
+    _saved: list[Any]  # what was in force before each `with mesh:`
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         self = super().__new__(cls)

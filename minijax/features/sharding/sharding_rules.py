@@ -100,9 +100,10 @@ def _placed(name: str, avals: Sequence[Any], out: Any, parts: Parts, sums: Sums)
             count *= sizes[axis]
         if size % count:
             raise ShardingTypeError(
-                f"{name} on sharded dims where out dim ({size}) is not divisible by mesh axes "
-                f"({count}) with spec ({part}) is not implemented. Got input type "
-                f"{shown_types(avals)} and output shape={out.shape}. {_REMEDY}"
+                f"{_DOING.get(name, name)} on sharded dims where out dim ({size}) is not divisible "
+                f"by mesh axes ({count}) with spec ({part}) is not implemented. Got input type="
+                f"{avals[0].str_short(short_dtypes=True)} and output shape={out.shape}. Operands "
+                f"are {shown_types(avals)}. {_REMEDY}"
             )
     where = mesh.with_spec(parts)
     return out.update(sharding=where if sums is NO_SUMS else with_sums(where, *sums))
@@ -114,6 +115,9 @@ def _names(part: Any) -> tuple:
 
 def shown_types(avals: Sequence[Any]) -> str:
     return ", ".join(aval.str_short() for aval in avals)
+
+
+_DOING = {"slice": "slicing", "pad": "padding"}
 
 
 def ambiguous(name: str, why: str, avals: Sequence[Any]) -> ShardingTypeError:
@@ -246,18 +250,21 @@ def kept_axes(names: str | Sequence[str]) -> Callable:
     return rule
 
 
-def along(name: str, axis_of: Callable[..., Sequence[int]]) -> Callable:
+def along(name: str, axis_of: Callable[..., Sequence[int]], why: str = "") -> Callable:
     """The rule of an operation along axes, `axis_of(first operand, **params)`, that must be whole.
 
-    The other dimensions are those of the operands, which agree.
+    The other dimensions are those of the operands, which agree. `why` is said of one that is split,
+    by its `type`, its `sharding` and its first `axis`.
     """
+    why = why or f"{name} takes operands that are not split along the axes that it runs over"
 
     def rule(avals, out, **params):
         axes = [axis % avals[0].ndim for axis in axis_of(avals[0], **params)]
         for aval in avals:
             parts = parts_of(aval)
             if aval.ndim == avals[0].ndim and any(parts[axis] for axis in axes):
-                raise ambiguous(name, f"operands must not be split along axes {tuple(axes)}", avals)
+                shown = {"type": aval.str_short(), "sharding": aval.sharding, "axis": axes[0]}
+                raise ambiguous(name, why.format(**shown), avals)
         arrays = [aval for aval in avals if aval.ndim == avals[0].ndim]
         parts = merge(name, arrays, [parts_of(aval) for aval in arrays])
         return [parts] * len(out) if isinstance(out, (list, tuple)) else parts

@@ -211,6 +211,9 @@ programs({
     "ahead of time": lambda t: t.m.jit(lambda a: a * 2).lower(t.m.ShapeDtypeStruct(
         (8, 8), "float32", sharding=t.sharding.NamedSharding(t.mesh, t.P("x"))
     )).compile()(t.rows),
+    "ahead of time, of a spec": lambda t: t.m.jit(lambda a: a * 2).lower(
+        t.m.ShapeDtypeStruct((8, 8), "float32", sharding=t.P("x"))
+    ).compile()(t.rows),
     "a constraint where one axis is left to XLA": lambda t: _mixed(
         t, lambda a: t.lax.with_sharding_constraint(a, t.P("x", t.P.UNCONSTRAINED))
     ),

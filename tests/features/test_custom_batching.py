@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ import minijax
 import minijax.custom_batching
 import minijax.custom_derivatives
 from tests.features.test_custom_rules import array, check, vec, with_vjp
+from tests.harness.differential import assert_same
 
 pytestmark = pytest.mark.both_ends
 
@@ -234,3 +236,41 @@ cases(
 @pytest.mark.parametrize("name", CASES)
 def test_same(name):
     check(CASES[name], name, False)
+
+
+# Rules that read the axis by its name, and what they give: a value is the same at each position.
+NAMED_RULES = {
+    "sum": (lambda m, n, b, x, y: (m.lax.psum(x, "i") + y, True), lambda x, y: x * x.size + y),
+    "mean": (lambda m, n, b, x, y: (m.lax.pmean(x * y, "i"), True), lambda x, y: x * y),
+    "size": (lambda m, n, b, x, y: (x * m.lax.axis_size("i"), True), lambda x, y: x * x.size),
+    "number": (lambda m, n, b, x, y: (x + m.lax.psum(1, "i"), True), lambda x, y: x + x.size),
+    "largest": (lambda m, n, b, x, y: (x - m.lax.pmax(m.numpy.max(x), "i"), True),
+                lambda x, y: x - x.max()),
+    "mapped within": (lambda m, n, b, x, y: (
+        m.vmap(lambda x: x * m.lax.psum(x, "i"), axis_name="i")(x), True
+    ), lambda x, y: x * x.sum()),
+    "nothing": (lambda m, n, b, x, y: (x * 2, True), lambda x, y: x * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED_RULES)
+def test_rules_that_name_the_axis(name):
+    rule, by_hand = NAMED_RULES[name]
+
+    def call(m):
+        return m.vmap(mapped(m, rule), (0, None), axis_name="i")
+
+    x, y = minijax.numpy.asarray(vec()), np.float32(2.0)
+    expected = by_hand(np.asarray(x), y)
+    assert_same(call(minijax)(x, y), expected)
+    assert_same(minijax.jit(call(minijax))(x, y), expected)
+    rows = minijax.vmap(call(minijax), (0, None))(minijax.numpy.stack([x, x]), y)
+    assert_same(rows, np.stack([expected, expected]))
+    if name != "largest":  # upstream's have no maximum
+        assert_same(call(minijax)(x, y), call(jax)(jax.numpy.asarray(vec()), y))
+
+
+def test_a_rule_is_called_once_for_all_positions():
+    rule = lambda m, n, b, x, y: (m.lax.axis_index("i") * x, True)
+    with pytest.raises(ValueError, match="depends on the position along the axis 'i'"):
+        minijax.vmap(mapped(minijax, rule), axis_name="i")(vec(), vec())

@@ -22,6 +22,7 @@ from minijax.features.custom_rules.common import (
     SetsInnerRules,
     call_eagerly,
 )
+from minijax.transforms.batching import AxisData, batch_flat
 from minijax.transforms.grad import as_result
 from minijax.transforms.jvp import jvp_flat, jvp_jaxpr
 from minijax.transforms.primitives import broadcast_batch, instantiate, moveaxis
@@ -52,8 +53,29 @@ def _(axis, args, dims, *, call, rule, in_tree, out_tree, num_consts):
         x if dim is None else moveaxis(x, dim, 0)
         for x, dim in zip(args[num_consts:], dims[num_consts:], strict=True)
     ]
-    outs, batched = rule(axis.size, [dim is not None for dim in dims[num_consts:]], args)
+    flags = [dim is not None for dim in dims[num_consts:]]
+    if axis.name is None:
+        outs, batched = rule(axis.size, flags, args)
+    else:
+        outs, batched = _with_axis(rule, axis, flags, args)
     return outs, [0 if flag else None for flag in batched]
+
+
+def _with_axis(rule: Callable, axis: AxisData, flags: list[bool], args: Sequence[Any]) -> tuple:
+    """Call a batching rule where the name of the axis is bound: its values do not vary over it."""
+    batched: list[bool] = []
+
+    def run(*values):
+        outs, batched[:] = rule(axis.size, flags, values)
+        return outs
+
+    outs, dims = batch_flat(run, axis, args, [None] * len(args))
+    if any(dim is not None for dim in dims):
+        raise ValueError(
+            f"The batching rule of the custom_vmap function {rule} returned a value that depends on "
+            f"the position along the axis {axis.name!r}: the rule is called once for all of them."
+        )
+    return outs, batched
 
 
 @custom_vmap_p.jvp

@@ -25,6 +25,11 @@ from minijax.transforms.make_jaxpr import avals_of, stage
 __all__ = ["ShapeDtypeStruct", "eval_shape", "shape_struct"]
 
 
+def _mesh_in_force() -> Any:
+    mesh = device_mesh()
+    return get_abstract_mesh() if mesh.empty else mesh
+
+
 class ShapeDtypeStruct:
     """Shape, dtype and other static properties of an array, without its value.
 
@@ -38,7 +43,7 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_given", "dtype", "is_ref", "shape", "weak_type")
 
     def __init__(
         self,
@@ -52,13 +57,23 @@ class ShapeDtypeStruct:
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        if sharding is not None:
-            sharding = _place_of(sharding, len(tuple(shape)))
-        if len(getattr(sharding, "spec", ())) > len(tuple(shape)):
+        if not (sharding is None or isinstance(sharding, (Sharding, PartitionSpec, Format))):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, "
+                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+                f"{sharding} of type {type(sharding)}."
+            )
+        rank = len(tuple(shape))
+        if isinstance(sharding, PartitionSpec) and len(sharding) > rank:
+            raise ValueError(
+                f"PartitionSpec {sharding!r} is only valid for values of rank at least "
+                f"{len(sharding)}, but was applied to a value of rank {rank}."
+            )
+        if len(getattr(sharding, "spec", ())) > rank:
             sharding.check_compatible_aval(tuple(shape))  # raises
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
         fields = (
-            dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), sharding, weak_type
+            sharding, dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), weak_type
         )  # fmt: skip
         for name, value in zip(ShapeDtypeStruct.__slots__, fields, strict=True):
             object.__setattr__(self, name, value)
@@ -71,6 +86,19 @@ class ShapeDtypeStruct:
 
     def __reduce__(self) -> Any:
         return _struct, tuple(getattr(self, name) for name in ShapeDtypeStruct.__slots__)
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding that was given; of a PartitionSpec, that over the mesh in force."""
+        if not isinstance(self._given, PartitionSpec):
+            return self._given
+        mesh = _mesh_in_force()
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "
+                f"empty. Please use `jax.set_mesh` to set the mesh context. Got {self._given}."
+            )
+        return NamedSharding(mesh, self._given)
 
     @property
     def ndim(self) -> int:
@@ -90,8 +118,11 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return the struct with some fields changed; names other than its own are ignored."""
-        names = ShapeDtypeStruct.__slots__
-        return _struct(*[changes.get(name, getattr(self, name)) for name in names])
+        given = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
+        given["_given"] = changes.get("sharding", self._given)
+        return _struct(
+            *(given | {name: x for name, x in changes.items() if name in given}).values()
+        )
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -103,7 +134,7 @@ class ShapeDtypeStruct:
         return made.update(sharding=x.sharding) if put else made
 
     def _fields(self):
-        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
+        return self.shape, self.dtype, self._given, self.weak_type, self.is_ref
 
     def __eq__(self, other: Any) -> Any:
         return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
@@ -113,38 +144,16 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        unplaced = isinstance(self._given, PartitionSpec) and _mesh_in_force().empty
+        given = self._given if unplaced else self.sharding
+        sharding = f", sharding={given}" if given is not None else ""
         ref = ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{ref})"
 
     __str__ = __repr__
 
 
-def _place_of(given: Any, ndim: int) -> Any:
-    """The sharding that a user gave: a PartitionSpec is over the mesh in force."""
-    if isinstance(given, PartitionSpec):
-        mesh = get_abstract_mesh() if device_mesh().empty else device_mesh()
-        if mesh.empty:
-            raise TypeError(
-                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
-                f"Please use `jax.set_mesh` to set the mesh context. Got {given}."
-            )
-        if len(given) > ndim:
-            raise ValueError(
-                f"PartitionSpec {given} is only valid for values of rank at least {len(given)}, but "
-                f"was applied to a value of rank {ndim}."
-            )
-        return NamedSharding(mesh, given)
-    if isinstance(given, (Sharding, Format)):
-        return given
-    raise ValueError(
-        "sharding should be an instance of `jax.sharding.Sharding`, "
-        "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
-        f"{given} of type {type(given)}."
-    )
-
-
-def _struct(dtype, is_ref, shape, sharding, weak_type) -> ShapeDtypeStruct:
+def _struct(sharding, dtype, is_ref, shape, weak_type) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref)
 
 

@@ -6,6 +6,7 @@ Source: https://data-apis.org/array-api/2024.12/, "Inspection".
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.runtime.platforms import devices
 
-__all__ = ["ArrayNamespaceInfo", "array_namespace"]
+__all__ = ["ArrayNamespaceInfo", "array_module", "array_namespace"]
 
 VERSION = "2024.12"
 
@@ -125,5 +126,20 @@ def array_namespace(self: Array, *, api_version: str | None = None) -> Any:
     True
     """
     if api_version is not None and api_version != VERSION:
-        raise ValueError(f"api_version={api_version!r} is not available; available: {[VERSION]}.")
+        raise ValueError(
+            f"api_version={api_version!r} is not available; available versions are: {[VERSION]}"
+        )
     return sys.modules["minijax.numpy"]
+
+
+def array_module(self: Array, types: Iterable[type]) -> Any:
+    """Return the namespace for operands of these classes, or NotImplemented where one is no array's.
+
+    Source: NumPy enhancement proposal 37.
+
+    >>> jnp.ones(3).__array_module__([np.ndarray]) is jnp
+    True
+    """
+    if all(issubclass(kind, (Array, np.ndarray)) for kind in types):
+        return sys.modules["minijax.numpy"]
+    return NotImplemented

@@ -518,7 +518,8 @@ def _byteswap(self, inplace=False):
 _OTHERS: dict[str, Any] = {
     "__getitem__": _getitem, "__setitem__": _setitem, "__iter__": _iter, "__reversed__": _reversed,
     "__contains__": _contains,
-    "__round__": _round, "__array_namespace__": array_api.array_namespace, "reshape": _reshape, "transpose": _transpose, "astype": _astype,
+    "__round__": _round, "__array_namespace__": array_api.array_namespace,
+    "__array_module__": array_api.array_module, "reshape": _reshape, "transpose": _transpose, "astype": _astype,
     "view": _view, "sort": _sort, "argsort": _argsort, "dot": _dot, "flatten": _flatten,
     "compress": _compress,
     "copy": _copy, "to_device": _to_device, "byteswap": _byteswap, "flat": property(_flat),

@@ -169,6 +169,27 @@ def test_iterating_takes_no_element_before_it_is_asked_for():
     assert [v.shape for v in minijax.numpy.ones((300, 2))] == [(2,)] * 300
 
 
+@pytest.mark.parametrize(
+    ("kinds", "accepted"),
+    [("", True), ("array", True), ("array numpy", True), ("numpy int", False), ("str", False),
+     ("array list", False)],
+)  # fmt: skip
+def test_module_for_classes(kinds, accepted):
+    for library in BOTH:
+        x = library.numpy.ones(2)
+        known = {"array": type(x), "numpy": np.ndarray, "int": int, "str": str, "list": list}
+        found = x.__array_module__([known[kind] for kind in kinds.split()])
+        assert found is (library.numpy if accepted else NotImplemented)
+
+
+def test_version_of_the_namespace():
+    for library in BOTH:
+        with pytest.raises(
+            ValueError, match="api_version='1' is not available; available versions"
+        ):
+            library.numpy.ones(2).__array_namespace__(api_version="1")
+
+
 def test_dlpack_of_other_devices():
     for library in BOTH:
         with pytest.raises(BufferError):

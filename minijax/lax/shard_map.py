@@ -545,11 +545,6 @@ def shard_map(
     @boundary
     def mapped(*args):
         where = chosen_mesh(mesh)
-        if not isinstance(axis_names, (set, frozenset)):
-            raise TypeError(
-                "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
-                f"{type(axis_names)}"
-            )
         manual = frozenset(axis_names) or frozenset(where.axis_names)
         if not manual.issubset(where.axis_names):
             names = frozenset(where.axis_names)
@@ -584,6 +579,11 @@ def shard_map(
             for _, spec, _ in specs.of_arrays():
                 NamedSharding(where, spec)  # each axis at most once
             check_types(where, manual, *_of_arrays(ins, avals))
+        if not isinstance(axis_names, (set, frozenset)):
+            raise TypeError(
+                "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+                f"{type(axis_names)}"
+            )
         check_given_sums(where, manual, *_of_arrays(ins, avals), check_vma)
         key = (where, manual, in_tree, tuple(ins), avals)
         found = traces.get(key)

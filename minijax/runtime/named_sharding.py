@@ -194,7 +194,7 @@ class NamedSharding(Sharding):
                 f"device_indices_map doesn't work with unreduced: of an array with {self.spec} each "
                 "device holds a summand. Take the sum with minijax.reshard(x, P(...)) first."
             )
-        self._devices("_device_assignment")
+        self._assigned("_device_assignment")
         return self.parts_by_device(global_shape)
 
     def parts_by_device(self, global_shape: Sequence[int]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Sharding(_jax.Sharding):
     _device_assignment: tuple[Any, ...] = ()
     _internal_device_list: Any = None
 
-    def _devices(self, asked: str) -> tuple[Any, ...]:
+    def _assigned(self, asked: str) -> tuple[Any, ...]:
         """The devices in order; ValueError if there are none to answer what was asked."""
         if not self._device_assignment:
             raise ValueError(f"{asked} is not implemented for `jax.sharding.AbstractMesh`.")
@@ -35,7 +35,7 @@ class Sharding(_jax.Sharding):
 
     @property
     def device_set(self) -> set[Any]:
-        return set(self._devices("device_set"))
+        return set(self._assigned("device_set"))
 
     @property
     def num_devices(self) -> int:
@@ -43,7 +43,7 @@ class Sharding(_jax.Sharding):
 
     @property
     def addressable_devices(self) -> set[Any]:
-        devices = self._devices("addressable_devices")
+        devices = self._assigned("addressable_devices")
         process = devices[0].client.process_index()
         return {device for device in devices if device.process_index == process}
 
@@ -54,7 +54,7 @@ class Sharding(_jax.Sharding):
 
     @functools.cached_property
     def is_fully_addressable(self) -> bool:
-        devices = self._devices("is_fully_addressable")
+        devices = self._assigned("is_fully_addressable")
         return len(self.addressable_devices) == len(set(devices))
 
     def explicit_part(self, ndim: int) -> Any:

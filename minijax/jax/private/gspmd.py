@@ -82,7 +82,7 @@ class GSPMDSharding(NamedSharding):
         return cls(device_assignment, HloSharding.replicate(), memory_kind=memory_kind)
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
-        """ValueError unless arrays of this rank and shape can be split so."""
+        """ValueError unless arrays of this rank can be split so."""
         ways, _ = get_num_ways_dim_sharded(self._hlo_sharding)
         if len(shape) < len(ways):
             raise ValueError(

@@ -33,6 +33,22 @@ def derivatives(m, f, names, rows, dtype, kinds):
     return labels
 
 
+def compare(modules, title, functions, names, rows, dtype, kinds):
+    """Differences between the derivatives of two functions; a line too for what only the second takes."""
+    first, second = modules
+    lines = []
+    for kind in kinds:
+        given = names, rows, dtype, (kind,)
+        ours = derivatives(second, functions[1], *given)
+        try:
+            theirs = derivatives(first, functions[0], *given)
+        except TypeError:
+            lines.append(f"{title} {dtype.__name__}: {kind} raises")
+        else:
+            lines += differences(title, theirs, ours, rows, dtype)
+    return lines
+
+
 def differences(title, theirs, ours, rows, dtype):
     """A line for each derivative that is finite in the first result and not the same in the second.
 

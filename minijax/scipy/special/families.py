@@ -325,8 +325,10 @@ def _spence(x: Any) -> Any:
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
     x = jnp.asarray(x)
-    is_one = x == 1
-    slope = jnp.where(is_one, -1, jnp.log(x) / jnp.where(is_one, 1, 1 - x))
+    is_one, is_inside = x == 1, (x >= 0) & (x < np.inf)
+    inner = jnp.where(is_inside & ~is_one, x, 2)
+    slope = jnp.where(is_inside, jnp.log(inner) / (1 - inner), 0)
+    slope = jnp.where(is_one, -1, slope)
     return _spence_with_rule(x), (slope * t).astype(x.dtype)
 
 

@@ -102,6 +102,44 @@ def test_distributions(distribution):
     check_exceptions(lines, EXCEPTIONS.get(distribution, {}))
 
 
+VECTORS = {
+    "dirichlet": lambda f, s: lambda x, y, a, b: f(s([x, y]), s([a, b])),
+    "multivariate_normal": lambda f, s: lambda x, y, a, b: f(s([x, y]), s([a, b]), COVARIANCE),
+}
+COVARIANCE = np.asarray([[1.0, 0.5], [0.5, 2.0]], np.float32)
+PLACES = [(0.3, 0.7), (0.0, 1.0), (1.0, 0.0), (-0.5, 1.5), (0.5, 0.2), (INF, 0.0), (NAN, 0.5)]
+
+
+@pytest.mark.parametrize("distribution", VECTORS)
+def test_distributions_of_vectors(distribution):
+    rows = [(*x, *y) for x in PLACES for y in ((1.5, 2.5), (1.0, 1.0), (0.5, 1.0))]
+    for name in ("pdf", "logpdf"):
+        functions = []
+        for m in BOTH:
+            whole, stack = load(m, distribution, name), m.numpy.stack
+            functions.append(VECTORS[distribution](whole, stack))
+        given = functions, ["x", "y", "a", "b"], rows, np.float32, ["reverse"]
+        check_exceptions(compare(BOTH, name, *given), {})
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (0, 3), (3, 0), (-1, 4), (1, 1)])
+def test_multinomial(counts):
+    """Counts that are impossible have no derivative; upstream's negative ones have one."""
+    for name in ("pmf", "logpmf"):
+        functions = [
+            lambda p, q, f=load(m, "multinomial", name), s=m.numpy.stack: f(
+                np.asarray(counts), 3, s([p, q])
+            )
+            for m in BOTH
+        ]
+        if counts[0] < 0:
+            grads = [minijax.grad(functions[1], (0, 1))(*x) for x in ((0.3, 0.7), (0.0, 1.0))]
+            assert not np.any(grads)
+        else:
+            given = functions, ["p", "q"], PLACES, np.float32, ["reverse"]
+            check_exceptions(compare(BOTH, name, *given), {})
+
+
 ENDS = (-INF, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 20.0, INF, NAN)
 PAIRS = [
     (x, y) for x in ENDS[2:14:2] + (0.0, 1.0, INF) for y in (-1.0, 0.0, 0.5, 1.0, 2.0, INF, NAN)

@@ -39,10 +39,12 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
             f"x and n must be of integer type; got x.dtype={x.dtype.name}, n.dtype={n.dtype.name}"
         )
     (p,) = promote_dtypes_inexact(p)
+    possible = jnp.all(x >= 0, axis=-1) & (jnp.sum(x, axis=-1) == n)
+    # Selected here too, not in the results alone: 0 times an infinite derivative is NaN.
+    p = jnp.where(possible[..., None], p, 1)
     counts, draws = x.astype(p.dtype), n.astype(p.dtype)
     terms = special.xlogy(counts, p) - special.gammaln(counts + 1)
     out = special.gammaln(draws + 1) + jnp.sum(terms, axis=-1)
-    possible = jnp.all(x >= 0, axis=-1) & (jnp.sum(x, axis=-1) == n)
     return jnp.where(possible, out, -np.inf)
 
 

@@ -43,16 +43,16 @@ def jet(
     Returns `(value, terms)`, with a list of terms for each array of the value. ValueError if an
     argument is no array or series differ in length. Source: Faa di Bruno's formula.
     """
-    if len(primals) != len(series):
-        raise ValueError(
-            f"jet takes a series for each of {len(primals)} arguments; got {len(series)}."
-        )
     check_at_most("the number of arguments", len(primals), _MOST)
     orders = {len(terms) for terms in series}
     if len(orders) > 1:
         raise ValueError(
             "jet terms have inconsistent lengths for different arguments: "
             f"{[len(terms) for terms in series]}. Pad the shorter ones with zeros."
+        )
+    if len(primals) != len(series):
+        raise ValueError(
+            f"jet takes a series for each of {len(primals)} arguments; got {len(series)}."
         )
     for position, x in enumerate(primals):
         if not is_array_type(x):

@@ -234,7 +234,7 @@ def backends() -> dict[str, Any]:
 def backend(platform: str | Any | None = None) -> Any:
     """The client of a platform; the preferred one by default. RuntimeError if there is none."""
     clients = _clients or _start()
-    if platform is None or platform == "":
+    if platform is None or (isinstance(platform, str) and not platform):
         return next(iter(clients.values()))
     if not isinstance(platform, str):
         if not hasattr(platform, "device_count"):

@@ -66,11 +66,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             "mesh. Got sharding None."
         )
     for where in places:
-        if where is None:
-            raise ValueError(
-                "Reshard should only be used with out_shardings which are non-None and have a "
-                "non-empty mesh. Got sharding None."
-            )
         _check_explicit(where)
     return tree.unflatten(
         [

@@ -45,6 +45,7 @@ class Signature:
             found.aval = hooks.type_at(aval, where)
             found.viewed = (
                 getattr(aval.dtype, "isbuiltin", 0) == 1
+                and not hooks.is_expression(aval.size)
                 and aval.size * aval.dtype.itemsize < _LARGE
                 and buffers.is_on_cpu(where)
             )

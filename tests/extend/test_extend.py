@@ -332,7 +332,20 @@ CHECKS = {
     "index": lambda m, c, f: (c.checkify(lambda x: x[m.numpy.int32(5)], errors=c.index_checks), [1.0]),
     "update": lambda m, c, f: (c.checkify(lambda x: x.at[5].set(1), errors=c.index_checks), [1.0, 2.0]),
     "not asked": lambda m, c, f: (c.checkify(m.jit(f), errors=c.nan_checks), 2.0),
+    "reference": lambda m, c, f: (c.checkify(in_reference(m), errors=c.float_checks), [1.0, 2.0]),
+    "reference, nan": lambda m, c, f: (
+        m.jit(c.checkify(in_reference(m), errors=c.all_checks)), [1.0, -2.0]),
 }  # fmt: skip
+
+
+def in_reference(m):
+    def f(x):
+        r = m.new_ref(x)
+        r[...] = r[...] * 2
+        r[0] = m.numpy.log(r[1])
+        return m.freeze(r)
+
+    return f
 
 
 @pytest.mark.parametrize("case", CHECKS)

@@ -132,7 +132,7 @@ MAPPED = """
 """
 
 AHEAD = """
-    S((8, 4), int, sharding=P('x'))
+    S((8, 4), int, sharding=P('x')).sharding
     S((8, 4), int, sharding=devices[0])
     S((8, 4), int, sharding=[named])
     S((8, 4), int, sharding='a')

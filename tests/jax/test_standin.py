@@ -474,7 +474,8 @@ def test_every_option_of_upstreams_is_known():
 
     for name in jax.config.values.keys() - OF_TEST_UTIL:
         value, given = jax.config.values[name], minijax.config.read(name)
-        minijax.config.update(name, given)
+        if name != "jax_num_cpu_devices":  # which cannot be set once there are devices
+            minijax.config.update(name, given)
         assert getattr(minijax.config, name) == given
         assert given is None or value is None or isinstance(given, str) == isinstance(value, str)
     with pytest.raises(ValueError, match="always works as"):

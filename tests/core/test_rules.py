@@ -29,7 +29,7 @@ def ours():
     found = {id(value) for module in modules for value in vars(module).values()}
     return {
         name: primitive
-        for name, primitive in sorted(all_primitives.items())
+        for name, primitive in sorted(all_primitives.items(), key=str)
         if id(primitive) in found
     }
 

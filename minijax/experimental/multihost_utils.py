@@ -100,6 +100,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """The part of arrays over a mesh that this process has."""
+    _specs(pspecs, global_inputs)  # raises
 
     def part(x):
         check_arraylike("global_array_to_host_local_array", x)

@@ -86,7 +86,11 @@ class _Transposed(Pullback):
     def pull(self, given: Sequence[Any]) -> list[Any]:
         jaxpr = self.jaxpr
         args = [UndefinedPrimal(var.aval) for var in jaxpr.invars]
-        cts = [as_value(ct) for ct in given]
+        cts = [  # numbers have the type of what they are cotangents of
+            ct if not isinstance(ct, (bool, int, float, complex))
+            else as_value(ct) if var.aval.weak_type else np.asarray(ct, var.aval.dtype)
+            for ct, var in zip(given, jaxpr.outvars, strict=True)
+        ]  # fmt: skip
         found = backward_pass(jaxpr, self.consts, args, cts, outermost=True)
         return [
             instantiate(Zero(aval) if type(ct) is Zero else ct)

@@ -56,6 +56,7 @@ REASONS = {
     r"empty: .*(histogram|fft|reduceat|detrend|unpackbits|lax\.map|\bdet\()": _FAILS,
     r"empty: .*(compress|clamp|gmres|vmap\(lambda c|linalg\.lu\(|sph_harm_y)": _FAILS,
     r"empty: gradient: .*(gumbel_[lr]\.ppf|pm(ax|in))": _FAILS,
+    r"empty: (gradient|forward): .*cholesky_update": "the derivative of no element is none",
     r"dtype: jnp\.array\(\[1, 2\.5": "a list of Python numbers is one value to convert, not operands",
 }
 

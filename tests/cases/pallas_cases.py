@@ -536,7 +536,7 @@ def _imitated_tpu(m, pl):
         pl.pallas_call(kernel, out_shape=out(m, 8), **halves(pl) | {"interpret": way})
         for way in ways
     ]
-    shown = "" if jax.__version_info__ >= (0, 11) else str(ways[0])  # newer versions have more fields
+    shown = "" if jax.__version_info__ >= (0, 11) else str(ways[0])  # newer ones say more
     return shown, [call(m.numpy.asarray(X)) for call in calls]
 
 

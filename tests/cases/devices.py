@@ -115,6 +115,27 @@ PROGRAMS |= {
     for spec in ((), ("x",))
 }  # fmt: skip
 
+
+def _over_two_meshes(t):
+    """A part mapped over one mesh, and a product over another, whose axes are explicit."""
+    auto, explicit = t.sharding.AxisType.Auto, t.sharding.AxisType.Explicit
+    first = t.m.make_mesh((8,), ("i",), (auto,))
+    second = t.m.make_mesh((8,), ("x",), (explicit,))
+    over = lambda *spec: t.sharding.NamedSharding(second, t.P(*spec))
+
+    def program(x, w):
+        w = t.m.shard_map(
+            lambda v: v, mesh=first, in_specs=t.P("i"), out_specs=t.P("i"), check_vma=False
+        )(w)
+        product = t.jnp.matmul(t.m.device_put(x, over("x")), t.m.device_put(w, over()))
+        return t.m.sharding.reshard(product, over())
+
+    return t.jnp.asarray(np.asarray(t.m.jit(program)(X.ravel(), X.ravel()[:, None])))
+
+
+PROGRAMS |= {"a program over two meshes": _over_two_meshes}
+
+
 # -- references within shard_map ---------------------------------------------------------------------
 
 

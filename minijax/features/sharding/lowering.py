@@ -20,7 +20,7 @@ from minijax.features.sharding.unreduced import any_sums, sums_of
 from minijax.lowering.module import Builder, Module, Value
 from minijax.lowering.types import physical
 from minijax.runtime.escape import symbol
-from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.mesh import AbstractMesh, Mesh, PartitionSpec
 from minijax.runtime.named_sharding import NamedSharding, same_mesh
 
 __all__ = ["ShardedBuilder", "ShardedModule"]
@@ -53,7 +53,7 @@ class ShardedModule(Module):
         if same is None:
             count = len(self.meshes)
             self.meshes[mesh] = f"mesh_{count}" if count else "mesh"
-        elif not hasattr(same, "device_ids") and hasattr(mesh, "device_ids"):
+        elif isinstance(same, AbstractMesh) and isinstance(mesh, Mesh):
             self.meshes[mesh] = self.meshes.pop(same)  # the one that says which devices
         else:
             mesh = same

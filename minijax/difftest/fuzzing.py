@@ -199,16 +199,18 @@ class _Run:
         child.stdin.close()
         return child
 
-    def _who_crashes(self, mode: str, number: int) -> str:
+    def _who_ends_a_child(self, mode: str, number: int) -> str:
         """Return the verdict on a program that ended a child, by running it under each library alone."""
-        crashes = []
+        ended = []
         for subject in self.plan.subjects:
             child = self._child(mode, [number], {number}, (subject, subject))
-            _Watch(child, self.plan)
+            watch = _Watch(child, self.plan)
+            child.stdout.readline()  # it has started
+            watch.heard()
             child.stdout.read()
-            crashes.append(child.wait() != 0)
+            ended.append(child.wait() != 0)
             self.children.discard(child)
-        ours, theirs = crashes
+        ours, theirs = ended
         return ("xla" if theirs else "minijax") if ours else "upstream" if theirs else "open"
 
     def _batch(self, mode: str, numbers: list[int], alone: set[int]) -> list[int]:
@@ -250,7 +252,7 @@ class _Run:
 
     def _died(self, mode: str, number: int, reason: str) -> None:
         kind = "hang" if reason == "patience" else "crash"
-        verdict = self._who_crashes(mode, number) if reason.startswith("status") else "open"
+        verdict = "open" if reason == "memory" else self._who_ends_a_child(mode, number)
         program = generate(self.plan.seed, number, mode)
         name = f"{kind}_{mode}_{self.plan.seed}_{number}.py"
         body = f"# {kind}: {reason}\n{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"

@@ -604,7 +604,7 @@ def test_classes_of_values():
 
 def test_programs_of_this_commit(tmp_path):
     """Programs and calls at a seed of the commit: nothing crashes, and few of them differ in value."""
-    counts = {"composed": 400, "single": 500, "abstract": 9500}  # three minutes of CPU time
+    counts = {"composed": 80, "single": 0, "abstract": 9500}  # a minute of CPU time
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(head.stdout[:8] or "0", 16)
     progress = difftest.fuzz(difftest.Plan(counts, seed, shrinking=0.0), tmp_path)

@@ -10,6 +10,7 @@ import enum
 import functools
 import math
 import numbers
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
@@ -421,6 +422,16 @@ class AbstractMesh(_Interned, _Axes):
         return f"AbstractMesh({self._described()}{kind})"
 
 
+class _Entered(threading.local):
+    """What was in force before each `with mesh:` of this thread."""
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+
+_entered = _Entered()
+
+
 class Mesh(_Interned, _Axes):
     """An array of devices whose axes have names."""
 
@@ -428,7 +439,6 @@ class Mesh(_Interned, _Axes):
     made = False  # whether this process uses meshes at all: without, nobody looks for them
 
     devices: np.ndarray
-    _saved: list[Any]  # what was in force before each `with mesh:`
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         self = super().__new__(cls)
@@ -444,7 +454,6 @@ class Mesh(_Interned, _Axes):
                 f"{self.devices.ndim} and len(axis_names) == {len(self.axis_names)}."
             )
         self.axis_types = _axis_types(cls, axis_types, self.axis_names)
-        self._saved = []
         Mesh.made = True
         return _known.setdefault(self, self)
 
@@ -517,13 +526,13 @@ class Mesh(_Interned, _Axes):
     def __enter__(self) -> Mesh:
         """Have `with_sharding_constraint` and `pjit` take PartitionSpecs; commits nothing to it."""
         context = local.context
-        self._saved.append(context.constraint_mesh)
+        _entered.before.append(context.constraint_mesh)
         context.constraint_mesh = self
         context.refresh_key()
         return self
 
     def __exit__(self, *exc: Any) -> Any:
-        local.context.constraint_mesh = self._saved.pop()
+        local.context.constraint_mesh = _entered.before.pop()
         local.context.refresh_key()
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import threading
 import traceback
 import warnings
 
@@ -135,6 +136,35 @@ def _over_two_meshes(t):
 
 PROGRAMS |= {"a program over two meshes": _over_two_meshes}
 
+
+# -- equal meshes on several threads -----------------------------------------------------------------
+
+
+def _entered_on_threads(t):
+    """A mesh is left for the one around it, while another thread has entered an equal one."""
+    kind = t.sharding.AxisType.Auto
+    mesh = lambda name: t.m.make_mesh((8,), (name,), (kind,))
+    both, found = threading.Barrier(2, timeout=60), []
+
+    def other():
+        both.wait()
+        with mesh("x"):
+            both.wait()
+            both.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with mesh("y"):
+        with mesh("x"):
+            both.wait()
+            both.wait()
+        found.append(t.m.jit(lambda x: t.lax.with_sharding_constraint(x, t.P("y")))(X.ravel()))
+        both.wait()
+    thread.join()
+    return found
+
+
+PROGRAMS |= {"equal meshes entered on two threads": _entered_on_threads}
 
 # -- references within shard_map ---------------------------------------------------------------------
 

@@ -630,6 +630,7 @@ jnp.shape([[1, 2]]), jnp.ndim((1, 2)), jnp.size([[1, 2], [3, 4]], 1), jnp.shape(
 jnp.frombuffer(b"abcdefgh", dtype=np.int32), jnp.fromstring("1 2", sep=" ", dtype=np.float32)
 jnp.gradient(m, axis=(1, 1)), jnp.gradient(m, 2.0, 3.0, axis=(0, -2)), jnp.gradient(m, axis=())
 jnp.cov(m2, ddof=0.5), jnp.cov(m2, ddof=1.5, aweights=p)
+jnp.cov(m2, ddof=0.5, fweights=jnp.arange(1, 5))
 jnp.histogram2d(f, g, bins=[jnp.array([0.0, 1.0, 2.0]), 3]), jnp.histogram2d(f, g, bins=(2, jnp.arange(4.0)))
 jnp.histogramdd(m2, bins=[2, jnp.array([0.0, 0.5, 1.0]), 1, 3], density=True)
 [jnp.linalg.matrix_rank(m2, tol=tol) for tol in (0.1, 1.0, 2.0, 10.0)], jnp.linalg.matrix_rank(t, tol=p[:2])

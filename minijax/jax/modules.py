@@ -8,6 +8,7 @@ it, for what has another name or another shape here.
 from __future__ import annotations
 
 import importlib
+import sys
 import types
 
 __all__ = ["MODULES", "gives", "modules_of"]
@@ -41,8 +42,8 @@ def modules_of(module: str) -> tuple[types.ModuleType, ...]:
     found = []
     for name in MODULES[module]:
         try:
+            dir(sys.modules.get(name.rpartition(".")[0]))  # runs its package, if that waits for it
             found.append(importlib.import_module(name))
-            dir(found[-1])  # an unloaded package runs before the modules within it are imported
         except ModuleNotFoundError as error:
             if not name.startswith(error.name or "?"):
                 raise  # a module that is there, and needs something that is not

@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -84,33 +84,32 @@ shard_map_p = Primitive("shard_map", multiple_results=True, holds_programs=True)
 # -- specs -----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def within_axes(mesh: Any, manual: frozenset, check: bool):
+def within_axes(mesh: Any, manual: frozenset, check: bool) -> AbstractContextManager:
     """The axes of a mesh are named while the context lasts, and their types tracked if `check`."""
+    varying = local.context.varying
+    return named_axes(
+        mesh, manual, varying=varying | manual if check else varying,
+        mesh=with_types(mesh, manual, AxisType.Manual),
+    )  # fmt: skip
+
+
+@contextmanager
+def named_axes(where: Any, manual: frozenset, **fields: Any):
+    """The axes of a mesh are named while the context lasts; `fields` of it have other values."""
     context = local.context
-    saved = context.varying, context.mesh
-    context.varying = saved[0] | manual if check else saved[0]
-    context.mesh = with_types(mesh, manual, AxisType.Manual)
-    try:
-        with named_axes(mesh, manual):
-            yield
-    finally:
-        context.varying, context.mesh = saved
+    fields["axes"] = (*context.axes, *[pair for pair in where.shape_tuple if pair[0] in manual])
+    saved = {name: getattr(context, name) for name in fields}
+
+    def put(values):
+        for name, value in values.items():
+            setattr(context, name, value)
         context.refresh_key()
 
-
-@contextmanager
-def named_axes(mesh: Any, manual: frozenset):
-    """The axes of a mesh are named while the context lasts."""
-    context = local.context
-    saved = context.axes
-    context.axes = (*saved, *[pair for pair in mesh.shape_tuple if pair[0] in manual])
-    context.refresh_key()
+    put(fields)
     try:
         yield
     finally:
-        context.axes = saved
-        context.refresh_key()
+        put(saved)
 
 
 # -- the primitive ---------------------------------------------------------------------------------

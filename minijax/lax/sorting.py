@@ -95,11 +95,13 @@ def _before(r, keys: Sequence[tuple[Any, Any]]):
 # -- sort -----------------------------------------------------------------------------------------------
 
 sort_p = Primitive("sort", multiple_results=True)
-_UNSPLIT = (
+_UNSPLIT_SORT = (
     "Arguments to sort must be unsharded over the sorting dimension. Got arg sharding={sharding} and "
     "dimension={axis}"
 )
-set_layout(sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,), _UNSPLIT))
+set_layout(
+    sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,), _UNSPLIT_SORT)
+)
 
 
 @sort_p.shape_rule
@@ -284,11 +286,11 @@ def sort_key_val(
 # -- top_k ----------------------------------------------------------------------------------------------
 
 top_k_p = Primitive("top_k", multiple_results=True)
-_UNSPLIT = (
+_UNSPLIT_TOP_K = (
     "The input should be unsharded over the axis along which to compute the top_k values. Got input "
     "type={type} and axis={axis}"
 )
-set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,), _UNSPLIT))
+set_layout(top_k_p, parts=along("top_k", lambda x, *, axis, **params: (axis,), _UNSPLIT_TOP_K))
 
 
 @top_k_p.shape_rule

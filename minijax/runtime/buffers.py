@@ -152,13 +152,12 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
         return _one_to_numpy(move(buffer, home), aval, home.device)
     dtype = aval.dtype
     if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
-        return np.asarray(_view(buffer))
+        return np.asarray(memoryview(_awaited(buffer)))
     if dtype.name in _NARROW:
         return _widened(buffer, aval, device)
     if aval.size == 0:
         return np.zeros(aval.shape, dtype)
-    next(released)
-    buffer.block_until_ready()
+    _awaited(buffer)
     raw = (ctypes.c_uint8 * (aval.size * dtype.itemsize)).from_address(
         buffer.unsafe_buffer_pointer()
     )
@@ -168,11 +167,11 @@ def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     return view
 
 
-def _view(buffer: Any) -> memoryview:
-    """View a buffer on a CPU, or raise the error of the program that was to make it."""
+def _awaited(buffer: Any) -> Any:
+    """Return a buffer that is ready, or raise the error of the program that was to make it."""
     next(released)
     buffer.block_until_ready()
-    return memoryview(buffer)
+    return buffer
 
 
 class _Wide:
@@ -202,10 +201,8 @@ def _widened(buffer: Any, aval: Any, device: Any) -> np.ndarray:
     executable = executables.compile_module(module, (device,))
     result_type = _Wide(aval.shape, _WIDE[wide])
     handler = executables.result_handler(result_type, shardings.single_device(device), False)
-    next(released)
-    buffer.block_until_ready()  # raises the error of the program that was to make it
-    result = executable.execute_sharded([buffer]).consume_with_handlers([handler])[0]
-    return np.asarray(_view(result)).astype(aval.dtype)
+    result = executable.execute_sharded([_awaited(buffer)]).consume_with_handlers([handler])[0]
+    return np.asarray(memoryview(_awaited(result))).astype(aval.dtype)
 
 
 class DLDeviceType(enum.IntEnum):

@@ -411,7 +411,10 @@ def _slogdet_qr(a):
 def _slogdet_small(a):
     """Signs and logarithms of up to two rows, without LAPACK, which takes matrices one by one."""
     scales, exponents = _row_scales(a)
-    determinant = _det_small(a * scales)
+    return _sign_and_size(_det_small(a * scales), exponents)
+
+
+def _sign_and_size(determinant, exponents):
     size = ufuncs.log(ufuncs.abs(determinant))
     return ufuncs.sign(determinant), size + converted(exponents, size.dtype) * math.log(2)
 
@@ -434,9 +437,9 @@ def _row_scales(a):
 @_slogdet_small.defjvp
 def _slogdet_small_jvp(primals, tangents):
     (a,), (t,) = primals, tangents
-    scales, _ = _row_scales(a)
+    scales, exponents = _row_scales(a)
     determinant, change = jvp(_det_small, (a * scales,), (t * scales,))
-    return _slogdet_tangents(_slogdet_small(a), change / determinant)
+    return _slogdet_tangents(_sign_and_size(determinant, exponents), change / determinant)
 
 
 def _slogdet_jvp(primals, tangents, *, rule):

@@ -423,7 +423,7 @@ class AbstractMesh(_Interned, _Axes):
 
 
 class _Entered(threading.local):
-    """What was in force before each `with mesh:` of this thread."""
+    """The meshes in force before each `with mesh:` of this thread."""
 
     def __init__(self) -> None:
         self.before: list[Any] = []

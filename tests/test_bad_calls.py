@@ -129,6 +129,7 @@ jax.experimental.ode.odeint(lambda y, t: -y, jnp.ones(3, jnp.float16), jnp.linsp
 lax.conv(IMG, bytearray(b'abc'), (1, 1), np.matrix([[1.0, 2.0]]))
 lax.conv(IMG, KER, (1, 1), np.matrix([[1.0, 2.0]]))
 jax.vmap(lambda SQ: lax.linalg.cholesky_update(SQ, 99))(jnp.stack([SQ, SQ]))
+lax.index_take(M, range(2**62), (1,))
 jax.vmap(lambda F: lax.linalg.qr(F))(SQ)
 jax.vmap(lambda F: lax.linalg.svd(F))(SQ)
 jax.vmap(lambda F: lax.linalg.eig(F))(SQ)
@@ -144,6 +145,8 @@ np.asarray(jax.random.orthogonal(KEY, 3, 2**26))
 
 # What upstream takes, and a user may mean.
 TAKEN = """
+jax.make_jaxpr(lambda x: x, static_argnums=(2, 3))
+jax.eval_shape(lambda F: jax.pure_callback(lambda x: np.asarray(x), SDS, F, sharding=2), F)
 jnp.eye(3, k=True)
 jnp.iscomplexobj(np.array(['a']))
 jnp.iscomplexobj(np.clongdouble(1))

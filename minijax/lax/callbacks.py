@@ -45,6 +45,13 @@ _log = logging.getLogger("minijax")
 # -- a call in a compiled program -----------------------------------------------------------------
 
 
+def _check_sharding(sharding: Any) -> None:
+    if not (sharding is None or isinstance(sharding, SingleDeviceSharding)):
+        raise NotImplementedError(
+            f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}."
+        )
+
+
 def lower_callback(
     b: Any,
     operands: Sequence[Any],
@@ -59,7 +66,9 @@ def lower_callback(
 
     Its results are those of the equation at hand unless `outs` says otherwise. Of several devices,
     one makes the call with whole arrays: the first, or that of `sharding`.
+    NotImplementedError for a sharding over several.
     """
+    _check_sharding(sharding)
     outs = list(b.outs if outs is None else outs)
     in_avals = [x.aval for x in operands]
     chained = effect is not None and ordered_types.contains(effect)
@@ -246,7 +255,8 @@ def _runner(name: str, callback: Callable, avals: Sequence[ShapedArray]) -> Call
 
 
 def _impl(name: str) -> Callable:
-    def impl(*args, callback, result_avals, **params):
+    def impl(*args, callback, result_avals, sharding, **params):
+        _check_sharding(sharding)
         arrays = [_known(x) for x in args]
         try:
             with set_trace(eval_trace):
@@ -345,12 +355,8 @@ def _(b, *operands, callback, result_avals, sharding, **params):
     return lower_callback(b, operands, run, pure=True, sharding=sharding)
 
 
-def _declared(result_shape_dtypes: Any, sharding: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def _declared(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     """The types that a callback is said to give, and their tree."""
-    if not (sharding is None or isinstance(sharding, SingleDeviceSharding)):
-        raise NotImplementedError(
-            f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}."
-        )
     leaves, tree = tree_util.flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
@@ -404,7 +410,7 @@ def pure_callback(
             f"{vmap_method}"
         )
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals, out_tree = _declared(result_shape_dtypes, sharding)
+    avals, out_tree = _declared(result_shape_dtypes)
     _check_operands("pure_callback", leaves)
     outs = pure_callback_p.bind(
         *leaves, callback=_FlatCallback(callback, in_tree), result_avals=avals, sharding=sharding,
@@ -477,7 +483,7 @@ def io_callback(
     or if an ordered one is mapped by `vmap`.
     """
     leaves, in_tree = tree_util.flatten((args, kwargs))
-    avals, out_tree = _declared(result_shape_dtypes, sharding)
+    avals, out_tree = _declared(result_shape_dtypes)
     _check_operands("io_callback", leaves)
     outs = io_callback_p.bind(
         *leaves, callback=_FlatCallback(callback, in_tree), ordered=bool(ordered),

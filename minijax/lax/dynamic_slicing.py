@@ -571,13 +571,15 @@ def index_take(src: Array, idxs: Array, axes: Sequence[int]) -> Array:
     >>> lax.index_take(jnp.array([[0, 1], [2, 3]]), jnp.array([[0, 1], [1, 0]]), (0, 1))
     Array([1, 2], dtype=int32)
     """
+    shape = np.shape(src)
+    axes = tuple([canonical_axis(axis, len(shape)) for axis in axes])
+    if len(idxs) != len(axes):
+        raise ValueError(f"index_take: one vector for each of {len(axes)} axes; got {len(idxs)}.")
     indices = [convert_element_type(x, dtypes.int32) for x in idxs]
     if any(x.ndim != 1 for x in indices):
         raise ValueError(
             f"index_take: idxs must be vectors, got shapes {[x.shape for x in indices]}."
         )
-    shape = np.shape(src)
-    axes = tuple([canonical_axis(axis, len(shape)) for axis in axes])
     if indices and not indices[0].shape[0]:
         rest = [size for d, size in enumerate(shape) if d not in axes]
         return full((0, *rest), 0, get_aval(src).dtype)

@@ -70,10 +70,10 @@ def make_jaxpr(
     { lambda ; a:i32[2]. let b:i32[2] = add a 1:i32[] in (b,) }
     """
     check_callable(fun)
-    numbers, names = resolve_static(fun, static_argnums, None, "static")
 
     @boundary
     def program(*args, **kwargs):
+        numbers, names = resolve_static(fun, static_argnums, None, "static")
         count = len(args)  # an argument that is left to its default is no input
         chosen = {number % count for number in numbers if -count <= number < count}
         dynamic = tuple(x for n, x in enumerate(args) if n not in chosen)

@@ -1,4 +1,4 @@
-"""A third opinion: NumPy and SciPy for single calls, the program in float64 for composed ones."""
+"""A third opinion: NumPy and SciPy for single calls; float64 and differences for composed ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, distance
+from minijax.difftest.differences import Differences
 from minijax.difftest.programs import Program, Value, kind_of
-from minijax.difftest.running import Outcome, outcome, run
+from minijax.difftest.running import Outcome, attempted, outcome, run
 
 __all__ = ["opinion", "witnessed"]
 
@@ -27,6 +28,9 @@ _WIDER = {
 _ACCURATE = 32.0  # units; two results this near to the witness differ by rounding
 _CLEARLY = 4.0  # how many times nearer to the witness the better result must be
 _ROUNDED = 2048.0  # units; two that are about as far from the witness, and this near, do so too
+_DIFFERENCES = "central differences"
+_COARSE = {"float64": "float32", "complex128": "complex64"}  # what differences are precise to
+_COARSELY = 1024.0  # units of these
 _PATIENCE = 5.0  # seconds for what is not ours to stop: SciPy sums series of any length
 
 
@@ -36,7 +40,10 @@ def witnessed(finding):
         if witness.error or len(witness.leaves) != len(finding.ours.leaves):
             continue
         single = finding.program.mode == "single"
-        ours, theirs = (_error(s, witness, single) for s in (finding.ours, finding.theirs))
+        sides = (finding.ours, finding.theirs)
+        if name == _DIFFERENCES:
+            sides = [_narrowed(s, [_COARSE.get(x.dtype, x.dtype) for x in s.leaves]) for s in sides]
+        ours, theirs = (_error(side, witness, single) for side in sides)
         if ours is None or theirs is None:
             continue
         said = f"{name} gives {witness}: minijax is {ours:.3g} units away, upstream {theirs:.3g}"
@@ -53,9 +60,10 @@ def _verdict(name: str, kind: str, single: bool, ours: float, theirs: float) -> 
         return "xla" if ours > _ACCURATE else "open"
     if single and kind == "value" and max(ours, theirs) <= _ACCURATE:
         return "ill-conditioned"
-    if ours > _CLEARLY * max(theirs, 1.0):
+    least = _COARSELY if name == _DIFFERENCES else 1.0
+    if ours > _CLEARLY * max(theirs, least):
         return "minijax"
-    if theirs > _CLEARLY * max(ours, 1.0):
+    if theirs > _CLEARLY * max(ours, least):
         return "upstream"
     rounded = single and name != "float64" and kind == "value" and max(ours, theirs) <= _ROUNDED
     return "ill-conditioned" if rounded else "open"
@@ -67,9 +75,39 @@ def opinion(finding):
     if program.mode == "single":
         yield "mpmath", _patiently(_mpmath, program, finding.ours)
         yield "NumPy", _patiently(_numpy, program)
-    if finding.difference.kind == "value" and any(v.type.dtype in _WIDER for v in program.values):
-        yield "float64", run(widened(program), "jax")  # upstream: a witness of rounding only
+    if finding.difference.kind == "value":
+        wide = widened(program)
+        if programs.arguments_text(wide) != programs.arguments_text(program):
+            ours, theirs = run(wide, "minijax"), run(wide, "jax")
+            if _agree(ours, theirs, finding.ours):  # what differs is rounding
+                yield "float64", theirs
+        if program.mode == "composed":
+            yield _DIFFERENCES, _differences(program)
     yield "interpreter", run(program, "interpreter")
+
+
+def _agree(ours: Outcome, theirs: Outcome, narrow: Outcome) -> bool:
+    """Whether outcomes in 64 bits are the same to the precision of a narrower one."""
+    if ours.error or theirs.error or len(ours.leaves) != len(narrow.leaves):
+        return False
+    apart = _error(_narrowed(ours, [leaf.dtype for leaf in narrow.leaves]), theirs, False)
+    return apart is not None and apart <= _ACCURATE
+
+
+def _narrowed(outcome: Outcome, dtypes: list[str]) -> Outcome:
+    with np.errstate(all="ignore"):
+        leaves = tuple(
+            dataclasses.replace(leaf, dtype=dtype, array=leaf.array.astype(dtype))
+            for leaf, dtype in zip(outcome.leaves, dtypes, strict=True)
+        )
+    return dataclasses.replace(outcome, leaves=leaves)
+
+
+def _differences(program: Program) -> Outcome:
+    """Run a program in 64 bits with central differences in the place of derivatives."""
+    wide = widened(program)
+    call = lambda module, _, args: programs.compiled(wide, Differences(module))(*args)
+    return attempted(wide, "minijax", call, None)
 
 
 def _patiently(witness, *args) -> Outcome:
@@ -159,7 +197,9 @@ def widened(program: Program) -> Program:
         Value(dataclasses.replace(v.type, dtype=_WIDER.get(v.type.dtype, v.type.dtype)), v.elements)
         for v in program.values
     )
-    return dataclasses.replace(program, main=function(program.main), values=values, x64=True)
+    source = program.source and (*map(word, program.source[:2]), program.source[2])
+    main = function(program.main)
+    return dataclasses.replace(program, main=main, values=values, x64=True, source=source)
 
 
 def _numpy(program: Program) -> Outcome:

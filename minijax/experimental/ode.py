@@ -24,6 +24,7 @@ from minijax.dtypes import issubdtype
 from minijax.features.custom_rules.closures import closure_convert
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.flatten_util import ravel_pytree
+from minijax.lax.casts import varying_alike
 from minijax.lax.control_flow.common import program_of
 from minijax.namespace import shown
 from minijax.transforms.grad import vjp
@@ -260,7 +261,8 @@ def odeint(
         raise TypeError(f"y0 must hold floats or complex numbers, but got {y0}.")
     t = jnp.asarray(t)
     equation, constants = _equation(func, y0, t[0], *args)
-    return _odeint(equation, rtol, atol, mxstep, hmax, y0, t, *args, *constants)
+    operands = varying_alike((y0, t, *args, *constants))
+    return _odeint(equation, rtol, atol, mxstep, hmax, *operands)
 
 
 __dir__ = shown(__name__)

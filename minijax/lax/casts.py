@@ -28,8 +28,8 @@ from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = [
-    "as_names", "cast", "ordered", "pcast", "preduced_p", "pvary", "pvary_p", "reduced_vary_p",
-    "state_over", "unreduced_psum_p", "vary", "vary_unreduced_p",
+    "as_names", "cast", "common_state", "ordered", "pcast", "preduced_p", "pvary", "pvary_p",
+    "reduced_vary_p", "state_over", "unreduced_psum_p", "vary", "vary_unreduced_p", "varying_alike",
 ]  # fmt: skip
 
 Name = Hashable
@@ -88,6 +88,14 @@ def vary(x: Any, axes: frozenset, summed: bool = False) -> Any:
         x = cast(reduced_vary_p, x, reduced & axes)
         axes = axes - reduced
     return pvary_p.bind(x, axes=ordered(axes)) if axes else x
+
+
+def varying_alike(tree: Any) -> Any:
+    """A pytree whose leaves vary over the axes over which one of them does."""
+    leaves, structure = tree_util.tree_flatten(tree)
+    own = [vma_of(get_aval(leaf)) for leaf in leaves]
+    axes = frozenset().union(*own)
+    return structure.unflatten([vary(x, axes - has) for x, has in zip(leaves, own, strict=True)])
 
 
 def aligned(trace: Any, atoms: Sequence[Any], found: Misplaced) -> list[Any]:
@@ -195,6 +203,19 @@ def state_over(aval: Any, name: Name) -> str:
     return "unreduced" if name in unreduced else "reduced" if name in reduced else "invarying"
 
 
+def common_state(function: str, aval: Any, names: Sequence[Name]) -> str:
+    """Return the state of a type over several mesh axes; ValueError if it is not the same for all."""
+    states = {state_over(aval, name) for name in names}
+    if len(states) > 1:
+        raise ValueError(
+            f"jax.lax.{function} can only accept axis_name which corresponds to one of varying, "
+            f"unreduced, reduced or invarying state of the input. Got input type: "
+            f"{aval.str_short()}, axes: {tuple(names)} and input state: {sorted(states)}: name one kind "
+            "of axes after the other."
+        )
+    return states.pop()
+
+
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Cast values within `shard_map` to a type that states how they depend on mesh axes.
 
@@ -227,11 +248,11 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         )
 
     def one(leaf):
-        states = {state_over(get_aval(leaf), name) for name in names}
-        p = _CASTS.get((*states, to)) if len(states) == 1 else None
+        state = common_state("pcast", get_aval(leaf), names)
+        p = _CASTS.get((state, to))
         if p is None:
             raise ValueError(
-                f"Unsupported pcast from={', '.join(sorted(states))}, to={to!r} over axes {names} of a "
+                f"Unsupported pcast from={state}, to={to!r} over axes {names} of a "
                 f"value of type {get_aval(leaf).str_short()}. There are casts from invarying to "
                 "varying or reduced, from reduced to varying, and from varying to unreduced."
             )

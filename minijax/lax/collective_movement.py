@@ -13,10 +13,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from minijax import tree_util
+from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import mul
-from minijax.lax.casts import as_names, state_over
+from minijax.lax.casts import as_names, common_state, state_over
 from minijax.lax.dynamic_slicing import dynamic_slice_in_dim
 from minijax.lax.gathers import (
     all_gather_invariant_p,
@@ -360,9 +361,8 @@ def psum_scatter(
     def one(leaf):
         aval = get_aval(leaf)
         dimension = _canonical(scatter_dimension, aval.ndim)
-        if axis_index_groups is None and {state_over(aval, name) for name in names} == {
-            "unreduced"
-        }:
+        checked = axis_index_groups is None and local.context.varying.issuperset(names)
+        if checked and common_state("psum_scatter", aval, names) == "unreduced":
             return unreduced_reduce_scatter_p.bind(
                 leaf, scatter_dimension=dimension, axis_name=names, axis_size=axis_size(names),
                 tiled=tiled, mesh=get_abstract_mesh(),

@@ -18,10 +18,11 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule, not_differentiable
 from minijax.core.trace import Tracer
 from minijax.features.sharding.layouts import layout, set_layout
-from minijax.features.sharding.unreduced import first, sums_of
+from minijax.features.sharding.types import vma_of
+from minijax.features.sharding.unreduced import first
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
-from minijax.lax.casts import as_names, pcast, pvary, pvary_p, state_over, unreduced_psum_p, vary
+from minijax.lax.casts import as_names, common_state, pcast, pvary, pvary_p, unreduced_psum_p, vary
 from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import iota_p
 from minijax.lax.named_axes import (
@@ -116,24 +117,16 @@ for _p in (psum_p, psum_invariant_p):
 
 @pvary_p.transpose
 def _(ct, x, *, axes):
-    return [sum_over(ct, axes)]
+    axes = tuple(axis for axis in axes if axis not in vma_of(x.aval))  # a program made for other types
+    return [sum_over(ct, axes) if axes else ct]
 
 
 def sum_over(x: Any, axes: tuple) -> Any:
     """The sum over mesh axes, within a body over these."""
-    unreduced, _ = sums_of(get_aval(x))
-    if unreduced.intersection(axes):
-        states = {state_over(get_aval(x), name) for name in axes}
-        if len(states) > 1:
-            raise ValueError(
-                "jax.lax.psum can only accept axis_name which corresponds to one of varying, "
-                "unreduced, reduced or invarying state of the input. Got input type: "
-                f"{get_aval(x).str_short()}, axes: {axes} and input state: {sorted(states)}: sum over "
-                "one kind of axes after the other."
-            )
+    checked = frozenset(axes) <= local.context.varying
+    if checked and common_state("psum", get_aval(x), axes) == "unreduced":
         return unreduced_psum_p.bind(x, axes=tuple(axes), mesh=get_abstract_mesh())
-    invariant = frozenset(axes) <= local.context.varying
-    p = psum_invariant_p if invariant else psum_p
+    p = psum_invariant_p if checked else psum_p
     return p.bind(x, axes=axes, axis_index_groups=None)
 
 

@@ -19,6 +19,7 @@ from minijax.core.array import Array
 from minijax.features.custom_rules.custom_vjp import custom_vjp
 from minijax.features.library import library
 from minijax.lax.block_scaled import scaled_matmul_p
+from minijax.lax.casts import varying_alike
 from minijax.transforms.grad import vjp
 from minijax.typing import DTypeLike
 
@@ -162,7 +163,7 @@ def scaled_dot_general(
         return _cotangents(saved, ct, numbers, dtype, configs)
 
     product.defvjp(forward, backward)
-    return product(lhs, rhs)
+    return product(*varying_alike((lhs, rhs)))
 
 
 def _cotangents(operands: tuple, ct: Any, numbers: Any, dtype: Any, configs: list) -> tuple:

@@ -157,5 +157,40 @@ PROGRAMS = {
     for number, (name, f, gradient) in enumerate(_KINDS)
 }
 
+
+def _of_what_is_alike(f, a):
+    """The gradient, taken on each device, in what is the same on all of them: a sum over them."""
+
+    def run(m):
+        mesh = m.sharding.Mesh(np.array(m.devices()), ("i",))
+        slope = m.grad(lambda a, x: m.numpy.sum(m.numpy.sin(f(m, a, x))))
+        over = m.shard_map(slope, mesh=mesh, in_specs=(m.P(), m.P("i")), out_specs=m.P())
+        alone = sum(
+            np.asarray(slope(m.numpy.asarray(a), m.numpy.asarray(X[i : i + 1]))) for i in range(8)
+        )
+        np.testing.assert_allclose(np.asarray(m.jit(over)(a, X)), alone, rtol=2e-4, atol=2e-5)
+        return True
+
+    return run
+
+
+def _scaled(m, a, x):
+    config = m.nn.get_scaled_dot_general_config("mxfp8")
+    x = m.numpy.tile(x, (1, 8))
+    return m.nn.scaled_dot_general(a, x, (((1,), (1,)), ((), ())), configs=[config] * 3)
+
+
+ALIKE = {
+    "odeint": (lambda m, a, x: _odeint(m, lambda y, t, a: -y * a, x[0], a), np.float32(0.5)),
+    "odeint of what it closes over": (
+        lambda m, a, x: _odeint(m, lambda y, t: -y * a, x[0]), np.float32(0.5)
+    ),
+    "odeint from a constant": (
+        lambda m, a, x: _odeint(m, lambda y, t, x: -y * a * x, C4, x.sum()), np.float32(0.5)
+    ),
+    "scaled_dot_general": (_scaled, np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32)),
+}  # fmt: skip
+PROGRAMS |= {f"of what is alike: {name}": _of_what_is_alike(*row) for name, row in ALIKE.items()}
+
 if __name__ == "__main__":
     survivors.main(PROGRAMS)

@@ -131,6 +131,96 @@ MAPPED = """
     mapped(lambda a, b: a + b.sum(), (P('x'), P()), P('x'), mesh=mesh.abstract_mesh)(jax.device_put(X, named), X)
 """
 
+VARYING = """
+    slope(lambda r, ct: ct, P())  # own words
+    slope(lambda r, ct: ct, P('x'))  # own words
+    slope(lambda r, ct: ct, P('y'))  # own words
+    slope(lambda r, ct: ct, P(('x', 'y')))  # own words
+    slope(lambda r, ct: jnp.ones(r.shape), P())  # own words
+    slope(lambda r, ct: jnp.ones(r.shape), P('x'))  # own words
+    slope(lambda r, ct: jnp.ones(r.shape), P('y'))  # own words
+    slope(lambda r, ct: jnp.ones(r.shape), P(('x', 'y')))  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P())  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P('x'))  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P('y'))  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P(('x', 'y')))  # own words
+    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P())  # own words
+    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P('x'))  # own words
+    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P('y'))  # own words
+    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P(('x', 'y')))  # own words
+    slope(lambda r, ct: None, P())  # own words
+    slope(lambda r, ct: None, P('x'))  # own words
+    slope(lambda r, ct: None, P('y'))  # own words
+    slope(lambda r, ct: None, P(('x', 'y')))  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P(), check_vma=False)  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P('x'), check_vma=False)  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P('y'), check_vma=False)  # own words
+    slope(lambda r, ct: ct * lax.axis_index('x'), P(('x', 'y')), check_vma=False)  # own words
+    types(lambda x: lax.psum(x, ('x', 'y')), P())
+    types(lambda x: lax.psum(x, ('x', 'y')), P('x'))
+    types(lambda x: lax.psum(x, ('x', 'y')), P(None, ('x', 'y')))
+    types(lambda x: lax.psum(x, ('y', 'x')), P())
+    types(lambda x: lax.psum(x, ('y', 'x')), P('x'))
+    types(lambda x: lax.psum(x, ('y', 'x')), P(None, ('x', 'y')))
+    types(lambda x: lax.psum(x, 'y'), P())
+    types(lambda x: lax.psum(x, 'y'), P('x'))
+    types(lambda x: lax.psum(x, 'y'), P(None, ('x', 'y')))
+    types(lambda x: lax.pmean(x, ('x', 'y')), P())
+    types(lambda x: lax.pmean(x, ('x', 'y')), P('x'))
+    types(lambda x: lax.pmean(x, ('x', 'y')), P(None, ('x', 'y')))
+    types(lambda x: lax.pmean(x, ('y', 'x')), P())
+    types(lambda x: lax.pmean(x, ('y', 'x')), P('x'))
+    types(lambda x: lax.pmean(x, ('y', 'x')), P(None, ('x', 'y')))
+    types(lambda x: lax.pmean(x, 'y'), P())
+    types(lambda x: lax.pmean(x, 'y'), P('x'))
+    types(lambda x: lax.pmean(x, 'y'), P(None, ('x', 'y')))
+    types(lambda x: lax.pmax(x, ('x', 'y')), P())
+    types(lambda x: lax.pmax(x, ('x', 'y')), P('x'))
+    types(lambda x: lax.pmax(x, ('x', 'y')), P(None, ('x', 'y')))
+    types(lambda x: lax.pmax(x, ('y', 'x')), P())
+    types(lambda x: lax.pmax(x, ('y', 'x')), P('x'))
+    types(lambda x: lax.pmax(x, ('y', 'x')), P(None, ('x', 'y')))
+    types(lambda x: lax.pmax(x, 'y'), P())
+    types(lambda x: lax.pmax(x, 'y'), P('x'))
+    types(lambda x: lax.pmax(x, 'y'), P(None, ('x', 'y')))
+    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P())
+    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P('x'))
+    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P(None, 'y'))
+    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P())
+    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P('x'))
+    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P(None, 'y'))
+    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P())
+    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P('x'))
+    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P(None, 'y'))
+    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P())
+    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P('x'))
+    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P(None, ('x', 'y')))
+    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P())
+    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P('x'))
+    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P(None, ('x', 'y')))
+    types(lambda x: lax.pcast(x, 'y', to='varying'), P())
+    types(lambda x: lax.pcast(x, 'y', to='varying'), P('x'))
+    types(lambda x: lax.pcast(x, 'y', to='varying'), P(None, ('x', 'y')))
+    types(lambda x: lax.all_gather(x, ('x', 'y')), P())
+    types(lambda x: lax.all_gather(x, ('x', 'y')), P('x'))
+    types(lambda x: lax.all_gather(x, ('x', 'y')), P(None, ('x', 'y')))
+    types(lambda x: lax.all_gather(x, ('y', 'x')), P())
+    types(lambda x: lax.all_gather(x, ('y', 'x')), P('x'))
+    types(lambda x: lax.all_gather(x, ('y', 'x')), P(None, ('x', 'y')))
+    types(lambda x: lax.all_gather(x, 'y'), P())
+    types(lambda x: lax.all_gather(x, 'y'), P('x'))
+    types(lambda x: lax.all_gather(x, 'y'), P(None, ('x', 'y')))
+    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P())
+    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P('x'))
+    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P(None, ('x', 'y')))
+    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P())
+    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P('x'))
+    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P(None, ('x', 'y')))
+    types(lambda x: lax.psum((x, x > 0), 'y')[1], P())
+    types(lambda x: lax.psum((x, x > 0), 'y')[1], P('x'))
+    types(lambda x: lax.psum((x, x > 0), 'y')[1], P(None, ('x', 'y')))
+"""
+
 AHEAD = """
     S((8, 4), int, sharding=P('x')).sharding
     S((8, 4), int, sharding=devices[0])
@@ -212,6 +302,14 @@ EXPLICIT = """
     jit(lambda x: lax.slice(x, (0, 0), (7, 4)))(on(X, 'x', 'y'))
     jnp.pad(on(X, 'x', 'y'), 1)
     lax.pad(on(X, 'x', 'y'), 0., ((0, 0, 1), (0, 0, 0)))
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: ct)(x))))(on(X)))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct))(x))))(on(X)))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct, 'y'))(x))))(on(X)))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: jnp.ones((8, 4)))(x))))(on(X)))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: ct)(x))))(on(X, 'x')))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct))(x))))(on(X, 'x')))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct, 'y'))(x))))(on(X, 'x')))  # own words
+    jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: jnp.ones((8, 4)))(x))))(on(X, 'x')))  # own words
     jax.reshard(X, None)
     jax.reshard(X, 3)
     jax.reshard([X, X], [P(), None])
@@ -249,10 +347,32 @@ class Library:
             m.jit(lambda a: a * 2, **options).lower(x).compile()
         )
         self.names["mapped"] = self.mapped
+        self.names |= {"doubled": self.doubled, "slope": self.slope, "types": self.types}
         self.names["parts"] = lambda where: [
             m.device_put(X[index], device)
             for device, index in where.addressable_devices_indices_map(X.shape).items()
         ]
+
+    def doubled(self, backward):
+        """Twice an array, with a rule for its cotangent."""
+        f = self.jax.custom_vjp(lambda x: x * 2)
+        f.defvjp(lambda x: (x * 2, x), lambda x, ct: (backward(x, ct),))
+        return f
+
+    def slope(self, backward, spec, **options):
+        """Within shard_map, the gradient of a function of what is doubled, by device."""
+        f = self.doubled(backward)
+        g = self.jax.grad(lambda x: self.jax.numpy.sum(self.jax.numpy.sin(f(x))))
+        both = self.jax.P(("x", "y"))
+        return self.jax.jit(self.mapped(g, spec, both, **options))(X[:, 0])
+
+    def types(self, f, spec):
+        """The type of a result within shard_map."""
+        seen = []
+        self.jax.eval_shape(
+            self.mapped(lambda x: seen.append(self.jax.typeof(f(x))), spec, None), X
+        )
+        return seen
 
     def mapped(self, f, ins, outs, **options):
         options = {"mesh": self.names["mesh"], **options}

@@ -37,6 +37,7 @@ from minijax.features.custom_rules.common import (
     split_nondiff,
 )
 from minijax.features.custom_rules.optimize_remat import remat_opt
+from minijax.features.sharding.types import explicit_of, vma_of
 from minijax.tracebacks import boundary
 from minijax.transforms.grad import materialized
 from minijax.transforms.tangents import Zero, is_float0, zero_like, zero_tangent
@@ -320,14 +321,21 @@ class FlatBackward(Rule):
         if getattr(ct, "dtype", None) == dtypes.float0:
             return zero
         found = get_aval(ct)
-        if found.shape != aval.shape:
+        wanted = aval.to_cotangent_aval()
+        differs = (
+            ", so the shapes do not match" if found.shape != aval.shape
+            else ", so the manual axis types do not match" if vma_of(found) != vma_of(wanted)
+            else "" if explicit_of(found) != explicit_of(wanted)
+            else None
+        )  # fmt: skip
+        if differs is not None:
             paths = tree_util.generate_key_paths(in_tree.unflatten(range(in_tree.num_leaves)))
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple "
                 "of the primal function, but at "
                 f"output{tree_util.keystr(list(paths)[index][0])} the bwd rule produced an output "
                 f"of type {found.str_short()} corresponding to an input of type "
-                f"{aval.str_short()}, so the shapes do not match: see {self!r}, the "
+                f"{aval.str_short()}{differs}: see {self!r}, the "
                 f"rule of {fun_name(self.call.fun)}."
             )
         return ct if hasattr(ct, "shape") else np.asarray(ct, found.dtype)[()]

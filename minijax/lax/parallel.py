@@ -183,11 +183,13 @@ def psum(
     axis_index_groups = index_groups(axis_index_groups, names, equal=False)
 
     def one(leaf):
+        if not names:
+            return leaf if dtypes.is_python_scalar(leaf) else as_value(leaf)
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, np.int32)
         if dtypes.is_python_scalar(leaf):
             return leaf * group_size(axis_index_groups, names)
-        if axis_index_groups is None and names:
+        if axis_index_groups is None:
             return sum_over(leaf, names)
         return _reduce("psum", psum_p, reduce_sum, leaf, names, axis_index_groups)
 

@@ -132,6 +132,7 @@ MAPPED = """
 """
 
 VARYING = """
+    lax.psum((X > 0, True, 2), ())
     slope(lambda r, ct: ct, P())  # own words
     slope(lambda r, ct: ct, P('x'))  # own words
     slope(lambda r, ct: ct, P('y'))  # own words

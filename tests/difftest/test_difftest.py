@@ -646,7 +646,7 @@ def test_classes_of_values():
 
 def test_programs_of_this_commit(tmp_path):
     """Programs and calls at a seed of the commit: nothing crashes, and few of them differ in value."""
-    counts = {"composed": 80, "single": 0, "abstract": 9500}  # a minute of CPU time
+    counts = {"composed": 400, "single": 500, "abstract": 9500}
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(head.stdout[:8] or "0", 16)
     progress = difftest.fuzz(difftest.Plan(counts, seed, shrinking=0.0), tmp_path)
@@ -657,7 +657,8 @@ def test_programs_of_this_commit(tmp_path):
         if entry["verdict"] not in ("upstream", "xla")
     )
     assert not kinds["crash"] and not kinds["hang"], progress.findings
-    assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 2, (
+    # One is seen in some 1,000 single calls; a wrong rule is seen in more.
+    assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 4, (
         progress.findings
     )
     print(progress)

@@ -687,6 +687,60 @@ def test_weak_types_of_logical_functions(place):
     assert types[0] == types[1]
 
 
+NARROW = (
+    "int4", "uint4", "float8_e4m3fn", "float8_e5m2", "bool", "int32", "bfloat16", "float32",
+)  # fmt: skip
+OF_TWO = (
+    "logical_and", "logical_or", "logical_xor", "add", "multiply", "maximum", "equal", "less", "where",
+    "arctan2", "isclose", "bitwise_and", "array_equal", "hypot", "append", "minimum",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_dtypes_without_promotion_are_refused(name):
+    """Numbers of few bits promote with Python numbers alone."""
+    said = []
+    for m in BOTH:
+        f = getattr(m.numpy, name)
+        f = (lambda x, y, f=f: f(True, x, y)) if name == "where" else f
+        for a, b in itertools.product(NARROW, (*NARROW, 1, 1.0, True)):
+            x, y = m.numpy.ones(2, a), m.numpy.ones(2, b) if isinstance(b, str) else b
+            try:
+                out = (
+                    m.eval_shape(f, x, y)
+                    if isinstance(b, str)
+                    else m.eval_shape(lambda x: f(x, y), x)
+                )
+                said.append((m.__name__, a, b, str(out.dtype)))
+            except Exception as error:
+                said.append((m.__name__, a, b, type(error).__name__))
+    half = len(said) // 2
+    wrong = [(x, y) for x, y in zip(said[:half], said[half:], strict=True) if x[1:] != y[1:]]
+    assert not wrong
+
+
+@pytest.mark.parametrize("n", [3, True, 3.0, "array(3)", "ones(2, int)"])
+@pytest.mark.parametrize(
+    "x", ["3", "True", "array(True)", "[3, 0]", "array([1, 2], 'uint8')", "ones(2)"]
+)
+def test_counts_of_multinomial_are_promoted(x, n):
+    outs = []
+    for m in BOTH:
+        counts, draws = (
+            eval(str(v), vars(np) | vars(m.numpy) | {"int": int, "True": True}) for v in (x, n)
+        )
+        try:
+            outs.append(
+                m.scipy.stats.multinomial.logpmf(counts, draws, m.numpy.array([0.25, 0.75]))
+            )
+        except (ValueError, TypeError) as error:
+            outs.append(next(k.__name__ for k in (TypeError, ValueError) if isinstance(error, k)))
+    if any(isinstance(out, str) for out in outs):
+        assert outs[0] == outs[1]
+    else:
+        assert_same(*outs)
+
+
 def test_random_gamma_grad_broadcasts_scalars():
     for shapes in (((0,), ()), ((), (3,)), ((), ()), ((0, 3), ())):
         outs = [m.eval_shape(m.lax.random_gamma_grad, *map(m.numpy.ones, shapes)) for m in BOTH]

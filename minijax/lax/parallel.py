@@ -117,7 +117,9 @@ for _p in (psum_p, psum_invariant_p):
 
 @pvary_p.transpose
 def _(ct, x, *, axes):
-    axes = tuple(axis for axis in axes if axis not in vma_of(x.aval))  # a program made for other types
+    axes = tuple(
+        axis for axis in axes if axis not in vma_of(x.aval)
+    )  # a program made for other types
     return [sum_over(ct, axes) if axes else ct]
 
 

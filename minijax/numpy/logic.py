@@ -33,6 +33,7 @@ from minijax.numpy.promotion import (
     check_arraylike,
     check_dtypes,
     check_ranks,
+    common_dtype,
     converted,
     filled_like,
     is_arraylike,
@@ -134,7 +135,7 @@ def _logical(name: str, p: Any, doc: str) -> BinaryFunction:
             x, y = promote_dtypes(
                 to_array(name, x), to_array(name, y)
             )  # the result is weak if their common type is
-        check_dtypes(x, y)
+        common_dtype((x, y))  # an error if there is none
         return bind(*promote_shapes(name, truth(x), truth(y)))
 
     return named(fun, name, doc, PAIR + "dtype bool.", "bool")

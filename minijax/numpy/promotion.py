@@ -31,7 +31,8 @@ from minijax.transforms.primitives import to_shape
 
 __all__ = [
     "as_dtype", "axes_of", "axis_of", "broadcast_shapes", "broadcast_to_shape", "canonical_shape", "cast",
-    "check_arraylike", "check_dtypes", "check_no_out", "check_ranks", "converted", "filled_like", "is_arraylike", "known_size", "number_like", "promote",
+    "check_arraylike", "check_dtypes", "check_no_out", "check_ranks", "common_dtype", "converted",
+    "filled_like", "is_arraylike", "known_size", "number_like", "promote",
     "promote_dtypes",
     "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_inexact", "promote_one",
     "promote_one_inexact", "promote_pair", "promote_pair_inexact", "promote_shapes", "settled",
@@ -209,10 +210,11 @@ def _unify(args: Sequence[Any], dtype: Any, weak: bool) -> list[Any]:
 
 def promote_dtypes(*args: Any, name: str = "") -> list[Any]:
     """The arguments in the dtype that they promote to; `name` is that of the function."""
-    return _unify(args, *_promoted(args, name))
+    return _unify(args, *common_dtype(args, name))
 
 
-def _promoted(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
+def common_dtype(args: Sequence[Any], name: str = "") -> tuple[Any, bool]:
+    """The dtype that arguments promote to, and whether it is weak."""
     pairs = tuple([_pair_of(x) for x in args])
     try:
         return dtypes.promote(pairs)
@@ -242,13 +244,13 @@ class ExtendedDtypeError(TypeError, ValueError):
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
     """The arguments in the floating or complex dtype that they promote to."""
-    dtype, weak = _promoted(args)
+    dtype, weak = common_dtype(args)
     return _unify(args, dtypes.to_inexact_dtype(dtype), weak)
 
 
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """The arguments in the dtype that they promote to; int32 if that is bool."""
-    dtype, weak = _promoted(args)
+    dtype, weak = common_dtype(args)
     return _unify(args, dtypes.to_numeric_dtype(dtype), weak)
 
 
@@ -258,7 +260,7 @@ def check_dtypes(*args: Any) -> None:
     For functions that leave promotion to others, which promote freely: see `features.library`.
     """
     if not local.context.promotes_freely:
-        _promoted([x for x in args if x is not None])
+        common_dtype([x for x in args if x is not None])
 
 
 # -- shapes -----------------------------------------------------------------------------------

@@ -311,6 +311,33 @@ EXPLICIT = """
     jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct))(x))))(on(X, 'x')))  # own words
     jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: on(ct, 'y'))(x))))(on(X, 'x')))  # own words
     jax.typeof(grad(lambda x: jnp.sum(jnp.sin(doubled(lambda r, ct: jnp.ones((8, 4)))(x))))(on(X, 'x')))  # own words
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=0)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=1)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), spmd_axis_name='x')(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=0)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=1)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), spmd_axis_name='x')(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=0)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=1)(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), spmd_axis_name='x')(on(A)))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=0)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=1)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), spmd_axis_name='x')(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=0)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=1)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), spmd_axis_name='x')(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=0)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=1)(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), spmd_axis_name='x')(on(A, 'x')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=0)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), in_axes=1)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P()), spmd_axis_name='x')(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=0)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), in_axes=1)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a * 2, P(None, 'y')), spmd_axis_name='x')(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=0)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), in_axes=1)(on(A, 'y')))
+    jax.typeof(vmap(lambda a: jax.reshard(a, P('y')), spmd_axis_name='x')(on(A, 'y')))
     jax.reshard(X, None)
     jax.reshard(X, 3)
     jax.reshard([X, X], [P(), None])
@@ -332,7 +359,7 @@ class Library:
         self.names |= {
             "jax": m, "jnp": m.numpy, "lax": m.lax, "np": np, "devices": np.array(m.devices()),
             "P": sharding.PartitionSpec, "jit": m.jit, "vmap": m.vmap, "grad": m.grad,
-            "constraint": m.lax.with_sharding_constraint, "X": X, "S": m.ShapeDtypeStruct,
+            "constraint": m.lax.with_sharding_constraint, "X": X, "A": X.reshape(4, 4, 2), "S": m.ShapeDtypeStruct,
             "copy": importlib.import_module("copy"), "pickle": importlib.import_module("pickle"),
         }  # fmt: skip
         kinds = sharding.AxisType

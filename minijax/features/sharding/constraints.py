@@ -244,11 +244,12 @@ def _(ct, x, *, dst_sharding, free):
     return [reshard_p.bind(ct, dst_sharding=dst_sharding.with_spec([]), free=False)]
 
 
-@reshard_p.batch
-def _(args, dims, *, dst_sharding, free):
+@reshard_p.batch_axis
+def _(axis, args, dims, *, dst_sharding, free):
+    """The mapped dimension is split as that of the arguments of `vmap`."""
     (x,), (dim,) = args, dims
     parts = [*dst_sharding.spec.partitions, *[None] * (x.ndim - 1 - len(dst_sharding.spec))]
-    parts.insert(dim, parts_of(get_aval(x))[dim])
+    parts.insert(dim, axis.split)
     return reshard_p.bind(x, dst_sharding=dst_sharding.with_parts(parts), free=free), dim
 
 

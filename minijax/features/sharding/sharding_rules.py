@@ -160,7 +160,7 @@ def mapped_axis(leaves: Sequence[Any], dims: Sequence[int | None], spmd_name: An
             f"inconsistent axis specs: {' vs '.join(map(str, found))}. Reshard the arguments."
         )
     split = next(iter(found), None)
-    if split is not None and spmd_name is not None:
+    if None not in (split, spmd_name) and axes_of(split) != axes_of(spmd_name):
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. "
             f"Got spmd_axis_name={axes_of(spmd_name)} and arrays sharded on "

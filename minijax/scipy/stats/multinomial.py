@@ -8,7 +8,12 @@ from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.features.library import library
 from minijax.namespace import shown
-from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact, to_array
+from minijax.numpy.promotion import (
+    check_arraylike,
+    promote_dtypes_inexact,
+    promote_dtypes_numeric,
+    to_array,
+)
 from minijax.scipy import special
 from minijax.scipy.stats.making import exponential
 from minijax.typing import Array, ArrayLike
@@ -34,11 +39,13 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     name = "multinomial.logpmf"
     check_arraylike(name, x, n, p)
     x, n, p = (to_array(name, a, i) for i, a in enumerate((x, n, p)))
+    x, n = promote_dtypes_numeric(x, n)
     if not all(dtypes.issubdtype(a.dtype, np.integer) for a in (x, n)):
         raise ValueError(
             f"x and n must be of integer type; got x.dtype={x.dtype.name}, n.dtype={n.dtype.name}"
         )
     (p,) = promote_dtypes_inexact(p)
+    x = jnp.atleast_1d(x)
     possible = jnp.all(x >= 0, axis=-1) & (jnp.sum(x, axis=-1) == n)
     # Selected here too, not in the results alone: 0 times an infinite derivative is NaN.
     p = jnp.where(possible[..., None], p, 1)

@@ -61,8 +61,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             f"from_dlpack was asked not to copy, but the array lies on {home.device} and the result "
             f"is wanted on {target}: pass copy=None."
         )
-    buffer = buffers.retyped(buffer, aval, home)
-    array = ArrayImpl(buffer, Signature(aval, home, True))
+    place = buffers.place_of(buffer, home, aval)
+    array = ArrayImpl(buffers.retyped(buffer, aval, home), Signature(aval, place, True))
     if target != home:
         return put_array(array, target)
     return array.__copy__() if copy else array

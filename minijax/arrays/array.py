@@ -18,6 +18,7 @@ from minijax.core.trace import eval_trace
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, platforms, sharding
 from minijax.runtime.guards import check_transfer
+from minijax.runtime.layouts import sharding_in
 from minijax.runtime.released import released
 
 __all__ = ["ArrayImpl", "Signature", "array_from_numpy", "as_array", "scalar_array", "small_array"]
@@ -29,22 +30,25 @@ _LARGE = 2**20  # bytes
 class Signature:
     """Everything about a concrete argument that a compiled program may depend on.
 
-    That is its aval, its sharding, and whether it is `committed` to it. `viewed` says whether NumPy can
-    read its memory at once: jaxlib ends the process where there was none for a large array, so
-    that those are waited for first. Signatures are interned: they compare by identity.
+    That is its aval, its place, and whether it is `committed` to it. The place is its `sharding`, or a
+    `Format` if the order of its dimensions in memory is another than the device's own. `viewed` says
+    whether NumPy can read its memory at once: jaxlib ends the process where there was none for a
+    large array, so that those are waited for first. Signatures are interned: they compare by identity.
     """
 
-    __slots__ = ("aval", "committed", "sharding", "viewed")
+    __slots__ = ("aval", "committed", "place", "sharding", "viewed")
 
     def __new__(cls, aval: ShapedArray, where: Any, committed: bool) -> Any:
         key = (aval, where, committed)
         found = _signatures.get(key)
         if found is None:
             found = object.__new__(cls)
-            _, found.sharding, found.committed = key
+            _, found.place, found.committed = key
+            found.sharding = where = sharding_in(where)
             found.aval = hooks.type_at(aval, where)
             found.viewed = (
-                getattr(aval.dtype, "isbuiltin", 0) == 1
+                found.place is where
+                and getattr(aval.dtype, "isbuiltin", 0) == 1
                 and not hooks.is_expression(aval.size)
                 and aval.size * aval.dtype.itemsize < _LARGE
                 and buffers.is_on_cpu(where)
@@ -53,7 +57,7 @@ class Signature:
         return found
 
     def __repr__(self) -> str:
-        return f"Signature({self.aval}, {self.sharding}, committed={self.committed})"
+        return f"Signature({self.aval}, {self.place}, committed={self.committed})"
 
 
 _signatures: dict[tuple, Signature] = {}
@@ -143,7 +147,10 @@ class ArrayImpl(Array):
         self._check_deleted()
         if self.aval.dtype == dtypes.float0:
             return np.zeros(self.aval.shape, dtypes.float0)
-        value = buffers.to_numpy(self._buffer, physical(self.aval), self.signature.sharding)
+        stored, place, where = physical(self.aval), self.signature.place, self.signature.sharding
+        if place is not where and not buffers.has_strides(place, stored.dtype):
+            return hooks.moved(self, where, False)._stored
+        value = buffers.to_numpy(self._buffer, stored, place)
         value.flags.writeable = False  # also of what had to be copied, as sub-byte dtypes are
         return value
 
@@ -158,7 +165,7 @@ class ArrayImpl(Array):
             if copy is False:
                 raise ValueError(f"a copy is needed to convert {value.dtype} to {dtype}")
             return value.astype(dtype)
-        return value.copy() if copy else value
+        return value.copy(order="K") if copy else value
 
 
 aval_makers[ArrayImpl] = lambda x: x.aval

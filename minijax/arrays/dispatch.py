@@ -188,7 +188,7 @@ class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays returns a list of them.
 
     It is `simple` if calls are an execution and nothing else: no argument is moved (to its one of the
-    `targets`), dropped (see `kept` and `hidden` of `Lowered`) or looked at (by `check` and `watch`), and
+    places `targets`), dropped (see `kept` and `hidden` of `Lowered`) or looked at (by `check` and `watch`), and
     there are no effects or results of dtype float0 (`trivial`).
     """
 
@@ -206,19 +206,18 @@ class Program:
             self.execute = where.checked(self.execute, lowered.lent)
         self.name = lowered.name
         self.kept = lowered.kept
-        self.targets = where.args
         self.hidden = self.constants(lowered)
         self.keepalives = lowered.keepalives
         self.effects = lowered.effects
         stored = [physical(aval) for aval in lowered.out_avals]
-        outs = where.chosen(stored, executable)
+        self.targets, outs = where.places(stored, executable)
         self.out_signatures = [
             Signature(aval, out, where.committed)
             for aval, out in zip(lowered.out_avals, outs, strict=True)
         ]
         self.handlers = [
-            executables.result_handler(aval, out, where.committed)
-            for aval, out in zip(stored, outs, strict=True)
+            executables.result_handler(aval, signature.sharding, where.committed)
+            for aval, signature in zip(stored, self.out_signatures, strict=True)
         ]
         self.trivial = [i for i, a in enumerate(lowered.out_avals) if a.dtype == dtypes.float0]
         self.simple = False
@@ -252,7 +251,7 @@ class Program:
         if self.watch is not None or self.trivial or self.check is not None or self.effects:
             return None
         execute, hidden, kept = self.execute, self.hidden, self.kept
-        places = [signatures[index].sharding for index in kept]
+        places = [signatures[index].place for index in kept]
         if any(where != target for where, target in zip(places, self.targets, strict=True)):
             return None
         if not hidden and kept == list(range(len(signatures))):
@@ -283,7 +282,7 @@ class Program:
     def prepare(self, args: Sequence[ArrayImpl]) -> list[Any]:
         chosen = [args[index] for index in self.kept]
         return self.hidden + [
-            a._buffer if a.signature.sharding is target else _moved_once(a, target)._buffer
+            a._buffer if a.signature.place is target else _moved_once(a, target)._buffer
             for a, target in zip(chosen, self.targets, strict=True)
         ]
 
@@ -312,8 +311,8 @@ def _moved_once(value: ArrayImpl, target: Any) -> ArrayImpl:
 
 
 def moved(value: ArrayImpl, target: Any, *, copy: bool = False) -> ArrayImpl:
-    """Return the array with another sharding; itself if it has that already."""
-    own = value.signature.sharding
+    """Return the array at another place, which is a sharding or a `Format`; itself if it is there."""
+    own = value.signature.place
     if not copy and (own is target or own == target):
         return value
     if type(own) is type(target) is SingleDeviceSharding:

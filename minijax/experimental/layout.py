@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minijax import tree_util
-from minijax.core.avals import get_aval
-from minijax.lax.layout_constraints import layout_constraint_p
+from minijax.core.array import Array
+from minijax.features.sharding.memory_layouts import check_layout, layout_constraint_p
 from minijax.namespace import shown
 from minijax.runtime.layouts import Format, Layout
 
@@ -16,12 +18,15 @@ __all__ = ["Format", "Layout", "with_layout_constraint"]
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """`x`, a tree of arrays, whose dimensions lie in this order where it stands in a program.
 
-    `layouts`: a `Layout`, or a tree of them that is a prefix of `x`. What a program takes and gives
-    keeps the default order. ValueError for another number of dimensions, and for what is no layout.
+    `layouts`: a `Layout`, or a tree of them that is a prefix of `x`. Outside of a program arrays are
+    moved; within one it is a result that lies so if the value is returned. ValueError for another
+    number of dimensions, for what is no layout, and outside of a program for what is no array.
     Source: XLA's custom call `LayoutConstraint`.
     """
     leaves, tree = tree_util.tree_flatten(x)
-    wanted = tree_util.broadcast_prefix(layouts, x, is_leaf=lambda node: node is None)
+    wanted = tree_util.flatten_axes(
+        "with_layout_constraint layouts", tree, layouts, is_leaf=lambda node: node is None
+    )
     for layout in wanted:
         if not isinstance(layout, Layout):
             raise ValueError(
@@ -33,17 +38,11 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 
 
 def _constrained(x: Any, layout: Layout) -> Any:
-    order, aval = layout.major_to_minor, get_aval(x)
-    if len(order) != aval.ndim:
+    check_layout("with_layout_constraint arguments", layout, np.shape(x))
+    if not isinstance(x, Array):
         raise ValueError(
-            "One of with_layout_constraint arguments is incompatible with its layout annotation "
-            f"{layout}: Length of major_to_minor and the rank of the value should match. Got "
-            f"major_to_minor={order} and shape={aval.shape}."
-        )
-    if sorted(order) != list(range(aval.ndim)):
-        raise ValueError(
-            f"with_layout_constraint: major_to_minor={order} is no permutation of the dimensions "
-            f"0 to {aval.ndim - 1} of a value of shape {aval.shape}."
+            f"with_layout_constraint in eager mode can only be applied to jax.Arrays. Got {type(x)}: "
+            "make an array of it with jnp.asarray."
         )
     return layout_constraint_p.bind(x, layout=layout)
 

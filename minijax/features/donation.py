@@ -10,6 +10,7 @@ from typing import Any
 from minijax.arrays.dispatch import Lowered
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
+from minijax.runtime.layouts import Layout
 
 __all__ = ["donations"]
 
@@ -25,25 +26,34 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
         return attributes
     where, hidden = lowered.place, len(lowered.hidden)
     kinds = where.memories([var.aval for var in jaxpr.outvars])
+    layouts = where.layouts
+    of_ins = layouts.ins if layouts else [None] * len(lowered.donated)
+    of_outs = layouts.outs if layouts else [None] * len(kinds)
     outs = [
-        _Buffer(aval, place, kind, where.spmd and place is None)
-        for aval, place, kind in zip(lowered.out_avals, where.outs, kinds, strict=True)
+        _Buffer(aval, place, kind, layout, where.spmd and place is None)
+        for aval, place, kind, layout in zip(
+            lowered.out_avals, where.outs, kinds, of_outs, strict=True
+        )
     ]
     free = dict(enumerate(outs))
     donors = {
-        index: _Buffer(jaxpr.invars[index].aval, args[index], args[index].memory_kind, False)
-        for index, donated in enumerate(lowered.donated, hidden)
+        index: _Buffer(
+            jaxpr.invars[index].aval, args[index], args[index].memory_kind, layout, False
+        )
+        for index, (donated, layout) in enumerate(zip(lowered.donated, of_ins, strict=True), hidden)
         if donated
     }
     for index, donor in list(donors.items()):
         found = next((number for number, out in free.items() if out.key == donor.key), None)
         if found is not None:
-            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}"
+            donor.check_layout(free[found])
+            rows = donor.layout is free[found].layout is None  # else XLA finds out
+            attributes[index] = f" {{tf.aliasing_output = {found} : i32}}" if rows else _DONOR
             del free[found], donors[index]
     for index, donor in list(donors.items()):
         found = next((number for number, out in free.items() if donor.may_become(out)), None)
         if found is not None:
-            attributes[index] = " {jax.buffer_donor = true}"
+            attributes[index] = _DONOR
             del free[found], donors[index]
     lowered.lent = [index for index, text in enumerate(attributes) if text]
     if donors:
@@ -57,17 +67,32 @@ def donations(lowered: Lowered, jaxpr: Jaxpr, args: Sequence[Any]) -> list[str]:
     return attributes
 
 
+_DONOR = " {jax.buffer_donor = true}"
+
+
 class _Buffer:
-    """An argument or a result as donation sees it: `key` is None if XLA chooses how it lies."""
+    """An argument or a result as donation sees it: `key` is None if XLA chooses how it is split."""
 
-    __slots__ = ("aval", "key", "kind", "size")
+    __slots__ = ("aval", "key", "kind", "layout", "size")
 
-    def __init__(self, aval: Any, where: Any, kind: str, chosen: bool):
+    def __init__(self, aval: Any, where: Any, kind: str, layout: Any, chosen: bool):
         shape = getattr(aval, "shape", ())
         part = shape if where is None else where.shard_shape(shape)
-        self.aval, self.kind = aval, kind
+        self.aval, self.kind, self.layout = aval, kind, layout
         self.key = None if chosen else (part, aval.dtype, kind)
         self.size = kind, math.prod(shape)
+
+    def check_layout(self, out: _Buffer) -> None:
+        """ValueError if XLA is to choose the layout of the argument, or of the result, alone."""
+        if (self.layout is Layout.AUTO) == (out.layout is Layout.AUTO):
+            return
+        this, other = ("output", "output") if self.layout is Layout.AUTO else ("input", "input")
+        raise ValueError(
+            f"Input layout being donated was {self.layout} while output layout was {out.layout}. Did "
+            f"you mean to set the **{this} layout** to **Layout.AUTO**?\nThis will allow for the input "
+            f"and output layout to be chosen by XLA and not the layout of the {other} which might not "
+            "be optimal."
+        )
 
     def may_become(self, out: _Buffer) -> bool:
         """Whether XLA might find that the memory serves for this result."""

@@ -40,6 +40,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import broadcast_to, expanded
+from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.platforms import Device
@@ -57,7 +58,12 @@ _NUMBERS = dtypes.python_scalar_dtypes
 
 
 def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
-    """`x` on a device or sharding, if one was asked for."""
+    """`x` on a device or sharding, if one was asked for; ValueError for a `Format`."""
+    if isinstance(device, Format):
+        raise ValueError(
+            f"sharding={device} must be an instance of jax.sharding.Sharding: put the array there with "
+            "minijax.device_put(x, format)."
+        )
     return split_as(x, out_sharding) if device is None else device_put(x, device)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.layouts import Layout, placed, sharding_in
 from minijax.runtime.released import collect, released
 from minijax.runtime.versions import _jax
 
@@ -70,8 +71,13 @@ def putter(
 
 
 def described(buffer: Any) -> tuple[Any, Any, bool]:
-    """Return the aval and the sharding of a buffer, and whether it is committed to it."""
-    return buffer.aval, buffer._sharding, buffer._committed
+    """Return the aval and the place of a buffer, and whether it is committed to it."""
+    return buffer.aval, place_of(buffer, buffer._sharding, buffer.aval), buffer._committed
+
+
+def place_of(buffer: Any, sharding: Any, aval: Any) -> Any:
+    """Return the place of an array of this type and sharding, of which a buffer is the first part."""
+    return placed(buffer._pjrt_layout, sharding, aval)
 
 
 def is_ours(buffer: Any) -> bool:
@@ -112,19 +118,22 @@ def block_until_ready(buffers: Sequence[Any]) -> None:
     _jax.batched_block_until_ready(list(buffers))
 
 
-def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
+def to_numpy(buffer: Any, aval: Any, place: Any) -> np.ndarray:
     """The value of an array: a read-only view where it lies in the host's memory as a whole.
 
-    RuntimeError if parts of it are on devices of other processes.
+    For a `Format`, `has_strides` must hold. RuntimeError if parts of the array are on devices of
+    other processes.
     """
+    sharding = sharding_in(place)
+    ordered = place is not sharding
     devices = sharding._device_assignment
     if len(devices) == 1:
-        return _one_to_numpy(buffer, aval, devices[0])
+        return _one_to_numpy(buffer, aval, devices[0], ordered)
     if aval.size == 0:  # XLA may not have split what has no elements
         return np.zeros(aval.shape, aval.dtype)
     mine, indices, _ = sharding.local_parts(aval.shape)
     if sharding.is_fully_replicated:
-        return _one_to_numpy(parts_of(buffer)[0], aval, mine[0])
+        return _one_to_numpy(parts_of(buffer)[0], aval, mine[0], ordered)
     if len(mine) < len(devices):
         raise RuntimeError(
             "Fetching value for `jax.Array` that spans non-addressable (non process local) devices "
@@ -134,9 +143,15 @@ def to_numpy(buffer: Any, aval: Any, sharding: Any) -> np.ndarray:
     out = np.empty(aval.shape, aval.dtype)
     part_type = _Wide(sharding.shard_shape(aval.shape), aval.dtype)
     for device, index, part in zip(mine, indices, parts_of(buffer), strict=True):
-        out[index] = _one_to_numpy(part, part_type, device)
+        out[index] = _one_to_numpy(part, part_type, device, ordered)
     out.flags.writeable = False
     return out
+
+
+def has_strides(place: Any, dtype: Any) -> bool:
+    """Whether the memory of an array, whose place is a `Format`, is that of an array of NumPy's."""
+    on_cpu = place.sharding._device_assignment[0].platform == "cpu"
+    return on_cpu and not place.layout.tiling and dtype.name not in _NARROW
 
 
 def is_on_cpu(sharding: Any) -> bool:
@@ -145,16 +160,29 @@ def is_on_cpu(sharding: Any) -> bool:
     return len(devices) == 1 and devices[0].platform == "cpu" and sharding.is_fully_addressable
 
 
-def _one_to_numpy(buffer: Any, aval: Any, device: Any) -> np.ndarray:
-    """jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol."""
+def _one_to_numpy(buffer: Any, aval: Any, device: Any, ordered: bool) -> np.ndarray:
+    """jaxlib's own conversion imports upstream where that is installed, hence the buffer protocol.
+
+    `ordered` says that the dimensions may lie in another order, which the buffer knows.
+    """
     if device.platform != "cpu":
         home = shardings.single_device(platforms.backend("cpu").local_devices()[0])
-        return _one_to_numpy(move(buffer, home), aval, home.device)
+        return _one_to_numpy(move(buffer, home), aval, home.device, ordered)
     dtype = aval.dtype
+    if ordered:
+        order = Layout.from_pjrt_layout(buffer._pjrt_layout).major_to_minor
+        part = _Wide([aval.shape[axis] for axis in order], dtype)
+        return _raw_to_numpy(buffer, part).transpose(np.argsort(order))
     if dtype.isbuiltin == 1:  # one of NumPy's own, not of ml_dtypes
         return np.asarray(memoryview(_awaited(buffer)))
     if dtype.name in _NARROW:
         return _widened(buffer, aval, device)
+    return _raw_to_numpy(buffer, aval)
+
+
+def _raw_to_numpy(buffer: Any, aval: Any) -> np.ndarray:
+    """Return a read-only view of the memory of a buffer."""
+    dtype = aval.dtype
     if aval.size == 0:
         return np.zeros(aval.shape, dtype)
     _awaited(buffer)

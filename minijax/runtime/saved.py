@@ -29,6 +29,7 @@ _CLASSES: dict[str, frozenset[str]] = {
     for module, names in {
         "minijax.features.array_members.concrete": "_unpickle",
         "minijax.core.avals": "_unpickle",
+        "minijax.features.sharding.memory_layouts": "ProgramLayouts",
         "minijax.features.sharding.program_placement": "ProgramPlacement",
         "minijax.lax.prng": "key_type",
         "minijax.runtime.gspmd": "GSPMDSharding",

@@ -9,6 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, array_from_numpy
+from minijax.arrays.dispatch import moved
 from minijax.core.array import attach_class
 from minijax.core.avals import ShapedArray
 from minijax.runtime import buffers
@@ -219,6 +220,8 @@ class _Members(ArrayImpl):
 
     def __copy__(self) -> ArrayImpl:
         self._check_deleted()
+        if self.signature.place is not self.signature.sharding:
+            return moved(self, self.signature.sharding)
         buffer = buffers.move(self._buffer, self.signature.sharding, copy=True)
         return ArrayImpl(buffer, self.signature)
 

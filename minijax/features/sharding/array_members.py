@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl, Signature
+from minijax.arrays.dispatch import moved
 from minijax.core.array import attach_class
+from minijax.lowering.types import physical
 from minijax.runtime import buffers, layouts, sharding
 
 __all__ = ["Shard"]
@@ -72,6 +74,7 @@ class _Members(ArrayImpl):
         indices = where.parts_by_device(shape)
         mine = [d for d in where._device_assignment if d in where.addressable_devices]
         aval = self.aval.update(shape=where.shard_shape(shape), sharding=None)
+        ordered = self.signature.place is not where
         seen: dict[Any, int] = {}
         shards = []
         for device, buffer in zip(mine, self._parts(), strict=True):
@@ -79,7 +82,8 @@ class _Members(ArrayImpl):
             key = tuple([(part.start, part.stop) for part in index])
             seen[key] = seen.get(key, -1) + 1
             home = sharding.single_device(device)
-            data = ArrayImpl(buffer, Signature(aval, home, self.committed))
+            place = buffers.place_of(buffer, home, physical(aval)) if ordered else home
+            data = ArrayImpl(buffer, Signature(aval, place, self.committed))
             shards.append(Shard(device, index, seen[key], data))
         return shards
 
@@ -109,9 +113,10 @@ class _Members(ArrayImpl):
     @property
     def format(self) -> layouts.Format:
         """Layout in memory, that is, the order of dimensions, together with the sharding."""
-        self._check_deleted()
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise AttributeError("an array of random keys has no format: ask random.key_data(x)")
+        if self._buffer.is_deleted():
+            return layouts.Format(None, self.signature.sharding)
         return layouts.format_of(self._parts()[0], self.signature.sharding)
 
     @property
@@ -157,7 +162,9 @@ class _Members(ArrayImpl):
                 f"__dlpack__: the array is on {where.device}, and dl_device={dl_device} takes a "
                 "copy: leave copy=False out."
             )
-        if copy or wanted != where.device:
+        if (copy or wanted != where.device) and self.signature.place is not where:
+            buffer = moved(self, sharding.single_device(wanted))._buffer
+        elif copy or wanted != where.device:
             buffer = buffers.move(buffer, sharding.single_device(wanted), copy=True)
         buffer.block_until_ready()
         return buffers.to_dlpack(buffer, stream)

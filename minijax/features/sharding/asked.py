@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import tree_util
 from minijax.core.hooks import hooks
 from minijax.features.sharding.constraints import (
     check_asked,
     check_ranks,
     constrained,
-    flat_shardings,
+    flat_places,
 )
+from minijax.features.sharding.memory_layouts import check_layout, layout_of
+from minijax.runtime.layouts import sharding_in
 
 __all__ = ["AskedShardings"]
 
@@ -20,7 +24,7 @@ _LEAF = tree_util.tree_structure(0)
 
 
 class AskedShardings:
-    """Trees of shardings, prefixes of those of the arguments and of the results; part of a cache key."""
+    """Trees of shardings and `Format`s, prefixes of those of arguments and results; part of a key."""
 
     __slots__ = ("ins", "key", "outs")
 
@@ -37,7 +41,7 @@ class AskedShardings:
         return hash(self.key)
 
     def params(self, call: Any, out_tree: Any) -> dict[str, tuple | None]:
-        """Return the shardings asked for, one for each leaf of the arguments and of the results."""
+        """Return what is asked for, one for each leaf of the arguments and of the results."""
         return {
             "in_shardings": self.arguments(call),
             "out_shardings": self.results(out_tree),
@@ -95,8 +99,7 @@ class AskedShardings:
         if asked is None:
             return leaves
         info = getattr(getattr(leaves[0], "_trace", None), "debug_info", None) if leaves else None
-        check_ranks("pjit arguments", asked, leaves, info and info.arg_names)
-        return list(map(constrained, leaves, asked))
+        return _constrained(leaves, asked, "argument", info and info.arg_names)
 
     def constrain_results(self, outs: Sequence[Any], out_tree: Any) -> Sequence[Any]:
         """Return the leaves of the results, constrained as asked."""
@@ -105,12 +108,23 @@ class AskedShardings:
             return outs
         paths = tree_util.generate_key_paths(out_tree.unflatten(range(len(outs))))
         names = ["result" + tree_util.keystr(path) for path, _ in paths]
-        check_ranks("pjit outputs", asked, outs, names)
-        return list(map(constrained, outs, asked))
+        return _constrained(outs, asked, "output", names)
+
+
+def _constrained(
+    values: Sequence[Any], asked: Sequence[Any], what: str, names: Sequence[str] | None
+) -> list[Any]:
+    """Return values constrained to shardings; ValueError for ones, or layouts, that do not fit."""
+    shardings = list(map(sharding_in, asked))
+    check_ranks(f"pjit {what}s", shardings, values, names)
+    for index, (value, place) in enumerate(zip(values, asked, strict=True)):
+        name = f"jit {what}s with pytree key path {names[index] if names else index}"
+        check_layout(name, layout_of(place), np.shape(value))
+    return list(map(constrained, values, shardings))
 
 
 def _flat(which: str, given: Any, tree: Any, **options: bool) -> tuple:
-    return tuple(flat_shardings(f"jit {which}", given, tree, named=f"pjit {which}", **options))
+    return tuple(flat_places(f"jit {which}", given, tree, named=f"pjit {which}", **options))
 
 
 def _hashable(shardings: Any) -> Any:

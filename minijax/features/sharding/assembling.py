@@ -9,13 +9,15 @@ import numpy as np
 
 from minijax import dtypes, tree_util
 from minijax.arrays.array import ArrayImpl, Signature
-from minijax.arrays.dispatch import concrete
+from minijax.arrays.dispatch import concrete, moved
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
+from minijax.features.sharding.memory_layouts import layout_of
 from minijax.features.sharding.transfer import device_put
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
+from minijax.runtime.layouts import AutoLayout, Format, sharding_in
 from minijax.runtime.sharding import Sharding
 from minijax.typing import DTypeLike
 
@@ -35,7 +37,8 @@ def make_array_from_single_device_arrays(
     """Make an array of parts that lie on the devices of this process.
 
     - `shape`, `sharding`: shape and sharding of the array
-    - `arrays`: parts, one on each device of the sharding in this process, of one dtype
+    - `arrays`: parts, one on each device of the sharding in this process, of one dtype; the array
+      has the layout of the first
     - `dtype`: dtype, necessary in a process without parts
 
     ValueError for parts of another shape or on other devices.
@@ -78,10 +81,17 @@ def make_array_from_single_device_arrays(
                 f"{part.shape}. Shape of Array is {aval.str_short()} with sharding {sharding}; the "
                 f"part on {device} is {part.aval.str_short()}."
             )
-    raw = [parts[device]._buffer for device in mine]
+    layout = layout_of(parts[mine[0]].signature.place) if mine else None
+    raw = [moved(parts[d], _in_layout(layout, parts[d].sharding))._buffer for d in mine]
     return ArrayImpl(
-        buffers.joined(raw, physical(aval), sharding, True), Signature(aval, sharding, True)
+        buffers.joined(raw, physical(aval), sharding, True),
+        Signature(aval, _in_layout(layout, sharding), True),
     )
+
+
+def _in_layout(layout: Any, sharding: Any) -> Any:
+    """Return the place that a layout, which may be None, and a sharding make."""
+    return sharding if layout is None else Format(layout, sharding)
 
 
 def _dtype_of(parts: Sequence[Array], asked: Any) -> Any:
@@ -142,7 +152,7 @@ def make_array_from_callback(
 ) -> ArrayImpl:
     """Make an array whose part on each device is computed by a function.
 
-    - `shape`, `sharding`: shape and sharding of the array
+    - `shape`, `sharding`: shape of the array, and its sharding or `Format`
     - `data_callback`: function from the slices of a part to an array; called once for each part
     - `dtype`: dtype, by default that of the parts; necessary in a process without parts
 
@@ -153,7 +163,13 @@ def make_array_from_callback(
     >>> jax.make_array_from_callback((2,), sharding, lambda index: np.array([4, 5])[index])
     Array([4, 5], dtype=int32)
     """
-    shape = tuple(shape)
+    shape, layout, sharding = tuple(shape), layout_of(sharding), sharding_in(sharding)
+    if isinstance(layout, AutoLayout):
+        raise TypeError(
+            "`Layout.AUTO` cannot be used in place of a device-local layout when calling "
+            f"`jax.make_array_from_callback`. Got {Format(layout, sharding)}: give a Layout, such as "
+            "that of a compiled function's `input_formats`."
+        )
     _check_sharding(sharding)
     indices = sharding.addressable_devices_indices_map(shape)
     known: dict[tuple, Any] = {}
@@ -162,7 +178,8 @@ def make_array_from_callback(
         key = tuple([(part.start, part.stop) for part in index])
         if key not in known:
             known[key] = data_callback(index)
-        arrays.append(device_put(known[key], shardings.single_device(device)))
+        home = shardings.single_device(device)
+        arrays.append(device_put(known[key], _in_layout(layout, home)))
     if dtype is not None and arrays:
         found, dtype = arrays[0].dtype, dtypes.check_user_dtype_supported(dtype)
         if dtype != found:

@@ -21,11 +21,12 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.sharding.memory import MemorySpace
+from minijax.features.sharding.memory_layouts import check_layout, layout_constraint_p, layout_of
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.transfer import device_put, put_array
 from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
-from minijax.runtime.layouts import AutoLayout, Format, Layout
+from minijax.runtime.layouts import AutoLayout, Format, Layout, sharding_in
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
     AbstractMesh,
@@ -75,7 +76,7 @@ def _(x, *, sharding):
         where = NamedSharding(mesh_of(sharding.mesh), sharding.spec)
         params = {"sharding": where}
         return run_primitive(eval_trace, sharding_constraint_p, (x,), params, use_impl=False)
-    return put_array(as_array(x), sharding)
+    return put_array(as_array(x), Format(None, sharding))
 
 
 @sharding_constraint_p.jvp
@@ -131,7 +132,16 @@ def constrained(x: Any, sharding: Any) -> Any:
 
 
 def _asked(x: Any, sharding: Any) -> Any:
-    """`x` constrained as a user asks: over the axes that its type leaves open."""
+    """`x` constrained as a user asks: over the axes that its type leaves open, and in a layout."""
+    if isinstance(sharding, Format):
+        what, layout = "with_sharding_constraint arguments", sharding.layout
+        if isinstance(layout, AutoLayout):
+            raise ValueError(
+                f"One of {what} has layout AUTO: a value within a program lies as XLA likes unless a "
+                "Layout is given."
+            )
+        check_layout(what, layout, np.shape(x))
+        return layout_constraint_p.bind(_asked(x, sharding.sharding), layout=layout)
     if not isinstance(sharding, NamedSharding) or not hasattr(get_aval(x), "shape"):
         return constrained(x, sharding)
     check_rank("with_sharding_constraint arguments", sharding, np.ndim(x))
@@ -326,9 +336,22 @@ def flat_shardings(
     With `kws`, both are pairs of positional and keyword arguments. `named` is what the tree is
     called where it does not fit.
     """
+    return list(map(sharding_in, flat_places(what, given, tree, named=named, kws=kws)))
+
+
+def flat_places(
+    what: str, given: Any, tree: Any, *, named: str | None = None, kws: bool = False
+) -> list[Any]:
+    """`flat_shardings`, with the `Format`s that have a layout."""
     is_leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
     spread = tree_util.flatten_axes(named or what, tree, given, kws=kws, is_leaf=is_leaf)
-    return [sharding_of(_of_format(where, what), what) for where in spread]
+    return [_place_of(where, what) for where in spread]
+
+
+def _place_of(where: Any, what: str) -> Any:
+    sharding = sharding_of(sharding_in(where), what)
+    layout = layout_of(where)
+    return sharding if layout is None else Format(layout, sharding)
 
 
 def check_asked(what: str, given: Any) -> None:
@@ -350,19 +373,6 @@ def check_ranks(what: str, places: Sequence[Any], values: Sequence[Any], names: 
             check_rank(what, where, np.ndim(value), names[index] if names else "")
 
 
-def _of_format(where: Any, what: str) -> Any:
-    """The sharding of a format; how values within a program lie in memory is left to XLA."""
-    if not isinstance(where, Format):
-        return where
-    order = getattr(where.layout, "major_to_minor", ())
-    if not what.startswith("with_sharding_constraint") and list(order) != sorted(order):
-        raise NotImplementedError(
-            f"{what} with {where.layout}: arguments and results lie in row-major order in minijax. "
-            "Transpose the array, or give its sharding only."
-        )
-    return where.sharding
-
-
 def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     """Return arrays laid out over devices as shardings say.
 
@@ -378,7 +388,7 @@ def with_sharding_constraint(x: _T, shardings: Any) -> _T:
     Array([1, 2], dtype=int32)
     """
     leaves, tree = tree_util.flatten(x)
-    places = flat_shardings("with_sharding_constraint shardings", shardings, tree)
+    places = flat_places("with_sharding_constraint shardings", shardings, tree)
     if None in places:
         raise ValueError(
             "One of with_sharding_constraint arguments got sharding None which is not allowed. "

@@ -18,13 +18,16 @@ from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
 from minijax.features.diagnostics.execution import ArgumentError
+from minijax.features.sharding.constraints import sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
+from minijax.features.sharding.memory_layouts import ProgramLayouts
 from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
 from minijax.runtime import mesh as meshes
 from minijax.runtime.escape import quoted
+from minijax.runtime.layouts import Format, sharding_in
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated, sums_open
 from minijax.runtime.topologies import placeholders
 
@@ -32,12 +35,15 @@ __all__ = ["ProgramPlacement", "meshes_in", "moved", "over_devices", "place"]
 
 
 class ProgramPlacement:
-    """The devices of a program, and the shardings of its arguments and results.
+    """The devices of a program, and the shardings and layouts of its arguments and results.
 
-    `mesh` is None for one device; `outs` has None where XLA is to choose.
+    `mesh` is None for one device; `outs` has None where XLA is to choose; `layouts` is None where all
+    arrays lie as the devices prefer.
     """
 
-    __slots__ = ("args", "committed", "decisive", "default", "devices", "mesh", "outs", "ranks")
+    __slots__ = (
+        "args", "committed", "decisive", "default", "devices", "layouts", "mesh", "outs", "ranks",
+    )  # fmt: skip
 
     def __init__(self, default: Any, committed: bool, mesh: Any):
         self.default = default  # of arguments that say nothing
@@ -48,6 +54,7 @@ class ProgramPlacement:
         self.args: list[Any] = []
         self.ranks: list[int] = []  # of the arguments
         self.outs: list[Any] = []
+        self.layouts: ProgramLayouts | None = None
 
     @property
     def spmd(self) -> bool:
@@ -65,7 +72,7 @@ class ProgramPlacement:
     def attributes(
         self, module: ShardedModule, jaxpr: Jaxpr, args: Sequence[Any], donations: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Return what is said of arguments and results: donation, memory and sharding."""
+        """Return what is said of arguments and results: donation, memory, layout and sharding."""
         kinds = self.kinds([v.aval for v in jaxpr.outvars])
         of_args = [
             _also(text, f"mhlo.memory_kind = {quoted(HOST_KIND)}")
@@ -74,6 +81,15 @@ class ProgramPlacement:
             for text, arg in zip(donations, args, strict=True)
         ]
         of_outs = [f" {{mhlo.memory_kind = {quoted(kind)}}}" if kind else "" for kind in kinds]
+        if self.layouts is not None:
+            modes = self.layouts.modes(len(args) - len(self.args))
+            of_args, of_outs = [
+                [
+                    _also(text, f"mhlo.layout_mode = {quoted(mode)}") if mode else text
+                    for text, mode in zip(texts, each, strict=True)
+                ]
+                for texts, each in zip((of_args, of_outs), modes, strict=True)
+            ]
         if self.spmd:
             of_args = module.with_shardings(of_args, args, jaxpr.invars)
             of_outs = module.with_shardings(of_outs, self.outs, jaxpr.outvars)
@@ -98,7 +114,17 @@ class ProgramPlacement:
         own = sharding.default_memory_kind(self.devices[0])
         return [kind if kind != own or memory != own else None for kind in self.memories(avals)]
 
-    def chosen(self, avals: Sequence[Any], executable: Any) -> list[Any]:
+    def places(self, avals: Sequence[Any], executable: Any) -> tuple[list[Any], list[Any]]:
+        """Return the places of the arguments and of the results, which have these types.
+
+        They are as asked for, else as the compiled program has them.
+        """
+        outs = self._outs(avals, executable)
+        if self.layouts is None:
+            return self.args, outs
+        return self.layouts.places(self.args, outs, avals, executable)
+
+    def _outs(self, avals: Sequence[Any], executable: Any) -> list[Any]:
         """The shardings of the results: as asked for, else as the compiled program has them."""
         found = self._chosen([aval.ndim for aval in avals], executable)
         return [
@@ -156,10 +182,12 @@ def place(
     """Return where to run a program for arguments of these signatures, which are those that it
     reads.
 
-    ValueError if committed arguments, or a sharding asked for, want different devices.
+    ValueError if committed arguments, or a sharding asked for, want different devices, and for
+    layouts other than those of committed arguments.
     """
-    asked_in = list(in_shardings or [None] * len(signatures))
-    asked_out = list(out_shardings or [None] * len(jaxpr.outvars))
+    ins = list(in_shardings or [None] * len(signatures))
+    outs = list(out_shardings or [None] * len(jaxpr.outvars))
+    asked_in, asked_out = list(map(sharding_in, ins)), list(map(sharding_in, outs))
     wants = [
         (_called(index, signature, names), signature.sharding)
         for index, signature in enumerate(signatures)
@@ -194,6 +222,9 @@ def place(
         ):
             if where is not None and hasattr(var.aval, "shape"):
                 where.shard_shape(var.aval.shape)
+    identities = (sharding_constraint_p,)
+    layouts = ProgramLayouts(jaxpr, signatures, found.args, ins, outs, identities)
+    found.layouts = None if layouts.are_default else layouts
     return found
 
 
@@ -223,7 +254,7 @@ def over_devices(
     """
     asked = [*(in_shardings or ()), *(out_shardings or ())]
     lying = [*(s.sharding for s in signatures if s.committed), *asked]
-    unnamed = [where.mesh for where in lying if _without_devices(where)]
+    unnamed = [where.mesh for where in map(sharding_in, lying) if _without_devices(where)]
     for mesh in unnamed:
         if mesh.size != unnamed[0].size:
             raise ValueError(
@@ -236,11 +267,13 @@ def over_devices(
             whole = NamedSharding(mesh, meshes.PartitionSpec())
             signatures = [Signature(s.aval, whole, True) for s in signatures]
 
-    def over(where: Any) -> Any:
-        return _over(where, devices) if _without_devices(where) else where
+    def over(place: Any) -> Any:
+        if isinstance(place, Format):
+            return Format(place.layout, over(place.sharding))
+        return _over(place, devices) if _without_devices(place) else place
 
     return (
-        [Signature(s.aval, over(s.sharding), s.committed) for s in signatures],
+        [Signature(s.aval, over(s.place), s.committed) for s in signatures],
         in_shardings and list(map(over, in_shardings)),
         out_shardings and list(map(over, out_shardings)),
     )
@@ -388,13 +421,15 @@ def _apart(execute: Callable, lent: Sequence[int]) -> Callable:
 
 
 def moved(value: ArrayImpl, target: Any, copy: bool) -> ArrayImpl:
-    """Return an array, laid out as another sharding says."""
+    """Return an array, laid out as another sharding, or a `Format`, says."""
     own = value.signature.sharding
+    if value.signature.place is not own or isinstance(target, Format):
+        return _in_layout(value, target)
     aval = value.aval
     signature = Signature(aval, target, value.committed)
     devices, wanted = own._device_assignment, target._device_assignment
     if sums_open(own) or sums_open(target):  # no device has a part of the value
-        return ArrayImpl(_resharded(value, target)._buffer, signature)
+        return _resharded(value, target)
     if len(devices) == len(wanted) == 1 or (own == target and own.is_fully_addressable):
         return ArrayImpl(buffers.move(value._buffer, target, copy=copy), signature)
     same_devices = devices == wanted or own.device_set == target.device_set
@@ -402,9 +437,22 @@ def moved(value: ArrayImpl, target: Any, copy: bool) -> ArrayImpl:
         if devices == wanted and target.is_equivalent_to(own, physical(aval).ndim):
             return ArrayImpl(buffers.retyped(value._buffer, physical(aval), target), signature)
         if devices[0].platform != "cpu" or not own.is_fully_addressable or _is_large(value):
-            return ArrayImpl(_resharded(value, target)._buffer, signature)
+            return _resharded(value, target)
     stored = buffers.to_numpy(value._buffer, physical(aval), own)
     return ArrayImpl(buffers.put(stored, physical(aval), target, value.committed), signature)
+
+
+def _in_layout(value: ArrayImpl, target: Any) -> ArrayImpl:
+    """Return an array at another place, where one of the two has a layout of its own.
+
+    jaxlib's copies to other devices have the layout of the source by name only.
+    """
+    own, where = value.signature.sharding, sharding_in(target)
+    if own._device_assignment == where._device_assignment:
+        return _resharded(value, target)
+    rows = _resharded(value, own) if value.signature.place is not own else value
+    there = moved(rows, where, False)
+    return _resharded(there, target) if target is not where else there
 
 
 def _is_large(value: ArrayImpl) -> bool:
@@ -416,17 +464,18 @@ _programs = ProgramCache()  # that change how their argument lies
 
 
 def _resharded(value: ArrayImpl, target: Any) -> ArrayImpl:
-    """Return an array laid out otherwise, by a program that changes nothing else."""
+    """Return an array at another place, by a program that changes nothing else."""
     var = Var(value.aval)
     key = (value.signature, target)
     program = _programs.get(key)
     if program is None:
         closed = ClosedJaxpr(Jaxpr([], [var], [var], []))
-        where = Signature(value.aval, value.signature.sharding, True)
+        where = Signature(value.aval, value.signature.place, True)
         program = _programs[key] = made_program(
             closed, "reshard", [where], keep_unused=True, out_shardings=[target]
         )
-    return program([value])[0]
+    (made,) = program([value])
+    return ArrayImpl(made._buffer, Signature(value.aval, made.signature.place, value.committed))
 
 
 hooks.fill(moved=moved, place=place)

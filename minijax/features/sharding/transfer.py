@@ -17,12 +17,13 @@ from minijax.core.trace import Tracer
 from minijax.dtypes import is_extended
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
+from minijax.features.sharding.memory_layouts import check_layout
 from minijax.features.sharding.unreduced import sums_of
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.escape import quoted
-from minijax.runtime.layouts import Format, Layout
+from minijax.runtime.layouts import AutoLayout, Format, sharding_in
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of
 from minijax.transforms.tangents import Zero, is_undefined
@@ -122,7 +123,11 @@ def _(args, dims, **params):
 
 
 def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -> ArrayImpl:
-    """A concrete array on a device or sharding; committed to it if one is given."""
+    """A concrete array on a device, sharding or `Format`; committed to it if one is given.
+
+    A `Format` without a layout is that which the device prefers; a sharding alone leaves an array that
+    is moved as a whole in its layout.
+    """
     if where is None:
         if isinstance(x, (np.ndarray, np.generic)):
             return array_from_numpy(np.asarray(x), explicit=True)
@@ -132,20 +137,35 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         found = as_array(x)
         return found.__copy__() if copy else found
     aval = get_aval(x)
-    target = _in_space(x, where) if isinstance(where, MemorySpace) else as_sharding(where)
+    place = _in_space(x, where) if isinstance(where, MemorySpace) else as_place(where)
+    target = sharding_in(place)
     space = space_of(target.memory_kind)
     if aval.memory_space is not space:
         aval = aval.update(memory_space=space)
     if isinstance(x, ArrayImpl):
         x._check_deleted()
-        signature = Signature(aval, target, True)
-        if x.signature is signature and not copy:
+        if x.signature.place is not x.signature.sharding and not isinstance(where, Format):
+            place = _in_same_layout(x, target)
+        if x.signature is Signature(aval, place, True) and not copy:
             return x
-        there = ArrayImpl(moved(x, target, copy=copy)._buffer, signature)
-        if donate and not _share_memory(x.sharding, target, x.shape):
+        there = moved(x, place, copy=copy)
+        there = ArrayImpl(there._buffer, Signature(aval, there.signature.place, True))
+        shares = there.signature.place == x.signature.place or place is target
+        if donate and not (shares and _share_memory(x.sharding, target, x.shape)):
             x.delete()
         return there
-    return array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
+    there = array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
+    return there if place is target else moved(there, place)
+
+
+def _in_same_layout(x: ArrayImpl, target: Any) -> Any:
+    """Return the place of an array that is moved to another sharding, by no program if it is whole."""
+    own = x.signature.sharding
+    whole = len(own._device_assignment) == 1 and target.is_fully_replicated
+    same = own._device_assignment == target._device_assignment
+    if whole or (same and target.is_equivalent_to(own, x.ndim)):
+        return Format(x.signature.place.layout, target)
+    return target
 
 
 def _share_memory(own: Any, target: Any, shape: tuple[int, ...]) -> bool:
@@ -153,6 +173,14 @@ def _share_memory(own: Any, target: Any, shape: tuple[int, ...]) -> bool:
     if own.memory_kind != target.memory_kind:
         return False
     return own.devices_indices_map(shape) == target.devices_indices_map(shape)
+
+
+def as_place(where: Any) -> Any:
+    """`as_sharding`, with the layout of a `Format` that has one."""
+    if not isinstance(where, Format):
+        return as_sharding(where)
+    sharding = as_sharding(where.sharding)
+    return sharding if where.layout is None else Format(where.layout, sharding)
 
 
 def as_sharding(where: Any) -> Any:
@@ -185,14 +213,21 @@ def _in_space(x: Any, space: MemorySpace) -> Any:
 
 
 def _target(place: Any, x: Any) -> Any:
-    """The sharding that a value is to have; of a format, if its layout is the one of all arrays."""
+    """The sharding or format that a value is to have; tracers have no layout."""
     if isinstance(place, Format):
-        layout, place = place.layout, place.sharding
-        if isinstance(layout, Layout) and layout.major_to_minor != tuple(range(np.ndim(x))):
-            raise NotImplementedError(
-                f"device_put with {layout}: arrays lie in row-major order in minijax, "
-                f"{tuple(range(np.ndim(x)))} here. Transpose the array, or give its sharding only."
+        aval = get_aval(x)
+        if isinstance(x, Tracer) or place.sharding is None:
+            place = place.sharding
+        elif isinstance(place.layout, AutoLayout):
+            raise ValueError(
+                "sharding and layout in `Layout` instance should be concrete. Got layout: "
+                f"{place} for input {aval.str_short()}: compile a function with Layout.AUTO, and "
+                "take the layout from its `input_formats`."
             )
+        else:
+            check_layout("jit outputs with pytree key path result", place.layout, aval.shape)
+            layout = None if is_extended(aval.dtype) else place.layout
+            return Format(layout, as_sharding(place.sharding))
     return None if place is None else as_sharding(place)
 
 
@@ -281,7 +316,7 @@ def device_put(
     )
     places = spread("device", device)
     targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
-    for leaf, target in zip(leaves, targets, strict=True):
+    for leaf, target in zip(leaves, map(sharding_in, targets), strict=True):
         if isinstance(target, NamedSharding):
             _check_placed(leaf, target)
     donations = spread("donate", donate)

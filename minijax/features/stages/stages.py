@@ -28,13 +28,14 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Tracer
 from minijax.features.codegen_calls import reader
 from minijax.features.queries import Reference, is_ref
+from minijax.features.sharding.memory_layouts import layout_of
 from minijax.features.sharding.program_placement import over_devices
 from minijax.features.slots import slots
 from minijax.features.stages.struct import ShapeDtypeStruct, shape_struct
 from minijax.namespace import hiding
 from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
-from minijax.runtime.layouts import layout_format
+from minijax.runtime.layouts import Format, Layout, place_for, preferred, sharding_in
 from minijax.runtime.mlir_modules import as_hlo, described
 from minijax.runtime.topologies import Placeholder
 from minijax.tracebacks import boundary
@@ -108,7 +109,7 @@ class _Stage:
         found = [shape_struct(aval) for aval in avals]
         if asked is not None:
             found = [
-                one if where is None else one.update(sharding=where)
+                one if where is None else one.update(sharding=_stated(where))
                 for one, where in zip(found, asked, strict=True)
             ]
         return self.out_tree.unflatten(found)
@@ -408,11 +409,12 @@ class Compiled(_Stage):
     call = __call__
 
     def _check_places(self, arrays: Sequence[ArrayImpl]) -> None:
-        """ValueError for arrays that were put elsewhere than where the program takes them."""
-        names, first, wrong = self._names(), len(self._spec.consts), []
-        for index, wanted in zip(self._program.kept, self._program.lowered.place.args, strict=True):
+        """ValueError for arrays that were put elsewhere, or lie otherwise, than the program takes them."""
+        names, first = self._names(), len(self._spec.consts)
+        wrong, misplaced = [], []
+        for index, wanted in zip(self._program.kept, self._program.targets, strict=True):
             array = arrays[index]
-            own = array.signature.sharding
+            own = array.signature.place
             if (
                 index < first
                 or not array.committed
@@ -420,11 +422,25 @@ class Compiled(_Stage):
                 or dtypes.is_extended(array.dtype)
             ):
                 continue
-            if not own.is_equivalent_to(wanted, array.ndim):
+            name, layout = names[index - first], layout_of(own)
+            if not sharding_in(own).is_equivalent_to(sharding_in(wanted), array.ndim):
                 wrong.append(
-                    f"argument {names[index - first]!r} of type {array.aval.str_short()} has "
-                    f"sharding {own}, and the program takes {wanted}"
+                    f"argument {name!r} of type {array.aval.str_short()} has sharding "
+                    f"{sharding_in(own)}, and the program takes {sharding_in(wanted)}"
                 )
+            elif layout != layout_of(wanted):
+                taken = layout_of(wanted) or preferred(sharding_in(wanted), array.aval)
+                misplaced.append(
+                    f"Argument {name} with shape {array.aval.str_short()}:\n"
+                    f"  Passed layout: {array.format.layout}\n  Required layout: {taken}"
+                )
+        if misplaced:
+            raise ValueError(
+                "Computation was compiled for input layouts that disagree with the layouts of "
+                f"arguments passed to it. Here are the {len(misplaced)} mismatches:\n"
+                + "\n".join(misplaced)
+                + "\nPut them there with minijax.device_put(x, format)."
+            )
         if wrong:
             raise ValueError(
                 "Computation was compiled for input shardings that disagree with the shardings of "
@@ -481,10 +497,10 @@ class Compiled(_Stage):
 
     @property
     def input_formats(self) -> Any:
-        """Return how each argument lies in memory, and over devices."""
+        """Return how each argument lies in memory, and over devices; empty for those left out."""
         found = iter(self._program.executable.get_parameter_layouts()[len(self._program.hidden) :])
         return tree_util.tree_map(
-            lambda where: None if where is None else layout_format(next(found), where),
+            lambda where: Format() if where is None else _format(next(found), where),
             self.input_shardings,
             is_leaf=lambda where: where is None,
         )
@@ -494,19 +510,28 @@ class Compiled(_Stage):
         """Return how each result lies in memory, and over devices."""
         places = self._places()
         found = self._program.executable.get_output_layouts()[: len(places)]
-        return self.out_tree.unflatten(list(map(layout_format, found, places)))
+        return self.out_tree.unflatten(list(map(_format, found, places)))
 
     @property
     def out_info(self) -> Any:
         """The types of the results, and how they lie over devices."""
-        places = self._places()
         avals = self._spec.closed.out_avals
+        formats = tree_util.tree_leaves(self.output_formats)
         return self.out_tree.unflatten(
             [
                 ShapeDtypeStruct(aval.shape, aval.dtype, sharding=where)
-                for aval, where in zip(avals, places, strict=True)
+                for aval, where in zip(avals, formats, strict=True)
             ]
         )
+
+
+def _stated(place: Any) -> Any:
+    """Return what is known of a place before the program is compiled."""
+    return sharding_in(place) if layout_of(place) is Layout.AUTO else place
+
+
+def _format(layout: Any, where: Any) -> Format:
+    return Format(Layout.from_pjrt_layout(layout), where)
 
 
 def _array(x: Any) -> ArrayImpl:
@@ -540,7 +565,8 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
         return x.signature
     sharding = getattr(x, "sharding", None) if not isinstance(x, Tracer) else None
     if sharding is not None:
-        return Signature(aval, sharding, True)
+        format_ = getattr(x, "format", None)
+        return Signature(aval, place_for(format_, aval) if layout_of(format_) else sharding, True)
     return Signature(aval, shardings.single_device(platforms.default_device()), False)
 
 

@@ -14,7 +14,7 @@ from minijax.core.avals import (
 )
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
-from minijax.runtime.layouts import Format
+from minijax.runtime.layouts import AutoLayout, Format, sharding_in
 from minijax.runtime.mesh import PartitionSpec, device_mesh, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.sharding import Sharding
@@ -63,14 +63,22 @@ class ShapeDtypeStruct:
                 "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}."
             )
+        layout = sharding.layout if isinstance(sharding, Format) else None
+        if isinstance(layout, AutoLayout):
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout in a "
+                f"`ShapeDtypeStruct`. Got {sharding}: give a Layout, or its sharding only."
+            )
+        if layout is None:
+            sharding = sharding_in(sharding)
         rank = len(tuple(shape))
         if isinstance(sharding, PartitionSpec) and len(sharding) > rank:
             raise ValueError(
                 f"PartitionSpec {sharding!r} is only valid for values of rank at least "
                 f"{len(sharding)}, but was applied to a value of rank {rank}."
             )
-        if len(getattr(sharding, "spec", ())) > rank:
-            sharding.check_compatible_aval(tuple(shape))  # raises
+        if len(getattr(sharding_in(sharding), "spec", ())) > rank:
+            sharding_in(sharding).check_compatible_aval(tuple(shape))  # raises
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
         fields = (
             sharding, dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), weak_type
@@ -91,7 +99,7 @@ class ShapeDtypeStruct:
     def sharding(self) -> Any:
         """The sharding that was given; of a PartitionSpec, that over the mesh in force."""
         if not isinstance(self._given, PartitionSpec):
-            return self._given
+            return sharding_in(self._given)
         mesh = _mesh_in_force()
         if mesh.empty:
             raise TypeError(
@@ -99,6 +107,11 @@ class ShapeDtypeStruct:
                 f"empty. Please use `jax.set_mesh` to set the mesh context. Got {self._given}."
             )
         return NamedSharding(mesh, self._given)
+
+    @property
+    def format(self) -> Format:
+        """The layout that was given, or None, and the sharding."""
+        return self._given if isinstance(self._given, Format) else Format(None, self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -119,7 +132,13 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return the struct with some fields changed; names other than its own are ignored."""
         given = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
-        given["_given"] = changes.get("sharding", self._given)
+        given["_given"] = new = changes.get("sharding", self._given)
+        if isinstance(self._given, Format) and not (new is None or isinstance(new, Format)):
+            raise ValueError(
+                f"You are updating ShapeDtypeStruct with a {type(new)} when the original "
+                f"ShapeDtypeStruct had a concrete layout {self._given}. This might lead to bugs. If you "
+                "want to do this, create a new ShapeDtypeStruct via the constructor."
+            )
         return _struct(
             *(given | {name: x for name, x in changes.items() if name in given}).values()
         )
@@ -131,7 +150,7 @@ class ShapeDtypeStruct:
             return x
         made = shape_struct(get_aval(x))
         put = not isinstance(x, Tracer) and getattr(x, "committed", False)
-        return made.update(sharding=x.sharding) if put else made
+        return made.update(sharding=getattr(x, "format", x.sharding)) if put else made
 
     def _fields(self):
         return self.shape, self.dtype, self._given, self.weak_type, self.is_ref
@@ -146,7 +165,9 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         unplaced = isinstance(self._given, PartitionSpec) and _mesh_in_force().empty
         given = self._given if unplaced else self.sharding
-        sharding = f", sharding={given}" if given is not None else ""
+        sharding = f", sharding={sharding_in(given)}" if given is not None else ""
+        if isinstance(self._given, Format):
+            sharding += f", format={self._given.layout}"
         ref = ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{ref})"
 

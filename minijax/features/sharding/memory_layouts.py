@@ -1,0 +1,190 @@
+"""The order in which the dimensions of arrays lie in memory: of arguments, results and values within.
+
+An argument is compiled for as it lies, a result lies as its device prefers, unless `jit` is asked for
+a `Layout`, or for `Layout.AUTO`, with which XLA chooses. A module says so of its arguments and results
+as `mhlo.layout_mode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.arrays.array import ArrayImpl, Signature
+from minijax.core.hooks import hooks
+from minijax.core.jaxpr import Jaxpr
+from minijax.core.primitive import Primitive
+from minijax.dtypes import is_extended
+from minijax.lowering.types import physical
+from minijax.runtime.layouts import Format, Layout, placed, preferred
+
+__all__ = ["ProgramLayouts", "check_layout", "layout_constraint_p", "layout_of"]
+
+
+def layout_of(place: Any) -> Any:
+    """Return the layout that a place says; None if it is a sharding alone."""
+    return place.layout if isinstance(place, Format) else None
+
+
+def check_layout(what: str, layout: Any, shape: Sequence[int]) -> None:
+    """ValueError for a `Layout` of another number of dimensions; `what` it is of is said."""
+    if isinstance(layout, Layout):
+        try:
+            layout.check_compatible_aval(shape)
+        except ValueError as error:
+            raise ValueError(
+                f"One of {what} is incompatible with its layout annotation {layout}: {error}"
+            ) from None
+
+
+class ProgramLayouts:
+    """The layouts that the arguments and results of a program are to have.
+
+    Each is a `Layout`, `Layout.AUTO`, or None, which is the one that the device prefers.
+    """
+
+    __slots__ = ("_avals", "ins", "outs")
+
+    def __init__(
+        self, jaxpr: Jaxpr, signatures: Sequence[Signature], places: Sequence[Any],
+        asked_in: Sequence[Any], asked_out: Sequence[Any], identities: Sequence[Primitive],
+    ) -> None:  # fmt: skip
+        self._avals = [signature.aval for signature in signatures]
+        self.ins = list(map(_of_argument, signatures, places, asked_in))
+        constrained = _constrained(jaxpr, identities)
+        self.outs = [
+            Layout.AUTO
+            if var in constrained and layout_of(asked) is None
+            else _asked(var.aval, asked)
+            for var, asked in zip(jaxpr.outvars, asked_out, strict=True)
+        ]
+
+    @property
+    def are_default(self) -> bool:
+        return all(layout is None for layout in (*self.ins, *self.outs))
+
+    def modes(self, hidden: int) -> tuple[list[str], list[str]]:
+        """Return what is said of arguments, the first of which are hidden, and results in a module."""
+        return [""] * hidden + list(map(_mode, self.ins)), list(map(_mode, self.outs))
+
+    def places(
+        self, ins: Sequence[Any], outs: Sequence[Any], out_avals: Sequence[Any], executable: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the places of arguments and results, from their shardings and the executable."""
+        found = executable.get_parameter_layouts()
+        found = found[len(found) - len(ins) :]
+        avals = list(map(physical, self._avals))
+        return (
+            list(map(_place, self.ins, found, ins, avals)),
+            list(map(_place, self.outs, executable.get_output_layouts(), outs, out_avals)),
+        )
+
+
+def _constrained(jaxpr: Jaxpr, identities: Sequence[Primitive]) -> set[Any]:
+    """Return the variables that have a layout constraint, also where `identities` follow it."""
+    found: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is layout_constraint_p or (
+            eqn.primitive in identities and not found.isdisjoint(eqn.invars)
+        ):
+            found.update(eqn.outvars)
+    return found
+
+
+def _asked(aval: Any, asked: Any) -> Any:
+    """Return the layout that is asked for; None for what is no array of numbers."""
+    return None if is_extended(getattr(aval, "dtype", None)) else layout_of(asked)
+
+
+def _of_argument(signature: Signature, where: Any, asked: Any) -> Any:
+    """Return the layout of an argument: as asked for, else as it lies if it stays where it is."""
+    own, aval = layout_of(signature.place), signature.aval
+    wanted = _asked(aval, asked)
+    if wanted is None:
+        return own if where == signature.sharding else None
+    if not signature.committed:
+        return wanted
+    lies = own or preferred(where, physical(aval))
+    if wanted is Layout.AUTO:
+        raise ValueError(
+            _mismatch(wanted, lies, aval)
+            + " The layout given to `jax.jit` is `Layout.AUTO` but the corresponding argument passed "
+            "is a `jax.Array` with a concrete layout. Consider passing a `jax.ShapeDtypeStruct` "
+            "instead of `jax.Array` as an argument to the jitted function when using `Layout.AUTO`."
+        )
+    if (
+        wanted.major_to_minor != lies.major_to_minor
+        or (wanted.tiling or lies.tiling) != lies.tiling
+    ):
+        raise ValueError(
+            _mismatch(wanted, lies, aval)
+            + " Put it there with minijax.device_put(x, Format(layout, sharding))."
+        )
+    return wanted
+
+
+def _mismatch(wanted: Any, own: Any, aval: Any) -> str:
+    return (
+        "Layout passed to jit does not match the layout on the respective arg. Got jit layout: "
+        f"{wanted},\narg layout: {own} for arg type: {aval.str_short()}."
+    )
+
+
+def _mode(layout: Any) -> str:
+    """Return a layout as a module says it."""
+    if layout is None:
+        return ""
+    return "auto" if layout is Layout.AUTO else layout.as_xla()
+
+
+def _place(layout: Any, found: Any, where: Any, aval: Any) -> Any:
+    return where if layout is None else placed(found, where, aval)
+
+
+# -- values within a program -----------------------------------------------------------------------
+
+layout_constraint_p = Primitive("layout_constraint")
+
+
+@layout_constraint_p.shape_rule
+def _(x, *, layout):
+    return x
+
+
+@layout_constraint_p.impl
+def _(x, *, layout):
+    there = hooks.moved(x, Format(layout, x.sharding), False)
+    return ArrayImpl(there._buffer, Signature(x.aval, there.signature.place, True))
+
+
+@layout_constraint_p.jvp
+def _(primals, tangents, *, layout):
+    (x,), (t,) = primals, tangents
+    return layout_constraint_p.bind(x, layout=layout), layout_constraint_p.bind(t, layout=layout)
+
+
+@layout_constraint_p.transpose
+def _(ct, x, *, layout):
+    return [layout_constraint_p.bind(ct, layout=layout)]
+
+
+@layout_constraint_p.batch
+def _(args, dims, *, layout):
+    # The batch dimension varies slowest, so that each element lies as was asked.
+    (x,), (dim,) = args, dims
+    order = (dim, *[d + (d >= dim) for d in layout.major_to_minor])
+    return layout_constraint_p.bind(x, layout=layout.update(major_to_minor=order)), dim
+
+
+@layout_constraint_p.lower
+def _(b, x, *, layout):
+    rank, given = physical(x.aval).ndim, layout.major_to_minor
+    if sorted(given) != list(range(len(given))):
+        raise ValueError(
+            f"with_layout_constraint: major_to_minor={given} is no permutation of the dimensions 0 to "
+            f"{len(given) - 1} of a value of shape {x.aval.shape}."
+        )
+    order = (*given, *range(len(given), rank))[::-1]
+    return b.custom_call(
+        "LayoutConstraint", (x,), b.outs, config='""', api_version=1, layouts=([order], [order])
+    )[0]

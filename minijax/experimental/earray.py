@@ -30,4 +30,4 @@ class EArray(ArrayImpl, metaclass=_ByDType):
     def __new__(cls, aval: ShapedArray, data: ArrayImpl) -> Any:
         if isinstance(data, Tracer):
             raise TypeError(f"The data must be a concrete array; got {data.described()}.")
-        return ArrayImpl(data._buffer, Signature(aval, data.sharding, data.committed))
+        return ArrayImpl(data._buffer, Signature(aval, data.signature.place, data.committed))

@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax import tree_util
 from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.dispatch import moved
 from minijax.core.avals import ShapedArray
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
@@ -55,7 +56,8 @@ class TransferServer:
 
     def await_pull(self, uuid: int, arrays: Any, timeout: Any = None) -> None:
         """Offer the arrays of a tree under a number, until they are pulled."""
-        buffers = [as_array(x)._buffer for x in tree_util.tree_leaves(arrays)]
+        offered = map(as_array, tree_util.tree_leaves(arrays))
+        buffers = [moved(x, x.sharding)._buffer for x in offered]  # in the devices' own layout
         transfer.offer(self._server, uuid, buffers, timeout)
 
     def connect(self, address: str) -> TransferConnection:

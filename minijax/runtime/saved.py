@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +50,9 @@ _CLASSES: dict[str, frozenset[str]] = {
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
-        return ("device", obj.id) if isinstance(obj, _jax.Device) else None
+        if isinstance(obj, _jax.Device):
+            return "device", obj.id
+        return ("class", *_home(obj)) if isinstance(obj, type) and _home(obj) else None
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is shardings.SingleDeviceSharding:  # else it were on the device of that number
@@ -61,6 +64,16 @@ class _Pickler(pickle.Pickler):
                 f"{obj.__module__}.{obj.__qualname__}"
             )
         return NotImplemented
+
+
+def _home(kind: type) -> tuple[str, str] | None:
+    """Return where a class is that names another module than its own, as those of the stand-in do."""
+    name = kind.__name__
+    for module, names in _CLASSES.items():
+        if name in names and kind.__module__ != module:
+            if getattr(sys.modules.get(module), name, None) is kind:
+                return module, name
+    return None
 
 
 def _on_device(device: Any, kind: str | None) -> shardings.SingleDeviceSharding:
@@ -79,6 +92,8 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
+        if pid[0] == "class":
+            return self.find_class(*pid[1:])
         try:
             return self.devices[pid[1]]
         except KeyError:

@@ -1,5 +1,7 @@
 """`experimental.array_serialization` against upstream: files of one are read by the other."""
 
+import importlib
+
 import jax
 import numpy as np
 import pytest
@@ -57,6 +59,19 @@ def test_files_of_both(tmp_path, dtype, ocdbt):
             padded[:2] = wanted[:, :2]
             np.testing.assert_array_equal(np.asarray(cut), padded)
             assert other.dtype == np.float32
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_arrays_are_read_in_the_layout_that_is_asked_for(tmp_path, order):
+    found = []
+    for j, s in ((minijax, ours), (jax, theirs)):
+        layout = importlib.import_module(f"{j.__name__}.experimental.layout")
+        spec = s.get_tensorstore_spec(str(tmp_path / j.__name__))
+        s.run_serialization([j.numpy.asarray(X)], [spec])
+        where = layout.Format(layout.Layout(order), j.numpy.ones(2).sharding)
+        (read,) = s.run_deserialization([where], [spec])
+        found.append((read.format.layout.major_to_minor, (read + 1).tolist()))
+    assert found[0] == found[1] and found[0][0] == order
 
 
 def test_manager(tmp_path):

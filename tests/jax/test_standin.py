@@ -204,6 +204,23 @@ assert jax.numpy.arange(2.0).dtype == "float64"
 """)
 
 
+SERIALIZED = """
+import jax, numpy as np
+from jax.experimental import layout, serialize_executable
+mesh = jax.make_mesh((1,), ("i",))
+one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+for place in (jax.NamedSharding(mesh, jax.P("i")), layout.Format(layout.Layout((1, 0)), one), one):
+    f = jax.jit(lambda x: x.T, in_shardings=place, out_shardings=place)
+    made = f.lower(np.ones((2, 3), "f")).compile()
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(made))
+    print(again.input_formats == made.input_formats, again.output_formats == made.output_formats)
+"""
+
+
+def test_compiled_functions_are_serialized_whose_places_have_upstreams_names():
+    assert run("-m", "minijax.jax", "-c", SERIALIZED).split() == ["True"] * 6
+
+
 def test_log_records():
     """A program filters the records of upstream's loggers, and sets their levels."""
     out = installed("""

@@ -20,8 +20,9 @@ from minijax.features.sharding.assembling import make_array_from_single_device_a
 from minijax.features.sharding.transfer import device_put
 from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.namespace import shown
-from minijax.runtime.layouts import Format
+from minijax.runtime.layouts import Format, sharding_in
 from minijax.runtime.platforms import process_index
+from minijax.runtime.sharding import single_device
 from minijax.typing import Array
 
 __all__ = ["async_deserialize", "async_serialize", "get_tensorstore_spec"]
@@ -168,15 +169,15 @@ async def async_deserialize(
     """Read an array, of which each process reads the parts on its own devices.
 
     `in_type` is a sharding, a `Format`, or a `ShapeDtypeStruct` that has one, whose dtype is taken.
+    The array has the layout of the `Format`.
     With a `global_shape` that is not the stored one the array is filled up with zeros, or cut; to
     another `dtype` it is converted.
     """
     ts = _tensorstore()
     where = in_type
     if isinstance(in_type, ShapeDtypeStruct):
-        where, dtype = in_type.sharding, in_type.dtype if dtype is None else dtype
-    if isinstance(where, Format):
-        where = where.sharding
+        where, dtype = in_type.format, in_type.dtype if dtype is None else dtype
+    layout, where = getattr(where, "layout", None), sharding_in(where)
     if where is None:
         raise ValueError(
             f"async_deserialize takes a sharding, or a type with one, got {in_type!r}: it says on "
@@ -194,7 +195,7 @@ async def async_deserialize(
         box = ts.IndexTransform(input_shape=shape)[index].domain
         inside = box.intersect(ts.IndexDomain(shape=store.shape))
         await ts.array(values)[ts.d[:].translate_to[box.origin]][inside].write(store[inside])
-        return device_put(values.astype(wanted), device)
+        return device_put(values.astype(wanted), Format(layout, single_device(device)))
 
     places = where.addressable_devices_indices_map(shape)
     arrays = await asyncio.gather(*[read(device, index) for device, index in places.items()])

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.array import as_array
+from minijax.arrays.dispatch import moved
 from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.primitive import Primitive, no_effects
 from minijax.features.checkpoint.policies import Offloadable
 from minijax.features.sharding.transfer import annotated
-from minijax.runtime import buffers, sharding
+from minijax.runtime import sharding
 
 __all__ = ["fetch", "memory_kind_p", "offload"]
 
@@ -32,7 +33,7 @@ def _(x, *, kind):
     target = where.with_memory_kind(kind)
     if target == where:
         return x
-    return ArrayImpl(buffers.move(x._buffer, target), Signature(x.aval, target, x.committed))
+    return moved(x, target)
 
 
 @memory_kind_p.jvp

@@ -23,7 +23,7 @@ from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.escape import quoted
-from minijax.runtime.layouts import AutoLayout, Format, sharding_in
+from minijax.runtime.layouts import AutoLayout, Format
 from minijax.runtime.mesh import AbstractMesh, PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, check_rank, sharding_of
 from minijax.transforms.tangents import Zero, is_undefined
@@ -137,21 +137,27 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         found = as_array(x)
         return found.__copy__() if copy else found
     aval = get_aval(x)
-    place = _in_space(x, where) if isinstance(where, MemorySpace) else as_place(where)
-    target = sharding_in(place)
+    ordered, layout = isinstance(where, Format), None
+    if ordered:
+        where, layout = where.sharding, where.layout
+    target = _in_space(x, where) if isinstance(where, MemorySpace) else as_sharding(where)
+    place = target if layout is None else Format(layout, target)
     space = space_of(target.memory_kind)
     if aval.memory_space is not space:
         aval = aval.update(memory_space=space)
     if isinstance(x, ArrayImpl):
         x._check_deleted()
-        if x.signature.place is not x.signature.sharding and not isinstance(where, Format):
+        if not ordered and x.signature.place is not x.signature.sharding:
             place = _in_same_layout(x, target)
-        if x.signature is Signature(aval, place, True) and not copy:
+        signature = Signature(aval, place, True)
+        if x.signature is signature and not copy:
             return x
         there = moved(x, place, copy=copy)
-        there = ArrayImpl(there._buffer, Signature(aval, there.signature.place, True))
-        shares = there.signature.place == x.signature.place or place is target
-        if donate and not (shares and _share_memory(x.sharding, target, x.shape)):
+        if place is not target:
+            signature = Signature(aval, there.signature.place, True)
+        there = ArrayImpl(there._buffer, signature)
+        alike = x.signature.place is x.sharding and place is target
+        if donate and not (alike and _share_memory(x.sharding, target, x.shape)):
             x.delete()
         return there
     there = array_from_numpy(np.asarray(x, aval.dtype), aval, target, True, explicit=True)
@@ -159,7 +165,10 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
 
 
 def _in_same_layout(x: ArrayImpl, target: Any) -> Any:
-    """Return the place of an array that is moved to another sharding, by no program if it is whole."""
+    """Return the place of an array with another sharding.
+
+    It keeps its layout if it stays split as it is, or if it is copied as a whole.
+    """
     own = x.signature.sharding
     whole = len(own._device_assignment) == 1 and target.is_fully_replicated
     same = own._device_assignment == target._device_assignment
@@ -173,14 +182,6 @@ def _share_memory(own: Any, target: Any, shape: tuple[int, ...]) -> bool:
     if own.memory_kind != target.memory_kind:
         return False
     return own.devices_indices_map(shape) == target.devices_indices_map(shape)
-
-
-def as_place(where: Any) -> Any:
-    """`as_sharding`, with the layout of a `Format` that has one."""
-    if not isinstance(where, Format):
-        return as_sharding(where)
-    sharding = as_sharding(where.sharding)
-    return sharding if where.layout is None else Format(where.layout, sharding)
 
 
 def as_sharding(where: Any) -> Any:
@@ -316,9 +317,10 @@ def device_put(
     )
     places = spread("device", device)
     targets = [_target(place, leaf) for place, leaf in zip(places, leaves, strict=True)]
-    for leaf, target in zip(leaves, map(sharding_in, targets), strict=True):
-        if isinstance(target, NamedSharding):
-            _check_placed(leaf, target)
+    for leaf, target in zip(leaves, targets, strict=True):
+        where = target.sharding if isinstance(target, Format) else target
+        if isinstance(where, NamedSharding):
+            _check_placed(leaf, where)
     donations = spread("donate", donate)
     copies = [alias is False for alias in spread("may_alias", may_alias)]
     if any(isinstance(leaf, Tracer) for leaf in leaves):

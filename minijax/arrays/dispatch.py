@@ -187,8 +187,8 @@ def compile_lowered(lowered: Lowered, located: Callable[[], Lowered]) -> Program
 class Program:
     """A compiled jaxpr. Calling it with a list of concrete arrays returns a list of them.
 
-    It is `simple` if calls are an execution and nothing else: no argument is moved (to its one of the
-    places `targets`), dropped (see `kept` and `hidden` of `Lowered`) or looked at (by `check` and `watch`), and
+    It is `simple` if calls are an execution and nothing else: no argument is moved (to its place among
+    `targets`), dropped (see `kept` and `hidden` of `Lowered`) or looked at (by `check` and `watch`), and
     there are no effects or results of dtype float0 (`trivial`).
     """
 

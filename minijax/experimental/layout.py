@@ -18,9 +18,9 @@ __all__ = ["Format", "Layout", "with_layout_constraint"]
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """`x`, a tree of arrays, whose dimensions lie in this order where it stands in a program.
 
-    `layouts`: a `Layout`, or a tree of them that is a prefix of `x`. Outside of a program arrays are
-    moved; within one it is a result that lies so if the value is returned. ValueError for another
-    number of dimensions, for what is no layout, and outside of a program for what is no array.
+    `layouts`: a `Layout`, or a tree of them that is a prefix of `x`. Concrete arrays are copied; a
+    traced one keeps the layout if a program returns it. ValueError for another number of dimensions,
+    for what is no layout, and for leaves that are no arrays.
     Source: XLA's custom call `LayoutConstraint`.
     """
     leaves, tree = tree_util.tree_flatten(x)

@@ -126,10 +126,15 @@ def place_for(given: Format, aval: Any) -> Any:
 
 
 def preferred(sharding: Any, aval: Any) -> Layout:
-    """Return the layout that a device has arrays of this type in unless another is asked for."""
-    device = sharding._device_assignment[0]
-    shape = sharding.shard_shape(aval.shape)
-    return _without_bits(device.client.get_default_layout(aval.dtype, shape, device))
+    """Return the layout that a device has arrays of this type in unless another is asked for.
+
+    It is row-major where there are no devices yet.
+    """
+    for device in sharding._device_assignment[:1]:
+        of = getattr(device.client, "get_default_layout", None)
+        if of is not None:
+            return _without_bits(of(aval.dtype, sharding.shard_shape(aval.shape), device))
+    return Layout(tuple(range(len(aval.shape))), ())
 
 
 def _without_bits(layout: Any) -> Layout:

@@ -27,6 +27,7 @@ from minijax.features.stages.struct import ShapeDtypeStruct
 from minijax.features.symbolic.lowering import is_symbolic
 from minijax.runtime import platforms as backends
 from minijax.runtime.gpus import platform_name
+from minijax.runtime.layouts import sharding_in
 from minijax.runtime.mesh import AbstractMesh, Mesh
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.runtime.topologies import placeholders
@@ -246,7 +247,7 @@ def _exported(
     )
     _check_calls(artifact, checks)
     named_in = [
-        _named(asked or (leaf.sharding if leaf.committed else None))
+        _named(sharding_in(asked) or (leaf.sharding if leaf.committed else None))
         for asked, leaf in zip(ins or [None] * len(leaves), leaves, strict=True)
     ]
     named_out = [_named(where) for where in first.place.outs]

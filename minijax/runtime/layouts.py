@@ -128,9 +128,10 @@ def place_for(given: Format, aval: Any) -> Any:
 def preferred(sharding: Any, aval: Any) -> Layout:
     """Return the layout that a device has arrays of this type in unless another is asked for.
 
-    It is row-major where there are no devices yet.
+    It is row-major where there are no devices yet, and for symbolic sizes.
     """
-    for device in sharding._device_assignment[:1]:
+    known = all(isinstance(size, int) for size in aval.shape)
+    for device in sharding._device_assignment[:known]:
         of = getattr(device.client, "get_default_layout", None)
         if of is not None:
             return _without_bits(of(aval.dtype, sharding.shard_shape(aval.shape), device))

@@ -176,6 +176,16 @@ Layout()
 Layout(3)
 Layout((1, 0), tiling=3)
 jnp.array(n, device=fmt(1, 0))
+formats(jit(lambda a: a.T, in_shardings=auto, out_shardings=auto).lower(m.ShapeDtypeStruct((2, 3), "float32", sharding=s)).compile()), formats(jit(lambda a: a.T, in_shardings=fmt(1, 0)).lower(m.ShapeDtypeStruct((2, 3), "float32", sharding=s)).compile())
+formats(jit(lambda a: a.T, in_shardings=Format(Layout.AUTO, ns), out_shardings=auto).lower(m.ShapeDtypeStruct((8, 3), "float32", sharding=ns)).compile())
+jit(lambda a: a.T, in_shardings=auto, out_shardings=auto).lower(m.ShapeDtypeStruct((2, 3), "float32", sharding=s)).compile()(xc)
+jit(lambda a: a + 1).lower(xc).compile()(put(w[:2], 1, 0, where=nr))
+jit(lambda a: a + 1).lower(y()).compile()(put(x, 1, 0, where=s1))
+jit(lambda a: {"a": a, "b": None, "c": (a.T,)}, out_shardings=auto)(x), jit(lambda a: constrained(a, Layout((1, 0))) * 1, out_shardings=auto)(x)
+lax.optimization_barrier(y()), lax.stop_gradient(y()), jit(lambda a: lax.optimization_barrier(constrained(a, Layout((1, 0)))))(x)
+jit(lambda a, b: a + b, in_shardings=[fmt(1, 0), fmt(1, 0)])(x, x), gone(jit(lambda a: a, donate_argnums=0, out_shardings=fmt(1, 0)), y())
+over_and_over(jit(lambda a: a * 2, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0))), over_and_over(jit(lambda a: a * 2, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0)).lower(x).compile())
+exported_over(jit(lambda a: a * 2, in_shardings=fmt(1, 0, where=ns), out_shardings=fmt(1, 0, where=ns)), w), exported_over(jit(lambda a: a * 2), put(w, 1, 0, where=ns))
 exported(jit(lambda a: a.T, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0)), x), exported(jit(lambda a: a.T), y()), exported(jit(lambda a: a.T, in_shardings=auto, out_shardings=auto), x)
 called(jit(lambda a: a.T, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0)))
 jit(lambda: y() + 1)().tolist(), jit(lambda a: a + big())(1.0).sum().item(), jit(lambda: big().sum())().item()
@@ -200,6 +210,7 @@ equal(m.make_array_from_single_device_arrays((8, 3), ns, mixed()) + 1, np.asarra
 equal(m.vmap(lambda a: constrained(a, Layout((1, 0))) * 2, in_axes=1)(jnp.ones((4, 2, 3))), 2), equal(m.vmap(jit(lambda a: a * 2, in_shardings=fmt(1, 0)))(jnp.ones((4, 2, 3))), 2)
 order(m.vmap(lambda a: constrained(a, Layout((1, 0))), in_axes=1, out_axes=1)(jnp.ones((4, 2, 3))).format) == (1, 2, 0)
 order(jit(lambda a: constrained(a, Layout((1, 0))), out_shardings=fmt(0, 1))(x).format) == (0, 1)
+symbolic(jit(lambda a: a * 2), fmt(1, 0)), symbolic(jit(lambda a: a * 2, in_shardings=fmt(0, 1), out_shardings=fmt(1, 0)), s)
 equal(m.jit(m.grad(lambda a: jnp.sum(jit(jnp.sin, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0))(a) ** 2)))(y()), m.grad(lambda a: jnp.sum(jnp.sin(a) ** 2))(x))
 copy.deepcopy(auto) == auto, pickle.loads(pickle.dumps(auto)) == auto, pickle.loads(pickle.dumps(fmt(1, 0))) == fmt(1, 0)
 """
@@ -241,6 +252,12 @@ def names(m):
     def equal(array, wanted):
         return bool(np.array_equal(np.asarray(array), np.broadcast_to(wanted, array.shape)))
 
+    def symbolic(f, place):
+        export = importlib.import_module(f"{m.__name__}.export")
+        sizes = export.symbolic_shape("a, b")
+        made = export.export(f)(m.ShapeDtypeStruct(sizes, "float32", sharding=place))
+        return equal(made.call(x), 2 * n) and equal(made.call(y()), 2 * n)
+
     def deleted(array):
         array.delete()
         return array
@@ -258,6 +275,16 @@ def names(m):
     def exported(f, array):
         made = importlib.import_module(f"{m.__name__}.export").export(f)(array)
         return made.call(x).tolist(), made.call(y()).tolist(), jit(made.call)(x).tolist()
+
+    def exported_over(f, array):
+        made = importlib.import_module(f"{m.__name__}.export").export(f)(array)
+        return made.nr_devices, jit(made.call, in_shardings=ns)(w).tolist()
+
+    def over_and_over(f):
+        array = y()
+        for _ in range(5):
+            array = f(array)
+        return array
 
     def called(f):
         compiled = f.lower(x).compile()

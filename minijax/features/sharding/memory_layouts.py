@@ -97,12 +97,15 @@ def _asked(aval: Any, asked: Any) -> Any:
 
 
 def _of_argument(signature: Signature, where: Any, asked: Any) -> Any:
-    """Return the layout of an argument: as asked for, else as it lies if it stays where it is."""
+    """Return the layout of an argument: as asked for, else as it lies if it stays where it is.
+
+    That of a type may be open, `Layout.AUTO`.
+    """
     own, aval = layout_of(signature.place), signature.aval
     wanted = _asked(aval, asked)
     if wanted is None:
-        return own if where == signature.sharding else None
-    if not signature.committed:
+        return own if where == signature.sharding and own is not Layout.AUTO else None
+    if not signature.committed or own is Layout.AUTO:
         return wanted
     lies = own or preferred(where, physical(aval))
     if wanted is Layout.AUTO:

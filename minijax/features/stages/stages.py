@@ -428,24 +428,19 @@ class Compiled(_Stage):
                     f"argument {name!r} of type {array.aval.str_short()} has sharding "
                     f"{sharding_in(own)}, and the program takes {sharding_in(wanted)}"
                 )
-            elif layout != layout_of(wanted):
+            if layout != layout_of(wanted):
                 taken = layout_of(wanted) or preferred(sharding_in(wanted), array.aval)
                 misplaced.append(
                     f"Argument {name} with shape {array.aval.str_short()}:\n"
                     f"  Passed layout: {array.format.layout}\n  Required layout: {taken}"
                 )
-        if misplaced:
+        if wrong or misplaced:
+            what = " and ".join(["shardings"] * bool(wrong) + ["layouts"] * bool(misplaced))
             raise ValueError(
-                "Computation was compiled for input layouts that disagree with the layouts of "
-                f"arguments passed to it. Here are the {len(misplaced)} mismatches:\n"
-                + "\n".join(misplaced)
-                + "\nPut them there with minijax.device_put(x, format)."
-            )
-        if wrong:
-            raise ValueError(
-                "Computation was compiled for input shardings that disagree with the shardings of "
-                f"arguments passed to it. Here are the {len(wrong)} mismatches:\n"
-                + "\n".join(wrong)
+                f"Computation was compiled for input {what} that disagree with the {what} of arguments "
+                f"passed to it. Here are the {len(wrong + misplaced)} mismatches:\n"
+                + "\n".join(wrong + misplaced)
+                + "\nPut them there with minijax.device_put."
             )
 
     def _remember(self, args: tuple, kwargs: dict, leaves: list, execute: Callable) -> None:
@@ -565,8 +560,10 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
         return x.signature
     sharding = getattr(x, "sharding", None) if not isinstance(x, Tracer) else None
     if sharding is not None:
-        format_ = getattr(x, "format", None)
-        return Signature(aval, place_for(format_, aval) if layout_of(format_) else sharding, True)
+        given = getattr(x, "format", None)
+        if layout_of(given) is not None:
+            return Signature(aval, place_for(given, aval), True)
+        return Signature(aval, Format(Layout.AUTO, sharding), True)
     return Signature(aval, shardings.single_device(platforms.default_device()), False)
 
 

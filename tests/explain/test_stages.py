@@ -1,9 +1,13 @@
 """`explain(f, *args)`: stages, text and page."""
 
+import contextlib
 import io
+import re
 import subprocess
 import sys
+import threading
 import types
+from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
@@ -187,14 +191,91 @@ def test_magics_of_notebooks():
     assert "<b>int32[3]</b>" in shell.shown[type(jnp.arange(3))](jnp.arange(3))
 
 
+def _told(f, file):
+    """The turns in each line that is written while a function runs, which may fail."""
+    file.seek(0)
+    file.truncate()
+    with contextlib.suppress(jax.errors.JaxRuntimeError):
+        jax.block_until_ready(f())
+        jax.effects_barrier()
+    return [line.split()[1] for line in re.split("[\\r\\n]+", file.getvalue()) if line]
+
+
 def test_progress_of_loops():
     file = io.StringIO()
     body = explain.progress(lambda c, x: (c + x, c), 50, name="sums", file=file)
     total = jax.jit(lambda xs: lax.scan(body, 0, xs)[0])
     for _ in range(2):
-        assert total(jnp.arange(50)) == 1225
-        jax.effects_barrier()
-    assert file.getvalue().count("sums: 50/50 (100 %)") == 2
+        assert _told(lambda: total(jnp.arange(50)), file) == ["50/50"]
+    assert "(100 %)" in file.getvalue()
+
+
+_XS = np.arange(10, dtype=np.float32)
+LOOPS = {
+    "scan": lambda body: lambda x: lax.scan(body, x, _XS)[0],
+    "body within another": lambda body: lambda x: lax.scan(lambda c, i: body(c, i), x, _XS)[0],
+    "fori_loop": lambda body: lambda x: lax.fori_loop(0, 10, lambda i, c: body(c, i)[0], x),
+    "while_loop": lambda body: (
+        lambda x: lax.while_loop(
+            lambda c: c[1] < 10, lambda c: (body(c[0], c[1])[0], c[1] + 1), (x, 0)
+        )[0]
+    ),
+    "map": lambda body: lambda x: lax.map(lambda i: body(x, i)[0], _XS).sum(),
+    "checkpoint": lambda body: jax.checkpoint(lambda x: lax.scan(body, x, _XS)[0]),
+}
+NESTS = {
+    "eager": lambda f: f,
+    "jit": jax.jit,
+    "grad": jax.grad,
+    "jit of grad": lambda f: jax.jit(jax.grad(f)),
+    "vmap": lambda f: lambda x: jax.vmap(f)(jnp.stack([x, x])),
+}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_progress_after_an_aborted_run(loop, nest, monkeypatch):
+    monkeypatch.setattr("minijax.explain.progressing._EVERY", -1.0)
+    if loop == "while_loop" and "grad" in nest:
+        pytest.skip("has no reverse derivative")
+    file, at = io.StringIO(), []
+
+    def fail(i):
+        if i in at:
+            raise ValueError("as asked for")
+
+    def body(c, i):
+        jax.debug.callback(fail, i)
+        return c * 1.5, None
+
+    f = NESTS[nest](LOOPS[loop](explain.progress(body, 10, file=file)))
+    first = _told(lambda: f(1.0), file)
+    assert first[-1] == "10/10"
+    at.append(6)
+    assert "10/10" not in _told(lambda: f(1.0), file)
+    at.clear()
+    assert _told(lambda: f(1.0), file) == first
+
+
+def test_progress_of_a_loop_within_another_and_of_several_at_once(monkeypatch):
+    monkeypatch.setattr("minijax.explain.progressing._EVERY", -1.0)
+    outer, inner = io.StringIO(), io.StringIO()
+    body = explain.progress(lambda c, x: (c + x, None), file=inner)
+    turn = explain.progress(lambda c, x: (lax.scan(body, c, _XS)[0], None), 7, file=outer)
+    f = jax.jit(lambda x: lax.scan(turn, x, None, length=7)[0])
+    assert _told(lambda: f(0.0), outer) == [f"{n}/7" for n in range(2, 8)]
+    assert Counter(_told(lambda: f(0.0), inner)) == {f"{n},": 7 for n in range(2, 11)}
+    assert "\n" not in inner.getvalue()
+
+    def at_once():
+        threads = [threading.Thread(target=lambda: jax.block_until_ready(f(1.0))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert Counter(_told(at_once, outer)) == {f"{n}/7": 4 for n in range(2, 8)}
+    assert outer.getvalue().count("\n") == 4
 
 
 def _ranges(f, *args):

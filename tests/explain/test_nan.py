@@ -275,6 +275,52 @@ def test_what_is_to_be_written_has_a_gradient_without_nan(name):
     assert np.isfinite(jax.grad(scope["written"])(args[0])).all()
 
 
+def _own_jvp():
+    f = jax.custom_jvp(lambda x: x * x)
+    return f, f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * _nan(primals[0])))
+
+
+def _own_vjp():
+    f = jax.custom_vjp(lambda x: x * x)
+    return f, f.defvjp(lambda x: (x * x, x), lambda x, ct: (ct * _nan(x),))
+
+
+def _own_forward():
+    f = jax.custom_vjp(lambda x: x * x)
+    return f, f.defvjp(lambda x: (_nan(x), x), lambda x, ct: (ct * x,))
+
+
+def _own_batching():
+    f = jax.custom_batching.custom_vmap(lambda x: x * x)
+    return f, f.def_vmap(lambda size, batched, x: (_nan(x), batched[0]))
+
+
+def _nan(x):
+    return x / x
+
+
+_NAN = (__file__, _nan.__code__.co_firstlineno + 1)
+_CALLS = {
+    "": lambda f: lambda x: f(x).sum(),
+    "jit": lambda f: jax.jit(lambda x: f(x).sum()),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0].sum(),
+    "cond": lambda f: lambda x: lax.cond(x[0] == 0, f, lambda x: x, x).sum(),
+    "checkpoint": lambda f: jax.checkpoint(lambda x: f(x).sum()),
+}
+
+
+@pytest.mark.parametrize("call", _CALLS)
+@pytest.mark.parametrize("rule", [_own_jvp, _own_vjp, _own_forward, _own_batching])
+def test_lines_of_rules_that_the_user_wrote(rule, call):
+    f = _CALLS[call](rule()[0])
+    run = jax.vmap(f) if rule is _own_batching else jax.value_and_grad(f)
+    x = jnp.zeros((2, 3) if rule is _own_batching else 3)
+    for each in (run, jax.jit(run)):
+        with pytest.raises(FloatingPointError) as caught:
+            explain.nan(each)(x)
+        assert caught.value.line == _NAN, str(caught.value)
+
+
 def test_no_nan_no_error():
     hidden = lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x), 0.0))
     assert explain.nan(hidden)(NEGATIVE) == hidden(NEGATIVE)

@@ -23,6 +23,7 @@ from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
 from minijax.features.wrapped_functions import WrappedFun, wrap_init
+from minijax.namespace import written_in
 from minijax.transforms.batching import (
     AxisData,
     BatchTrace,
@@ -234,7 +235,7 @@ class Call:
     def __call__(self, *leaves):
         values, rest = self.constants.take(leaves)
         args = self.constants.insert(values, self.in_tree.unflatten(rest))
-        with barred(self.origin):
+        with barred(self.origin), own_lines(self.fun):
             out = self.fun(*args)
         outs, tree = tree_util.flatten(out)
         self.out_avals = tuple([get_aval(x) for x in outs])
@@ -304,6 +305,19 @@ def barred(origin: tuple[Trace, ...]):
     finally:
         for trace in suspended:
             trace.alive = True
+
+
+@contextmanager
+def own_lines(rule: Callable):
+    """While the context lasts, operations are of the lines of a user's rule, not of the call's."""
+    context = local.context
+    saved = context.source
+    if saved is not None and not written_in(rule).startswith("minijax."):
+        context.source = None
+    try:
+        yield
+    finally:
+        context.source = saved
 
 
 def chain(trace: Trace | None) -> tuple[Trace, ...]:

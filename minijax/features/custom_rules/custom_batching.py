@@ -21,6 +21,7 @@ from minijax.features.custom_rules.common import (
     Positional,
     SetsInnerRules,
     call_eagerly,
+    own_lines,
 )
 from minijax.transforms.batching import AxisData, batch_flat
 from minijax.transforms.grad import as_result
@@ -133,7 +134,8 @@ class FlatRule:
 
     def __call__(self, size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple:
         flags = list(self.in_tree.unflatten(batched))
-        out, out_batched = self.fun(size, flags, *self.in_tree.unflatten(args))
+        with own_lines(self.fun):
+            out, out_batched = self.fun(size, flags, *self.in_tree.unflatten(args))
         outs, tree = tree_util.flatten(out)
         found, flag_tree = tree_util.flatten(out_batched)
         rule = f"custom vmap rule ({fun_name(self.fun)})"

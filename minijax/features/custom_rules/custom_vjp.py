@@ -224,7 +224,7 @@ class FlatForward(Rule):
         if self.symbolic_zeros:
             given = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
         args = call.constants.insert(call.constants.values, call.in_tree.unflatten(given))
-        with custom_rules.barred(call.origin):
+        with custom_rules.barred(call.origin), custom_rules.own_lines(self.fun):
             pair = self.fun(*args)
         function = fun_name(call.fun)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -284,11 +284,10 @@ class FlatBackward(Rule):
 
     def __call__(self, info: _Forward, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         make = as_symbolic if self.symbolic_zeros else materialized
-        found = self.fun(
-            *self.call.constants.values,
-            info.residual_tree.unflatten(residuals),
-            info.out_tree.unflatten([make(ct) for ct in cts]),
-        )
+        given = info.residual_tree.unflatten(residuals)
+        cts = info.out_tree.unflatten([make(ct) for ct in cts])
+        with custom_rules.own_lines(self.fun):
+            found = self.fun(*self.call.constants.values, given, cts)
         leaves = self.spread(found, info.in_tree)
         return [
             self.cotangent(index, ct, aval, info.in_tree)

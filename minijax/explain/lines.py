@@ -16,7 +16,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, V
 from minijax.core.primitive import ByPlatform, Primitive
 from minijax.core.source import joined
 from minijax.explain.origins import Origins
-from minijax.explain.programs import file_name, line_of, short
+from minijax.explain.programs import file_name, line_of, placed, short
 from minijax.explain.rule_tables import Place, place_of_rule, where
 from minijax.features.printing import letters
 from minijax.transforms.primitives import add_tangents
@@ -77,29 +77,18 @@ class _Names(dict):
 class Book:
     """Numbers of the user's lines, and programs written with them."""
 
-    def __init__(self, origins: Origins, fun: Any = None):
+    def __init__(self, origins: Origins):
         self.origins = origins
-        code = getattr(inspect.unwrap(fun), "__code__", None)
-        self.default = None if code is None else (code, 0)  # of what no line of the user's made
         self.kin: dict[tuple[str, int], int] = {}
         self.codes: dict[CodeType, None] = {}
         self.values: dict[Any, Span] = {}  # by variable, what is known of values
 
     def number(self, eqn: JaxprEqn) -> int:
         """The number of the user's line of an equation."""
-        if self._source(eqn) is None:
+        if eqn.source is None:
             return 0
-        self.codes.setdefault(self._source(eqn)[0])
-        return self.kin.setdefault(self.line(eqn), len(self.kin) + 1)
-
-    def _source(self, eqn: JaxprEqn) -> Any:
-        return eqn.source or self.default
-
-    def line(self, eqn: JaxprEqn) -> tuple[str, int]:
-        """The user's line: where none made an equation, as zeros and the outermost call, of `f`."""
-        if eqn.source is None and self.default is not None:
-            return self.default[0].co_filename, self.default[0].co_firstlineno
-        return line_of(eqn)
+        self.codes.setdefault(eqn.source[0])
+        return self.kin.setdefault(line_of(eqn), len(self.kin) + 1)
 
     # -- equations ---------------------------------------------------------------------------------
 
@@ -132,7 +121,8 @@ class Book:
                 if name == "update_jaxpr":  # kept from the first scatter of its kind, on any line
                     here = [e.replace(source=eqn.source) for e in program.eqns]
                     program = program.replace(eqns=here)
-                yield from self._program(program, names, depth + 2, f"{name}=")
+                within = placed(program, eqn.source)
+                yield from self._program(within, names, depth + 2, f"{name}=")
         results = ", ".join(_atom(names, v) for v in jaxpr.outvars)
         yield Line(f"in ({results}) }}", depth, closes=True)
 
@@ -146,7 +136,7 @@ class Book:
         number = self.number(eqn)
         spans = [str(self.values[var]) for var in eqn.outvars if var in self.values]
         value = ", ".join(list(filter(None, spans))[:_MOST_VALUES])
-        line = short(self.line(eqn)) if number else ""
+        line = short(line_of(eqn)) if number else ""
         return Line(text, depth, number, line, made, place, transform, value)
 
     # -- texts of modules --------------------------------------------------------------------------
@@ -154,19 +144,19 @@ class Book:
     def marked(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         """A copy of a program whose operations carry the numbers of their lines in their names."""
 
-        def within(value: Any) -> Any:
+        def within(value: Any, eqn: JaxprEqn) -> Any:
             if isinstance(value, ClosedJaxpr):
-                return self.marked(value)
+                return self.marked(placed(value, eqn.source))
             if isinstance(value, Jaxpr):
-                return self.marked(ClosedJaxpr(value)).jaxpr if not value.constvars else value
+                return within(ClosedJaxpr(value), eqn).jaxpr if not value.constvars else value
             if isinstance(value, tuple) and any(isinstance(x, (ClosedJaxpr, Jaxpr)) for x in value):
-                held = map(within, value)
+                held = [within(x, eqn) for x in value]
                 return type(value)(*held) if hasattr(value, "_fields") else tuple(held)
             return value
 
         eqns = [
             eqn.replace(
-                params={name: within(value) for name, value in eqn.params.items()},
+                params={name: within(value, eqn) for name, value in eqn.params.items()},
                 scope=joined(eqn.scope, f"_k{self.number(eqn)}{self.made(eqn)[2][:1]}_"),
             )
             for eqn in closed.jaxpr.eqns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import linecache
 import os
 import sys
@@ -17,19 +19,46 @@ from minijax.transforms.jit import jit
 
 __all__ = [
     "Flat", "bytes_of", "called", "expression_at", "file_name", "inlined", "is_backward", "line_of",
-    "place_named", "short", "sub_programs", "traced",
+    "place_named", "placed", "short", "start_of", "sub_programs", "traced",
 ]  # fmt: skip
 
 
 def traced(f: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
-    """Trace a function anew, whatever has been traced of it."""
+    """Trace a function anew, whatever has been traced of it. What has no line has its first one."""
 
     def fresh(*args, **kwargs):
         return f(*args, **kwargs)
 
     fresh.__name__ = getattr(f, "__name__", "f")
     with override("check_tracer_leaks", False):  # tools hold what they look at
-        return jit(fresh).trace(*args, **kwargs)
+        stage = jit(fresh).trace(*args, **kwargs)
+    closed = placed(stage.jaxpr, start_of(f))
+    return stage if closed is stage.jaxpr else stage.with_jaxpr(closed)
+
+
+def start_of(f: Callable) -> Any:
+    """Return the place where a function is defined, as equations have it; None if it is not known."""
+    f = inspect.unwrap(f)
+    while isinstance(f, functools.partial):
+        f = inspect.unwrap(f.func)
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return None
+    lines = [line for line, *_ in code.co_positions()]  # the first ones of a closure have none
+    return code, 2 * lines.index(next(filter(None, lines), None))
+
+
+def placed(program: Any, source: Any) -> Any:
+    """Return a program whose equations have this place where they have none of their own.
+
+    Those of the library's functions have none, since calls on several lines share them; nor has what
+    transforms themselves make of the outermost function, as zeros.
+    """
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    if source is None or all(eqn.source is not None for eqn in jaxpr.eqns):
+        return program
+    jaxpr = jaxpr.replace(eqns=[eqn.replace(source=eqn.source or source) for eqn in jaxpr.eqns])
+    return ClosedJaxpr(jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else jaxpr
 
 
 class Flat(NamedTuple):
@@ -46,9 +75,9 @@ def sub_programs(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
     for value in eqn.params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
-                yield item
+                yield placed(item, eqn.source)
             elif isinstance(item, Jaxpr) and not item.constvars:
-                yield ClosedJaxpr(item)
+                yield ClosedJaxpr(placed(item, eqn.source))
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
@@ -58,7 +87,7 @@ def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
         return None
     (program,) = calls.all(eqn.params)
     program = ClosedJaxpr(program) if isinstance(program, Jaxpr) else program
-    return program if isinstance(program, ClosedJaxpr) else None
+    return placed(program, eqn.source) if isinstance(program, ClosedJaxpr) else None
 
 
 def inlined(closed: ClosedJaxpr, keeping: Primitive | None = None) -> Flat:
@@ -112,11 +141,12 @@ def is_backward(eqn: JaxprEqn) -> bool:
     return "transpose(" in str(eqn.scope)
 
 
-def line_of(eqn: JaxprEqn) -> tuple[str, int]:
+def line_of(eqn: JaxprEqn, otherwise: Any = None) -> tuple[str, int]:
     """The file and the line in the user's program that an equation comes from."""
-    if eqn.source is None:
+    source = eqn.source or otherwise
+    if source is None:
         return "<unknown>", 0
-    place = Source(*eqn.source)
+    place = Source(*source)
     return place.code.co_filename, place.position[0] or 0
 
 

@@ -16,7 +16,7 @@ from minijax import tree_util
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
 from minijax.explain.lines import Book, Line, Span, sources
 from minijax.explain.origins import Applied, watched
-from minijax.explain.programs import called, sub_programs, traced
+from minijax.explain.programs import called, placed, start_of, sub_programs, traced
 from minijax.explain.tables import Report, Table
 from minijax.explain.timing import Times
 from minijax.explain.work import CostReport, cost_rows
@@ -105,14 +105,11 @@ def _section(stage: Stage, width: int, color: bool) -> Iterator[str]:
     beside = width >= 72 and any(notes)
     room = width - min(width // 2, max(map(len, notes), default=0) + 2) if beside else width
     for line, note in zip(stage.lines, notes, strict=True):
-        text = "  " * line.depth + line.text
-        if line.value:
-            text += f"   # {line.value}"
+        text, value = "  " * line.depth + line.text, f"   # {line.value}" if line.value else ""
+        most = (room - 2 if beside and note else width) - len(value)
+        text = (text if len(text) <= most else text[: max(most - 1, 0)] + "…") + value
         if beside and note:
-            text = text if len(text) <= room - 2 else text[: room - 3] + "…"
-            text = text.ljust(room) + note[: width - room]
-        elif len(text) > width:
-            text = text[: width - 1] + "…"
+            text = text[: room - 2].ljust(room) + note[: width - room]
         code = _COLORS.get(line.transform, "0")
         yield f"\033[{code}m{text}\033[0m" if color and code != "0" else text
         if note and not beside:
@@ -139,12 +136,14 @@ def explain(
     jvp of sin
     """
     stage, seen = watched(lambda: traced(f, args, kwargs))
-    book = Book(seen, f)
+    book = Book(seen)
     closed = stage.jaxpr
     if values:
         _note_values(book, closed, tree_util.tree_leaves((args, kwargs)))
     programs = _programs(seen.applied, closed)
     name = getattr(f, "__name__", type(f).__name__)
+    start = start_of(f)
+    programs = [(title, placed(program, start)) for title, program in programs]
     stages = [Stage(title, "jaxpr", _cut(book.program(p)), p) for title, p in programs]
     stages += list(_modules(book, closed, name, compile))
     stages.insert(0, Stage("source", "python", sources(book, f)))

@@ -14,7 +14,7 @@ from minijax.config import override
 from minijax.core.staging import JaxprTrace
 from minijax.explain.lines import Book
 from minijax.explain.origins import Origins, anew
-from minijax.explain.programs import line_of, traced
+from minijax.explain.programs import line_of, start_of, traced
 from minijax.lowering.module import Builder
 from minijax.stages import Compiled, Traced
 
@@ -44,22 +44,25 @@ class Times:
 class _Clock:
     """Seconds by line: the time until an equation is done is that of its line."""
 
-    def __init__(self, code: CodeType):
-        self.code, self.seconds = code, dict[_Line, float]()
+    def __init__(self, code: CodeType, start: Any):
+        self.code, self.start, self.seconds = code, start, dict[_Line, float]()
         self.last = time.perf_counter()
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         if frame.f_code is self.code and event == "return":
             eqn = frame.f_locals.get("eqn")
             if eqn is not None:
-                line, now = line_of(eqn), time.perf_counter()
+                line, now = line_of(eqn, self.start), time.perf_counter()
                 self.seconds[line] = self.seconds.get(line, 0.0) + now - self.last
                 self.last = time.perf_counter()
 
 
-def _shares(code: CodeType, run: Callable[[], Any]) -> dict[_Line, float]:
-    """Run something under a clock that is told of each equation. The clock itself takes time."""
-    before, clock = sys.getprofile(), _Clock(code)
+def _shares(code: CodeType, run: Callable[[], Any], start: Any) -> dict[_Line, float]:
+    """Run something under a clock that is told of each equation. The clock itself takes time.
+
+    `start` is the place of those that have none.
+    """
+    before, clock = sys.getprofile(), _Clock(code, start)
     sys.setprofile(clock)
     try:
         run()
@@ -79,6 +82,7 @@ def _renamed(f: Callable) -> Callable:
     def renamed(*args, **kwargs):
         return f(*args, **kwargs)
 
+    renamed.__wrapped__ = f
     renamed.__name__ = f"{getattr(f, '__name__', 'f')}_{next(_numbers)}"
     return renamed
 
@@ -91,17 +95,17 @@ def timed(
     Each of the first two is done twice: under a clock for the shares of lines, and for its time. The
     time of the compiler is shared by the instructions of its program.
     """
-    times = Times()
+    times, start = Times(), start_of(f)
     with anew():
-        shares = _shares(JaxprTrace.record.__code__, lambda: traced(f, args, kwargs))
+        shares = _shares(JaxprTrace.record.__code__, lambda: traced(f, args, kwargs), start)
     with anew():
         stage, seconds = _seconds(lambda: traced(_renamed(f), args, kwargs))
     times.add("trace", seconds, shares)
     if not compile:
         return stage, None, times
-    book = Book(Origins(), f)
+    book = Book(Origins())
     marked = stage.with_jaxpr(book.marked(stage.jaxpr))
-    shares = _shares(Builder.eqn.__code__, marked.lower)
+    shares = _shares(Builder.eqn.__code__, marked.lower, start)
     lowered, seconds = _seconds(marked.lower)
     times.add("lower", seconds, shares)
     with override("enable_compilation_cache", False):

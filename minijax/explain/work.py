@@ -11,11 +11,24 @@ from typing import Any, NamedTuple
 
 from minijax import lax
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn
+from minijax.core.primitive import Primitive
 from minijax.experimental.roofline.roofline import RooflineRuleContext, RooflineShape, roofline_rule
-from minijax.explain.programs import bytes_of, inlined, line_of, short, sub_programs
+from minijax.explain.programs import bytes_of, inlined, line_of, placed, short, sub_programs
 from minijax.explain.tables import Report, Table, quantity
 from minijax.explain.timing import STAGES, Times, timed
 from minijax.features.source_info import NameStack
+from minijax.lax.control_flow.solves import linear_solve_p
+from minijax.lax.fft import fft_p
+from minijax.lax.linalg import (
+    definite,
+    elimination,
+    general,
+    hermitian,
+    orthogonal,
+    singular_values,
+)
+from minijax.lax.linalg.triangular import triangular_solve_p
+from minijax.lax.shard_map import shard_map_p
 
 __all__ = ["CostReport", "CostRow", "cost", "cost_rows"]
 
@@ -30,6 +43,21 @@ _BY_OPERAND = frozenset((
     lax.argmax_p, lax.argmin_p, lax.reduce_and_p, lax.reduce_max_p, lax.reduce_min_p,
     lax.reduce_or_p, lax.reduce_prod_p, lax.reduce_xor_p,
 ))  # fmt: skip
+
+# Of an m by n matrix, m >= n (Golub and Van Loan, Matrix Computations): the algorithms of LAPACK.
+_BY_MATRIX: dict[Primitive, Callable[[int, int], float]] = {
+    definite.cholesky_p: lambda m, n: n**3 / 3,
+    elimination.lu_p: lambda m, n: m * n**2 - n**3 / 3,
+    general.eig_p: lambda m, n: 25 * n**3,
+    general.hessenberg_p: lambda m, n: 10 / 3 * n**3,
+    general.schur_p: lambda m, n: 25 * n**3,
+    hermitian.eigh_p: lambda m, n: 9 * n**3,
+    hermitian.tridiagonal_p: lambda m, n: 4 / 3 * n**3,
+    orthogonal.geqrf_p: lambda m, n: 2 * m * n**2 - 2 / 3 * n**3,
+    orthogonal.householder_product_p: lambda m, n: 2 * m * n**2 - 2 / 3 * n**3,
+    orthogonal.qr_p: lambda m, n: 4 * m * n**2 - 4 / 3 * n**3,
+    singular_values.svd_p: lambda m, n: 6 * m * n**2 + 20 * n**3,
+}
 
 
 class CostRow(NamedTuple):
@@ -103,8 +131,8 @@ def cost(f: Callable[..., Any], *args: Any, compile: bool = True, **kwargs: Any)
     - `compile`: whether to compile it, for the time and for XLA's own figures (`.xla`)
 
     The report has `.rows`, `.by_line()`, `.flops`, `.bytes`, `.seconds` and `.seconds_by_line`. The
-    body of a `scan` counts once for each step, that of a `while_loop` once and is marked; of a
-    `cond` the dearest branch counts. Bytes are those of operands and results, as if nothing were
+    body of a `scan` counts once for each step, that of a `while_loop` once and is marked, that of a
+    `shard_map` once for each device; of a `cond` the dearest branch counts. Bytes are those of operands and results, as if nothing were
     fused. XLA's time is shared by the instructions of its program. TypeError where `f` cannot be
     traced. Source: the rules of `experimental.roofline`.
 
@@ -119,7 +147,13 @@ def cost(f: Callable[..., Any], *args: Any, compile: bool = True, **kwargs: Any)
 def cost_rows(closed: ClosedJaxpr, turns: int, unknown: bool) -> Iterator[CostRow]:
     for eqn in inlined(closed).eqns:
         programs = [] if eqn.primitive.rule_steps is None else list(sub_programs(eqn))
-        if not programs:
+        if eqn.primitive is shard_map_p:  # each device runs it
+            sizes, axes = eqn.params["mesh"].shape, eqn.params["newly_manual_axes"]
+            (program,) = sub_programs(eqn)
+            yield from cost_rows(program, turns * math.prod(sizes[a] for a in axes), unknown)
+        elif eqn.primitive is linear_solve_p:
+            yield from cost_rows(placed(eqn.params["jaxprs"].solve, eqn.source), turns, unknown)
+        elif not programs:
             flops, moved = _once(eqn)
             yield CostRow(eqn, line_of(eqn), turns, turns * flops, turns * moved, unknown)
         elif eqn.primitive.programs.carried is None:
@@ -137,6 +171,8 @@ def _once(eqn: JaxprEqn) -> tuple[float, float]:
     moved = sum(map(bytes_of, ins)) + sum(map(bytes_of, outs))
     if primitive in _BY_RESULT or primitive in _BY_OPERAND:
         return float(math.prod((outs if primitive in _BY_RESULT else ins)[0].aval.shape)), moved
+    if primitive in _BY_MATRIX or primitive in (triangular_solve_p, fft_p):
+        return _dense(eqn), moved
     rule = roofline_rule(eqn.primitive)
     avals = [[v.aval for v in ins], [v.aval for v in outs]]
     if rule is None or not all(hasattr(a, "dtype") for a in avals[0]):
@@ -150,3 +186,18 @@ def _once(eqn: JaxprEqn) -> tuple[float, float]:
     except (AttributeError, NotImplementedError, TypeError):  # a collective, outside of a mesh
         return 0.0, moved
     return float(found.unfused_flops), float(found.unfused_hbm_bytes or moved)
+
+
+def _dense(eqn: JaxprEqn) -> float:
+    """The operations of linear algebra, and of Fourier transforms; complex ones count four times."""
+    *batch, m, n = (1, *eqn.invars[0].aval.shape)
+    if eqn.primitive is fft_p:
+        size = math.prod(eqn.params["fft_lengths"])
+        elements = max(math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars))
+        real = any(v.aval.dtype.kind == "f" for v in (*eqn.invars, *eqn.outvars))
+        return 5.0 * elements * math.log2(max(size, 1)) / (1 + real)
+    if eqn.primitive is triangular_solve_p:
+        count = n * math.prod(eqn.invars[1].aval.shape)
+    else:
+        count = math.prod(batch) * _BY_MATRIX[eqn.primitive](max(m, n), min(m, n))
+    return round(count) * (4.0 if eqn.invars[0].aval.dtype.kind == "c" else 1.0)

@@ -68,6 +68,58 @@ def test_text_has_the_width_and_colors_asked_for(step):
     assert "\033[35m" in step.text(width=110, color=True)
 
 
+_KEPT = {  # functions whose programs calls on several lines share
+    "fft": jnp.fft.fft,
+    "sort": lambda x: jnp.sort(x, axis=0),
+    "solve": lambda x: jnp.linalg.solve(x, x[0]),
+    "searchsorted": lambda x: jnp.searchsorted(x[0], x[1]),
+    "normal": lambda x: jax.random.normal(jax.random.key(0), x.shape) + x,
+    "bincount": lambda x: jnp.bincount(x[0].astype(int), length=4),
+}
+
+
+@pytest.mark.parametrize("name", _KEPT)
+def test_programs_that_calls_share_have_the_lines_of_each(name):
+    f = _KEPT[name]
+
+    def twice(x):
+        first = f(x)
+        second = f(x + 1)
+        return first, second
+
+    start = twice.__code__.co_firstlineno
+    inside = f.__code__.co_firstlineno if f.__code__.co_filename == __file__ else 0
+    found = explain(jax.vmap(twice), np.stack([np.eye(3, dtype=np.float32) * 2] * 2))
+    lines = [int(line.where.split(":")[1]) for line in found["jaxpr"].lines if line.made]
+    assert set(lines) <= {start + 1, start + 2, inside}
+    if not inside:
+        assert {lines.count(start + n) > 1 for n in (1, 2)} == {True}
+    assert all(line.where for line in found["StableHLO"].lines if " stablehlo.fft" in line.text)
+
+
+def test_what_has_no_line_has_the_first_of_the_function():
+    def product(x):
+        return x @ x
+
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("i")
+    f = jax.shard_map(product, mesh=mesh, in_specs=spec, out_specs=spec)
+    first = product.__code__.co_firstlineno
+    (outer, inner) = [line.where for line in explain(f, W)["jaxpr"].lines if line.made]
+    assert (outer, inner) == (f"test_stages.py:{first}", f"test_stages.py:{first + 1}")
+    lines = set(explain.cost(f, W).by_line())
+    assert (__file__, first + 1) in lines and "<unknown>" not in {file for file, _ in lines}
+
+
+def test_values_are_shown_where_the_text_is_cut():
+    f = lambda x: lax.scatter_add(
+        x, jnp.array([[0]]), jnp.ones(1), lax.ScatterDimensionNumbers((), (0,), (0,))
+    )
+    text = explain(f, np.zeros(3, np.float32), values=True).text(width=100, color=False)
+    (line,) = [line for line in text.split("\n") if "= scatter-add[" in line]
+    assert "…   # 0 … 1" in line and len(line) <= 100
+
+
 class _Page(HTMLParser):
     """The elements of a page, checked to be closed in order."""
 

@@ -31,6 +31,42 @@ def test_operations_are_near_those_of_xla(name):
     assert {"trace", "lower", "compile"} == set(work.seconds)
 
 
+_MESH = jax.sharding.AbstractMesh((4, 2), ("i", "j"))
+_P = jax.sharding.PartitionSpec
+
+
+def _in_parts(x, y):
+    product = lambda x, y: lax.psum(x @ y, "j")
+    specs = (_P("i", "j"), _P("j", None))
+    return jax.shard_map(product, mesh=_MESH, in_specs=specs, out_specs=_P("i", None))(x, y)
+
+
+def _complex(x):
+    return x.astype(jnp.complex64)
+
+
+COSTS = {  # of square matrices with 64 rows, in terms of 64**3 but for Fourier transforms
+    "shard_map": (_in_parts, 2),
+    "solve": (lambda x, y: jnp.linalg.solve(x, y[0]), 2 / 3 + 2 / 64),
+    "inverse": (lambda x, y: jnp.linalg.inv(x), 2 / 3 + 2),
+    "eigh": (lambda x, y: jnp.linalg.eigh(x, symmetrize_input=False), 9),
+    "svd of many": (lambda x, y: jnp.linalg.svd(jnp.stack([x, y])), 52),
+    "complex cholesky": (lambda x, y: lax.linalg.cholesky(_complex(x), symmetrize_input=False), 4 / 3),
+    "fft": (lambda x, y: jnp.fft.fft(x), 5 * 64 * 6 / 64**2),
+    "rfft": (lambda x, y: jnp.fft.rfft(x), 5 / 2 * 64 * 6 / 64**2),
+    "ifft2": (lambda x, y: jnp.fft.ifft2(_complex(x)), 5 * 64 * 12 / 64**2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_operations_of_parts_linear_algebra_and_transforms(name):
+    f, wanted = COSTS[name]
+    found = cost(lambda *args: f(*args), _of(64, 64), _of(64, 64), compile=False)
+    assert found.flops == pytest.approx(wanted * 64**3, rel=0.06)
+    first, last = (each.__code__.co_firstlineno for each in (_in_parts, COSTS["ifft2"][0]))
+    assert all(file == __file__ and first <= line <= last for file, line in found.by_line())
+
+
 def test_costs_by_line_turns_and_branches():
     def f(x):
         x = lax.fori_loop(0, 5, lambda i, x: x @ x, x)

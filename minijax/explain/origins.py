@@ -93,6 +93,14 @@ _RECORD = JaxprTrace.record.__code__
 _SUM = id(add_tangents.__code__)
 
 
+def _summed(frame: FrameType | None) -> JaxprEqn | None:
+    """The equation that pulls back a cotangent which is added, or whose result comes out twice."""
+    found = {} if frame is None else frame.f_locals
+    if "eqn" in found or "linear" not in found:
+        return found.get("eqn")
+    return next((eqn for eqn in found["linear"] if found["var"] in eqn.outvars), None)
+
+
 def _origin(frame: FrameType | None) -> Origin:
     rules: list[tuple[str, Primitive]] = []
     earlier = None
@@ -106,8 +114,8 @@ def _origin(frame: FrameType | None) -> Origin:
         rule = _RULES.get(code)
         if rule is not None:
             rules.append(rule(frame.f_locals))
-        elif code == _SUM and not rules and "eqn" in (frame.f_back or frame).f_locals:
-            rules.append(("sum of cotangents", frame.f_back.f_locals["eqn"].primitive))
+        elif code == _SUM and not rules and (eqn := _summed(frame.f_back)) is not None:
+            rules.append(("sum of cotangents", eqn.primitive))
         frame = frame.f_back
     return Origin(tuple(rules), earlier if type(earlier) is Var else None)
 

@@ -52,12 +52,14 @@ def backward_pass(
         pending = dict(sums)
     else:
         sums = {}
-    for var, ct in zip(jaxpr.outvars, cotangents, strict=True):
-        if type(var) is not Literal and var not in known:
-            pending[var] = add_tangents(pending.get(var), ct)
     context = local.context
     outer, outer_scope = context.source, context.scope
     try:
+        for var, ct in zip(jaxpr.outvars, cotangents, strict=True):
+            if type(var) is not Literal and var not in known:
+                if var in pending:  # a result twice: their sum is of the line that made it
+                    context.source = next((e.source for e in linear if var in e.outvars), outer)
+                pending[var] = add_tangents(pending.get(var), ct)
         for eqn in reversed(linear):
             context.source = eqn.source
             scope = transposed(eqn.scope) if outermost else eqn.scope

@@ -111,6 +111,34 @@ def test_what_has_no_line_has_the_first_of_the_function():
     assert (__file__, first + 1) in lines and "<unknown>" not in {file for file, _ in lines}
 
 
+def _twice(x):
+    y = jnp.sin(x)
+    return y, y
+
+
+_TWICE = {
+    "vjp": lambda x: jax.vjp(_twice, x)[1]((x, x)),
+    "jit": lambda x: jax.grad(lambda x: jnp.stack(jax.jit(_twice)(x)).sum())(x),
+    "scan": lambda x: jax.grad(
+        lambda x: sum(y.sum() for y in lax.scan(lambda c, _: _twice(c), x, None, length=3))
+    )(x),
+    "cond": lambda x: jax.grad(
+        lambda x: jnp.stack(lax.cond(x > 0, _twice, lambda x: (x, x), x)).sum()
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", _TWICE)
+def test_sums_of_cotangents_of_a_result_that_comes_out_twice(name):
+    found = explain(_TWICE[name], 1.0, compile=False)["jaxpr"].lines
+    sums = [line for line in found if "add_any" in line.text]
+    place = f"test_stages.py:{_twice.__code__.co_firstlineno + 1}"
+    assert [line.where for line in sums].count(place) == 1
+    assert all(
+        line.made.startswith("sum of cotangents of ") for line in sums if line.where == place
+    )
+
+
 def test_values_are_shown_where_the_text_is_cut():
     f = lambda x: lax.scatter_add(
         x, jnp.array([[0]]), jnp.ones(1), lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -67,11 +67,26 @@ def rule_place(transform: str, primitive: Primitive) -> Place | None:
 
 
 class _Names(dict):
-    """Letters of variables, in the order in which they are asked for."""
+    """Letters of variables, in the order in which they are asked for, and texts with them.
+
+    Primitives with a notation of their own take it for a printer of jaxprs.
+    """
 
     def __missing__(self, var: Var) -> str:
         self[var] = letters(len(self))
         return self[var]
+
+    def name(self, var: Var) -> str:
+        return "_" if type(var) is DropVar else self[var]
+
+    def binder(self, var: Var) -> str:
+        return f"{self.name(var)}:{var.aval.str_short(True)}"
+
+    def atom(self, atom: Any) -> str:
+        if type(atom) is not Literal:
+            return self[atom]
+        value = atom.val.item() if isinstance(atom.val, np.generic) else atom.val
+        return f"{value}:{atom.aval.str_short(True)}"
 
 
 class Book:
@@ -112,8 +127,7 @@ class Book:
         return list(self._program(jaxpr, _Names(), 0, ""))
 
     def _program(self, jaxpr: Jaxpr, names: _Names, depth: int, label: str) -> Iterator[Line]:
-        head = " ".join(_typed(names, v) for v in jaxpr.constvars)
-        inputs = " ".join(_typed(names, v) for v in jaxpr.invars)
+        head, inputs = (" ".join(map(names.binder, vs)) for vs in (jaxpr.constvars, jaxpr.invars))
         yield Line(f"{label}{{ lambda {head}; {inputs}. let", depth, opens=True)
         for eqn in jaxpr.eqns:
             yield self._equation(eqn, names, depth + 1)
@@ -123,15 +137,17 @@ class Book:
                     program = program.replace(eqns=here)
                 within = placed(program, eqn.source)
                 yield from self._program(within, names, depth + 2, f"{name}=")
-        results = ", ".join(_atom(names, v) for v in jaxpr.outvars)
+        results = ", ".join(map(names.atom, jaxpr.outvars))
         yield Line(f"in ({results}) }}", depth, closes=True)
 
     def _equation(self, eqn: JaxprEqn, names: _Names, depth: int) -> Line:
-        ins = " ".join(_atom(names, v) for v in eqn.invars)
-        outs = " ".join("_" if type(v) is DropVar else _typed(names, v) for v in eqn.outvars)
-        params = " ".join(_params(eqn))
-        text = f"{outs} = " if outs else ""
-        text += eqn.primitive.name + (f"[{params}]" if params else "") + (f" {ins}" if ins else "")
+        if eqn.primitive.shown is not None:
+            text = eqn.primitive.shown(names, eqn)
+        else:
+            ins, params = " ".join(map(names.atom, eqn.invars)), " ".join(_params(eqn))
+            outs = ["_" if type(v) is DropVar else names.binder(v) for v in eqn.outvars]
+            text = f"{' '.join(outs)} = " if outs else ""
+            text += eqn.primitive.name + f"[{params}]" * bool(params) + f" {ins}" * bool(ins)
         made, place, transform = self.made(eqn)
         number = self.number(eqn)
         spans = [str(self.values[var]) for var in eqn.outvars if var in self.values]
@@ -207,17 +223,6 @@ def _balanced(lines: list[Line]) -> list[Line]:
         line._replace(opens=line.opens and n in pairs, closes=line.closes and n in pairs)
         for n, line in enumerate(lines)
     ]
-
-
-def _typed(names: _Names, var: Var) -> str:
-    return f"{names[var]}:{var.aval.str_short(True)}"
-
-
-def _atom(names: _Names, atom: Any) -> str:
-    if type(atom) is not Literal:
-        return names[atom]
-    value = atom.val.item() if isinstance(atom.val, np.generic) else atom.val
-    return f"{value}:{atom.aval.str_short(True)}"
 
 
 def _programs(eqn: JaxprEqn) -> Iterator[tuple[str, Jaxpr]]:

@@ -18,6 +18,7 @@ import numpy as np
 from minijax import dtypes, lax, random, tree_util
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
+from minijax.explain import references
 from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
 from minijax.explain.custom_rules import jvp_program, rule_key, vjp_program
 from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
@@ -35,7 +36,7 @@ __all__ = ["Source", "to_python"]
 
 # Levels of rules of functions that rules call: each rule of `odeint` calls `odeint` on a larger system.
 _RULES_IN_RULES = 1
-_TAKEN = {*keyword.kwlist, "constants", "jax", "jnp", "lax", "np"}
+_TAKEN = {*keyword.kwlist, "constants", "jax", "jnp", "lax", "np", "pl"}
 
 
 class Source(str):
@@ -543,6 +544,7 @@ RULES: dict[Primitive, Callable] = {
     remat_p: _remat,
     shard_map_p: _shard_map,
     svd_p: _svd,
+    **references.RULES,
 }
 
 
@@ -583,7 +585,7 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
 
     The result is a string with `function()`, `constants` and `under(library)`. Sub-programs are
     functions of their own, with their derivative rules. NotImplementedError names a primitive that no
-    public function applies (a reference, a callback).
+    public function applies (a callback).
 
     >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
         a = lax.sin(x)  # f32[]
@@ -630,6 +632,8 @@ def _whole(module: Module, library: str) -> str:
     head = ["import minijax as jax", "import numpy as np"]
     if "checkpoint_name(" in code:
         head.append("from minijax.ad_checkpoint import checkpoint_name")
+    if "pl.ds(" in code:
+        head.append("from minijax.experimental import pallas as pl")
     if "primitives." in code:
         head.append("from minijax.extend.core import primitives")
     head += ["", "lax, jnp = jax.lax, jax.numpy", *module.constant_lines]

@@ -1,5 +1,6 @@
 """`minijax.explain`: programs as Python source."""
 
+import importlib
 from functools import partial
 
 import jax
@@ -202,6 +203,50 @@ def across_devices(m):
 
     f = m.shard_map(per_shard, mesh=mesh, in_specs=spec, out_specs=spec)
     return m.value_and_grad(lambda x: (f(x) ** 2).sum())
+
+
+@case(MATRIX, np.int32(1))
+def references(m):
+    def run(x, i):
+        ref, other = m.new_ref(x), m.ref.empty_ref(m.ShapeDtypeStruct((3,), x.dtype))
+        ref[i] += 1
+        ref[1:3, 0] = x[:2, 1]
+        ref[np.array([0, 2]), i] = x[0, :2]
+        other[...] = ref[2, ::1]
+        m.ref.addupdate(ref, (i,), other[...])
+        before = m.ref.swap(ref, (slice(0, 2),), ref[:2] * 2)
+        return before, m.ref.freeze(ref), m.ref.freeze(other)
+
+    return run
+
+
+@case(MATRIX)
+def references_in_loops(m):
+    def run(x):
+        total, last = m.new_ref(x[0] * 0), m.new_ref(m.numpy.int32(0))
+
+        def turn(i, c):
+            total[...] += x[i] * c
+            m.lax.cond(i > 0, lambda: m.ref.set(last, (), i), lambda: None)
+            return c + total[0]
+
+        c = m.lax.fori_loop(0, 3, turn, 1.0)
+        c = m.lax.while_loop(lambda c: c < 90, lambda c: c + total[0], c)
+        return c, total[...], last[...]
+
+    return run
+
+
+@case(np.arange(12, dtype=np.float32), np.int32(1))
+def windows_of_references(m):
+    ds = importlib.import_module(f"{m.__name__}.experimental.pallas").ds
+
+    def run(x, i):
+        ref = m.new_ref(x.reshape(6, 2))
+        ref[ds(i, 2)] = ref[ds(i * 2, 2)] * 3
+        return ref[ds(0, 2, 2)], ref[...]
+
+    return run
 
 
 def _same(found, wanted, ulp=0):

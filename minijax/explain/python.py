@@ -307,10 +307,6 @@ def _window(combine: str, identity: Any, operand: str, params: dict) -> str:
 # -- equations that hold programs, or whose results stand in another order ------------------------
 
 
-def _star(parts: Sequence[str]) -> str:
-    return "".join(f"{part}, " for part in parts)
-
-
 def _jit(body, eqn, operands, *, jaxpr, name, **params):
     given = [f"{k}={params[k]}" for k in ("inline", "keep_unused") if params.get(k)]
     if options := params.get("compiler_options_kvs"):
@@ -353,7 +349,7 @@ def _scan(body, eqn, operands, *, jaxpr, length, num_carry, num_consts, reverse,
     results = (num_carry, len(eqn.outvars) - num_carry)
     step = body.module.function(jaxpr, "scan_body", groups, results)
     if consts:
-        step = f"lambda carry, xs: {step}({tuple_text(consts)}, carry, xs)"
+        step = f"lambda carry, xs, consts={tuple_text(consts)}: {step}(consts, carry, xs)"
     given = [f"length={length}"]
     given += ["reverse=True"] if reverse else []
     given += [f"unroll={unroll}"] if unroll != 1 else []
@@ -368,7 +364,7 @@ def _while(body, eqn, operands, *, cond_jaxpr, cond_nconsts, body_jaxpr, body_nc
     for consts, (program, name, results) in zip(held, programs, strict=True):
         groups = [("consts", len(consts))] if consts else []
         step = body.module.function(program, name, [*groups, ("carry", len(carry))], results)
-        bound = f"lambda carry: {step}({tuple_text(consts)}, carry)"
+        bound = f"lambda carry, consts={tuple_text(consts)}: {step}(consts, carry)"
         steps.append(bound if consts else step)
     if cond_jaxpr.out_avals[0].shape:
         steps = _each_while(body.module, *steps)
@@ -383,8 +379,11 @@ def _each_while(module: Any, proceeds: str, step: str) -> list[str]:
         wide = "lambda x: flags.reshape(flags.shape + (1,) * (x.ndim - flags.ndim))"
         chosen = "tuple(jnp.where(wide(x), x, y) for x, y in zip(new, old, strict=True))"
         module.define(each, "flags, new, old", [f"wide = {wide}", f"return {chosen}"])
-    going, new = (f"{f}(carry)" if f.isidentifier() else f"({f})(carry)" for f in (proceeds, step))
-    return [f"lambda carry: {going}.any()", f"lambda carry: {each}({going}, {new}, carry)"]
+    held = f"proceeds=({proceeds}), step=({step})"
+    return [
+        f"lambda carry, proceeds=({proceeds}): proceeds(carry).any()",
+        f"lambda carry, {held}: {each}(proceeds(carry), step(carry), carry)",
+    ]
 
 
 def _cond(body, eqn, operands, *, branches, **_):
@@ -413,7 +412,7 @@ def _linear_solve(body, eqn, operands, *, const_lengths, jaxprs):
 
     def function(key, program, head):
         name = body.module.function(program, key)
-        return f"lambda {head}: {name}({_star(held[key])}*x)"
+        return f"lambda {head}, held={tuple_text(held[key])}: {name}(*held, *x)"
 
     given = [function("matvec", jaxprs.matvec, "x"), tuple_text(right)]
     given.append(function("solve", jaxprs.solve, "_, x"))

@@ -249,6 +249,21 @@ def windows_of_references(m):
     return run
 
 
+@case(MATRIX, MATRIX[0], MATRIX[1], X)
+def arguments_with_names_of_the_text(m):
+    def run(xs, carry, consts, x):
+        def turn(c, i):
+            return c + xs[i] * carry + consts, c * carry
+
+        ys = m.lax.scan(turn, x, m.numpy.arange(3))
+        zs = m.lax.while_loop(lambda c: (c < x + 9).any(), lambda c: c + carry * consts + 1, x)
+        each = m.vmap(lambda c, d: m.lax.while_loop(lambda c: c < d, lambda c: c + carry[0], c))
+        solved = m.numpy.linalg.solve(xs, x), m.vmap(m.numpy.linalg.solve, (None, 0))(xs, xs)
+        return ys, zs, each(consts, consts + carry), solved
+
+    return run
+
+
 def _same(found, wanted, ulp=0):
     assert len(found) == len(wanted)
     for a, b in zip(found, wanted, strict=True):

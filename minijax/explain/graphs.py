@@ -155,7 +155,7 @@ def _label(eqn: JaxprEqn) -> str:
     within = sum(len(program.eqns) for program in sub_programs(eqn))
     if within and eqn.primitive.rule_steps is not None:
         turns = f" ×{eqn.params['length']}" if "length" in eqn.params else ""
-        label += f"{turns} {{{within} equations}}"
+        label += f"{turns} {{{within} equation{'s' * (within != 1)}}}"
     return label
 
 

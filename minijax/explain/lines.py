@@ -150,7 +150,8 @@ class Book:
             text += eqn.primitive.name + f"[{params}]" * bool(params) + f" {ins}" * bool(ins)
         made, place, transform = self.made(eqn)
         number = self.number(eqn)
-        spans = [str(self.values[var]) for var in eqn.outvars if var in self.values]
+        shown = [v for v in eqn.outvars if eqn.primitive.shown is None or type(v) is not DropVar]
+        spans = [str(self.values[var]) for var in shown if var in self.values]
         value = ", ".join(list(filter(None, spans))[:_MOST_VALUES])
         line = short(line_of(eqn)) if number else ""
         return Line(text, depth, number, line, made, place, transform, value)

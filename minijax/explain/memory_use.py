@@ -136,23 +136,25 @@ class MemoryReport(Report):
         held = {short(line): taken for line, taken in self.at_peak().items()} | fixed
         lines = [[name, size(taken), bar(taken)] for name, taken in held.items()]
         kept = _summed((residual.line, residual.bytes) for residual in self.residuals)
-        lasting = [
-            [short(line), size(taken), size(self.savings.get(line))] for line, taken in kept.items()
-        ]
+        lasting = [[short(line), size(taken), self._saving(line)] for line, taken in kept.items()]
         rows = [
             [row.name, size(row.made), size(row.alive), bar(row.alive), short(row.line)]
             for row in self.rows
         ]
         total = size(sum(kept.values()))
+        title = f"memory: peak {size(self.peak)} in XLA's program"
+        head = ["line", ">kept", ">a checkpoint saves"]
         return [
-            Table(
-                f"memory: peak {size(self.peak)} in XLA's program",
-                ["made by", ">at the peak", ""],
-                lines,
-            ),
-            Table(f"residuals: {total}", ["line", ">kept", ">a checkpoint saves"], lasting),
+            Table(title, ["made by", ">at the peak", ""], lines),
+            *([Table(f"residuals: {total}", head, lasting)] if lasting else []),
             Table("by instruction", ["instruction", ">made", ">in use", "", "line"], rows),
         ]
+
+    def _saving(self, line: _Place) -> str:
+        saved = self.savings.get(line)
+        if saved is not None and saved < 0:
+            return f"none, {quantity(-saved, 'B')} more"
+        return quantity(saved, "B")
 
 
 def memory(f: Callable[..., Any], *args: Any, **kwargs: Any) -> MemoryReport:

@@ -21,10 +21,12 @@ from minijax.explain.programs import (
     expression_at,
     file_name,
     line_of,
+    on_arrays,
     place_named,
     short,
     sub_programs,
     traced,
+    values_of,
 )
 from minijax.lax.compare import select_n_p
 
@@ -67,17 +69,16 @@ def nan(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f, updated=())
     def checked(*args, **kwargs):
+        before = values_of(args, kwargs)
         results = f(*args, **kwargs)
-        leaves = tree_util.tree_leaves(results)
-        if any(map(has_nan, leaves)):
-            raise _found(f, args, kwargs)
+        if any(map(has_nan, tree_util.tree_leaves(results))):
+            raise _found(f, args, kwargs, before)
         return results
 
     return named_after(f, checked)
 
 
-def _found(f: Callable, args: tuple, kwargs: dict) -> NanError:
-    leaves = tree_util.tree_leaves((args, kwargs))
+def _found(f: Callable, args: tuple, kwargs: dict, leaves: list[Any]) -> NanError:
     for number, x in enumerate(leaves):
         if has_nan(x):
             return _of_argument(number, x)
@@ -130,6 +131,7 @@ class Run:
     """A program with the values of all variables, those within calls among them."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]):
+        closed = on_arrays(closed)
         self.values: dict[Any, Any] = {}
         self.same: dict[Var, Any] = {}  # variables of calls, and what stands for them outside
         self.eqns: list[JaxprEqn] = []
@@ -312,7 +314,7 @@ def _elements(run: Run, eqn: JaxprEqn, index: tuple[int, ...]) -> Iterator[tuple
 def _infinity(
     run: Run, eqn: JaxprEqn, index: tuple[int, ...], line: tuple[str, int]
 ) -> Iterator[str]:
-    """Yield which other line made an operand of the NaN that is infinite."""
+    """Yield which line made an operand of the NaN that is infinite."""
     for var, x in _elements(run, eqn, index):
         first = _first(run, [var], _has_infinity) if np.isinf(x) else None
         if first is not None:
@@ -321,6 +323,8 @@ def _infinity(
             if place != line:
                 yield f"{x:.6g} was made at {_named(place)}, by {made.primitive.name}:"
                 yield f"    {linecache.getline(*place).strip()}"
+            else:
+                yield f"{x:.6g} was made on the same line, by {made.primitive.name}."
             return
 
 

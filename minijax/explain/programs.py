@@ -10,16 +10,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from minijax import tree_util
 from minijax.config import override
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.source import Source, joined, summarize
+from minijax.features.queries import is_ref
+from minijax.features.references.cells import Ref
+from minijax.features.references.discharge import on_values
 from minijax.stages import Traced
 from minijax.transforms.jit import jit
 
 __all__ = [
     "Flat", "bytes_of", "called", "expression_at", "file_name", "inlined", "is_backward", "line_of",
-    "place_named", "placed", "short", "start_of", "sub_programs", "traced",
+    "on_arrays", "place_named", "placed", "short", "start_of", "sub_programs", "traced", "values_of",
 ]  # fmt: skip
 
 
@@ -59,6 +63,25 @@ def placed(program: Any, source: Any) -> Any:
         return program
     jaxpr = jaxpr.replace(eqns=[eqn.replace(source=eqn.source or source) for eqn in jaxpr.eqns])
     return ClosedJaxpr(jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else jaxpr
+
+
+def values_of(args: Any, kwargs: Any) -> list[Any]:
+    """Return the leaves of arguments, with the values of references in their places."""
+    return [x[...] if isinstance(x, Ref) else x for x in tree_util.tree_leaves((args, kwargs))]
+
+
+def on_arrays(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return a program on the values of references, which gives their last ones after its results.
+
+    It is the same one where it has none. What is run in part, or again, must change nothing.
+    """
+    return on_values(closed) if _has_references(closed) else closed
+
+
+def _has_references(closed: ClosedJaxpr) -> bool:
+    made = (v.aval for eqn in closed.eqns for v in eqn.outvars)
+    inner = (program for eqn in closed.eqns for program in sub_programs(eqn))
+    return any(map(is_ref, (*closed.in_avals, *made))) or any(map(_has_references, inner))
 
 
 class Flat(NamedTuple):
@@ -192,5 +215,6 @@ def place_named(place: Any) -> str:
 
 
 def short(line: tuple[str, int]) -> str:
-    """Write a line as `file.py:3`."""
-    return f"{os.path.basename(file_name(line[0]))}:{line[1]}"
+    """Write a line as `file.py:3`; what has no number, as `<compiler>`, without one."""
+    name = os.path.basename(file_name(line[0]))
+    return f"{name}:{line[1]}" if line[1] else name

@@ -12,16 +12,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax import tree_util
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from minijax.explain.lines import Book, Line, Span, sources
 from minijax.explain.origins import Applied, watched
-from minijax.explain.programs import called, placed, start_of, sub_programs, traced
+from minijax.explain.programs import called, placed, start_of, sub_programs, traced, values_of
 from minijax.explain.tables import Report, Table
 from minijax.explain.timing import Times
 from minijax.explain.work import CostReport, cost_rows
-from minijax.features.stages.struct import ShapeDtypeStruct
-from minijax.transforms.jit import jit
+from minijax.features.queries import is_ref
+from minijax.lax.refs import new_ref
+from minijax.stages import Traced
 
 __all__ = ["Explanation", "Stage", "explain"]
 
@@ -139,13 +139,14 @@ def explain(
     book = Book(seen)
     closed = stage.jaxpr
     if values:
-        _note_values(book, closed, tree_util.tree_leaves((args, kwargs)))
+        leaves = zip(closed.in_avals, values_of(args, kwargs), strict=True)
+        _note_values(book, closed, [new_ref(x) if is_ref(aval) else x for aval, x in leaves])
     programs = _programs(seen.applied, closed)
     name = getattr(f, "__name__", type(f).__name__)
     start = start_of(f)
     programs = [(title, placed(program, start)) for title, program in programs]
     stages = [Stage(title, "jaxpr", _cut(book.program(p)), p) for title, p in programs]
-    stages += list(_modules(book, closed, name, compile))
+    stages += list(_modules(book, stage, compile))
     stages.insert(0, Stage("source", "python", sources(book, f)))
     cost = CostReport(list(cost_rows(closed, 1, False)), Times(), None)
     return Explanation(name, stages, cost, book)
@@ -199,16 +200,9 @@ def _first_use(jaxpr: Any) -> Callable[[Any], int]:
     return lambda var: order.get(var, len(order))
 
 
-def _modules(book: Book, closed: ClosedJaxpr, name: str, compile: bool) -> Iterator[Stage]:
+def _modules(book: Book, stage: Traced, compile: bool) -> Iterator[Stage]:
     """StableHLO, and the program that XLA makes of it."""
-    run = jaxpr_as_fun(book.marked(closed))
-    flat = lambda *leaves: run(*leaves)
-    flat.__name__ = name if name.isidentifier() else "f"
-    structs = [
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=getattr(a, "weak_type", False))
-        for a in closed.in_avals
-    ]
-    lowered = jit(flat).trace(*structs).lower()
+    lowered = stage.with_jaxpr(book.marked(stage.jaxpr)).lower()
     yield Stage("StableHLO", "mlir", _cut(book.module(lowered.as_text(debug_info=True))))
     if compile:
         yield Stage("optimised HLO", "hlo", _cut(book.module(lowered.compile().as_text())))

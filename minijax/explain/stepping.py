@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, tree_util
+from minijax import dtypes, random
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
-from minijax.explain.programs import called, place_named, traced
+from minijax.explain.programs import called, on_arrays, place_named, traced, values_of
 from minijax.explain.strictness import outside
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
@@ -54,6 +54,7 @@ class _Frame:
     """A program that is being run: its variables so far, and the equation that is next."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any], runs: list, turn: int):
+        closed = on_arrays(closed)
         self.jaxpr = closed.jaxpr
         self.index, self.runs, self.turn = 0, runs, turn
         self.env = dict(zip(self.jaxpr.constvars, closed.consts, strict=True))
@@ -136,7 +137,8 @@ class Stepper(Report):
         if not self.done:
             raise ValueError("The program has not run to its end: call .run_to(lambda s: False).")
         frame = self._frames[0]
-        return self._out_tree.unflatten(frame.read(frame.jaxpr.outvars))
+        results = frame.read(frame.jaxpr.outvars)[: self._out_tree.num_leaves]
+        return self._out_tree.unflatten(results)
 
     # -- moves -------------------------------------------------------------------------------------
 
@@ -271,6 +273,8 @@ def _described(value: Any) -> str:
 def _shown(value: Any) -> str:
     if getattr(value, "size", 1) > 1000:
         return "..."
+    if dtypes.issubdtype(getattr(value, "dtype", None), dtypes.prng_key):
+        value = random.key_data(value)
     text = (
         np.array2string(np.asarray(value), threshold=6, precision=4)
         if hasattr(value, "dtype")
@@ -286,12 +290,11 @@ def step(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Stepper:
 
     The result stands before the first equation: `.next()`, `.back()`, `.into()` a loop or call,
     `.out()`, and `.run_to(predicate)`, which by default stops at NaN, infinity and indices out of
-    bounds, move it;
-    `.values`, `.inputs`, `.outputs`, `.eqn`, `.line`, `.turn` say where it is. TypeError where `f` cannot be
-    traced. Source: the jaxpr, run as `eval_jaxpr` does.
+    bounds, move it; `.values`, `.inputs`, `.outputs`, `.eqn`, `.line`, `.turn` say where it is.
+    TypeError where `f` cannot be traced. Source: the jaxpr, run as `eval_jaxpr` does.
 
     >>> explain.step(lambda x: jnp.log(x - x), 1.0).run_to().last.primitive
     log
     """
     stage = traced(f, args, kwargs)
-    return Stepper(stage.jaxpr, tree_util.tree_leaves((args, kwargs)), stage.out_tree)
+    return Stepper(stage.jaxpr, values_of(args, kwargs), stage.out_tree)

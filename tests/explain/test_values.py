@@ -243,3 +243,69 @@ def test_times_of_stages_by_line():
     assert again.seconds["compile"] > found.seconds["compile"] / 20
     assert "compile ms" in str(found)
     assert "ms" not in str(cost(_slow, 1.0, compile=False)).split("\n")[1].replace("trace ms", "")
+
+
+def _counting(ref, x):
+    total = jax.new_ref(x * 0)
+
+    def turn(i, c):
+        total[...] += x * c
+        ref[...] -= 1.0
+        return c + total[0]
+
+    c = lax.fori_loop(0, 3, turn, 1.0)
+    return c, total[...] + ref[...]
+
+
+def _given():
+    return jax.new_ref(jnp.float32(9)), jnp.arange(1.0, 3.0)
+
+
+def test_a_program_with_references_is_stepped_through_as_it_runs():
+    wanted = jax.tree.map(np.asarray, _counting(*_given()))
+    for moves in ((), ("next", "next"), ("next", "into", "next", "back", "next", "next")):
+        ref, x = _given()
+        stepper = step(_counting, ref, x)
+        for move in moves:
+            getattr(stepper, move)()
+        assert str(stepper)
+        for _ in range(2):
+            found = stepper.run_to(lambda s: False).results
+            jax.tree.map(np.testing.assert_array_equal, found, wanted)
+            stepper.back().back()
+        assert ref[...] == 9
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_references_of_the_user_are_shown_and_keep_their_values(values):
+    ref, x = _given()
+    shown = explain(_counting, ref, x, values=values)
+    assert ref[...] == 9
+    assert [stage.name for stage in shown.stages][-2:] == ["StableHLO", "optimised HLO"]
+    lines = [line for line in shown["jaxpr"].lines if "<-" in line.text]
+    assert [line.where for line in lines].count(lines[0].where) == 2
+    assert lines[-1].value == ("6" if values else "")
+
+
+def test_the_line_of_a_nan_that_references_carry():
+    def f(ref, x):
+        def turn(i, c):
+            ref[...] -= 1.0
+            logarithm = jnp.log(ref[...])
+            return c + logarithm
+
+        return lax.fori_loop(0, 5, turn, x)
+
+    ref = jax.new_ref(jnp.float32(2.5))
+    with pytest.raises(FloatingPointError) as caught:
+        explain.nan(f)(ref, 0.0)
+    assert caught.value.line[1] == f.__code__.co_firstlineno + 3
+    assert (caught.value.primitive, caught.value.turns) == ("log", (2,))
+    assert ref[...] == -2.5
+
+
+def test_keys_are_shown_as_their_words():
+    def draw(key):
+        return jax.random.normal(jax.random.split(key)[0])
+
+    assert "[0 7]" in str(step(draw, jax.random.key(7)).next())

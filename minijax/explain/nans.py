@@ -69,7 +69,7 @@ def nan(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f, updated=())
     def checked(*args, **kwargs):
-        before = values_of(args, kwargs)
+        before = values_of(f, args, kwargs, donated=True)
         results = f(*args, **kwargs)
         if any(map(has_nan, tree_util.tree_leaves(results))):
             raise _found(f, args, kwargs, before)

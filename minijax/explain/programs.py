@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from minijax import tree_util
@@ -18,8 +19,9 @@ from minijax.core.source import Source, joined, summarize
 from minijax.features.queries import is_ref
 from minijax.features.references.cells import Ref
 from minijax.features.references.discharge import on_values
+from minijax.lax.convert import copy_p
 from minijax.stages import Traced
-from minijax.transforms.jit import jit
+from minijax.transforms.jit import PjitFunction, jit
 
 __all__ = [
     "Flat", "bytes_of", "called", "expression_at", "file_name", "inlined", "is_backward", "line_of",
@@ -27,15 +29,23 @@ __all__ = [
 ]  # fmt: skip
 
 
-def traced(f: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
-    """Trace a function anew, whatever has been traced of it. What has no line has its first one."""
+def traced(
+    f: Callable, args: Sequence[Any], kwargs: dict[str, Any], name: str | None = None
+) -> Traced:
+    """Trace a function anew, whatever has been traced of it. What has no line has its first one.
+
+    Static arguments of a jitted function stay static.
+    """
 
     def fresh(*args, **kwargs):
         return f(*args, **kwargs)
 
-    fresh.__name__ = getattr(f, "__name__", "f")
+    fresh.__name__ = name or getattr(f, "__name__", "f")
+    static = f._marks if isinstance(f, PjitFunction) and f._marks.has_static else None
+    numbers, names = (static.static_argnums, static.static_argnames) if static else ((), ())
     with override("check_tracer_leaks", False):  # tools hold what they look at
-        stage = jit(fresh).trace(*args, **kwargs)
+        jitted = jit(fresh, static_argnums=numbers, static_argnames=names)
+        stage = jitted.trace(*args, **kwargs)
     closed = placed(stage.jaxpr, start_of(f))
     return stage if closed is stage.jaxpr else stage.with_jaxpr(closed)
 
@@ -65,9 +75,18 @@ def placed(program: Any, source: Any) -> Any:
     return ClosedJaxpr(jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else jaxpr
 
 
-def values_of(args: Any, kwargs: Any) -> list[Any]:
-    """Return the leaves of arguments, with the values of references in their places."""
-    return [x[...] if isinstance(x, Ref) else x for x in tree_util.tree_leaves((args, kwargs))]
+def values_of(f: Callable, args: tuple, kwargs: dict[str, Any], donated: bool = False) -> list[Any]:
+    """Return the leaves of arguments that are not static, with values in the places of references.
+
+    With `donated`, those that a call of `f` deletes are copied.
+    """
+    if not isinstance(f, PjitFunction):
+        leaves, gone = tree_util.tree_leaves((args, kwargs)), ()
+    else:
+        call = f._marks.split(args, kwargs)
+        leaves, gone = call.leaves, call.donated if donated else ()
+    leaves = [x[...] if isinstance(x, Ref) else x for x in leaves]
+    return [copy_p.bind(x) if lost else x for x, lost in zip_longest(leaves, gone)]
 
 
 def on_arrays(closed: ClosedJaxpr) -> ClosedJaxpr:

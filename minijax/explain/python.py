@@ -29,7 +29,7 @@ from minijax.features.custom_rules.custom_vjp import custom_vjp_call_p
 from minijax.lax.control_flow.cond_rules import platform_index_p
 from minijax.lax.linalg.singular_values import svd_p
 from minijax.lax.shard_map import shard_map_p
-from minijax.transforms.jit import jit_p
+from minijax.transforms.jit import PjitFunction, jit_p
 from minijax.transforms.make_jaxpr import make_jaxpr
 
 __all__ = ["Source", "to_python"]
@@ -579,7 +579,8 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
     """Write a program as Python source that computes the same.
 
     - `f`: function of pytrees of arrays, or a closed jaxpr
-    - `args`: its arguments, or `ShapeDtypeStruct`s in their place; none for a jaxpr
+    - `args`: its arguments, or `ShapeDtypeStruct`s in their place; none for a jaxpr. The program is
+      that of the values of static ones
     - `library`: "minijax" or "jax", that which the text imports as `jax`
 
     The result is a string with `function()`, `constants` and `under(library)`. Sub-programs are
@@ -589,12 +590,13 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
     >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
         a = lax.sin(x)  # f32[]
     """
-    shape = None
+    shape, static = None, ()
     if isinstance(f, (Jaxpr, ClosedJaxpr)):
         closed, given, name = f, f.invars, "program"
         names = [f"arg{i}" for i in range(len(given))]
     else:
-        closed, shape = make_jaxpr(f, return_shape=True)(*args)
+        static = f._marks.static_positions(len(args)) if isinstance(f, PjitFunction) else ()
+        closed, shape = make_jaxpr(f, static_argnums=static, return_shape=True)(*args)
         given, name = args, _identifier(getattr(f, "__name__", ""), "program")
         names = _argument_names(f, len(args))
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
@@ -603,8 +605,8 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
     body = Body(module, jaxpr, getattr(closed, "consts", ()))
     body.names.taken.update(names)
     lines, variables = [], iter(jaxpr.invars)
-    for arg_name, arg in zip(names, given, strict=True):
-        leaves = tree_util.tree_leaves(arg)
+    for number, (arg_name, arg) in enumerate(zip(names, given, strict=True)):
+        leaves = [] if number in static else tree_util.tree_leaves(arg)
         if len(leaves) == 1 and leaves[0] is arg:
             body.names[next(variables)] = arg_name
         elif leaves:

@@ -139,7 +139,7 @@ def explain(
     book = Book(seen)
     closed = stage.jaxpr
     if values:
-        leaves = zip(closed.in_avals, values_of(args, kwargs), strict=True)
+        leaves = zip(closed.in_avals, values_of(f, args, kwargs), strict=True)
         _note_values(book, closed, [new_ref(x) if is_ref(aval) else x for aval, x in leaves])
     programs = _programs(seen.applied, closed)
     name = getattr(f, "__name__", type(f).__name__)

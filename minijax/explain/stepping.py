@@ -14,6 +14,7 @@ from minijax.explain.programs import called, on_arrays, place_named, traced, val
 from minijax.explain.strictness import outside
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
+from minijax.transforms.jit import jit_p
 
 __all__ = ["Stepper", "faulty", "nonfinite", "out_of_bounds", "step"]
 
@@ -72,7 +73,8 @@ class _Frame:
             context = local.context
             saved, context.source = context.source, eqn.source or context.source
             try:
-                out = eqn.primitive.bind(*self.read(eqn.invars), **eqn.params)
+                kept = {"donated_invars": ()} if eqn.primitive is jit_p else {}  # for steps back
+                out = eqn.primitive.bind(*self.read(eqn.invars), **(eqn.params | kept))
             finally:
                 context.source = saved
             outs = out if eqn.primitive.multiple_results else [out]
@@ -297,4 +299,4 @@ def step(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Stepper:
     log
     """
     stage = traced(f, args, kwargs)
-    return Stepper(stage.jaxpr, values_of(args, kwargs), stage.out_tree)
+    return Stepper(stage.jaxpr, values_of(f, args, kwargs), stage.out_tree)

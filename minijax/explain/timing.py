@@ -76,17 +76,6 @@ def _seconds(run: Callable[[], Any]) -> tuple[Any, float]:
     return run(), time.perf_counter() - start
 
 
-def _renamed(f: Callable) -> Callable:
-    """The function under a name of its own, so that its program is not found in a cache."""
-
-    def renamed(*args, **kwargs):
-        return f(*args, **kwargs)
-
-    renamed.__wrapped__ = f
-    renamed.__name__ = f"{getattr(f, '__name__', 'f')}_{next(_numbers)}"
-    return renamed
-
-
 def timed(
     f: Callable, args: Any, kwargs: dict[str, Any], compile: bool
 ) -> tuple[Traced, Compiled | None, Times]:
@@ -96,10 +85,11 @@ def timed(
     time of the compiler is shared by the instructions of its program.
     """
     times, start = Times(), start_of(f)
+    name = f"{getattr(f, '__name__', 'f')}_{next(_numbers)}"  # is not found in a cache
     with anew():
         shares = _shares(JaxprTrace.record.__code__, lambda: traced(f, args, kwargs), start)
     with anew():
-        stage, seconds = _seconds(lambda: traced(_renamed(f), args, kwargs))
+        stage, seconds = _seconds(lambda: traced(f, args, kwargs, name))
     times.add("trace", seconds, shares)
     if not compile:
         return stage, None, times

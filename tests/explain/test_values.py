@@ -3,6 +3,7 @@
 import doctest
 import io
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -302,6 +303,26 @@ def test_the_line_of_a_nan_that_references_carry():
     assert caught.value.line[1] == f.__code__.co_firstlineno + 3
     assert (caught.value.primitive, caught.value.turns) == ("log", (2,))
     assert ref[...] == -2.5
+
+
+@partial(jax.jit, static_argnums=1, static_argnames="how", donate_argnums=0)
+def _jitted(x, n, y, how="cumsum"):
+    return getattr(jnp, how)(jnp.log(x - n) * y)
+
+
+def test_static_arguments_stay_static_and_donated_ones_stay_alive():
+    x, args, kwargs = jnp.ones(3), (2, 2.0), {"how": "cumprod"}
+    with pytest.raises(FloatingPointError):
+        explain.nan(_jitted)(x + 0, *args, **kwargs)
+    assert "log" in explain(_jitted, x, *args, values=True, **kwargs)["jaxpr"].text
+    assert np.isnan(step(_jitted, x, *args, **kwargs).run_to(lambda s: False).results).all()
+    assert cost(_jitted, x, *args, **kwargs).flops > 0
+    assert "log" in explain.graph(_jitted, x, *args, **kwargs).dot()
+    assert explain.memory(_jitted, x, *args, **kwargs).peak
+    source = explain.to_python(_jitted, x, *args)
+    assert np.isnan(source.function()(x, *args)).all()
+    assert explain.diff(_jitted, _jitted, x, *args).same
+    assert x.tolist() == [1, 1, 1]
 
 
 def test_keys_are_shown_as_their_words():

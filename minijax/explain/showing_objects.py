@@ -49,7 +49,9 @@ def html_of(x: Any) -> str | None:
     for kind, show in SHOWN.items():
         if isinstance(x, kind):
             return show(x)
-    return shown_tree(x) if x is not None and tree_util.is_tree_node(type(x)) else None
+    if x is None or hasattr(x, "_repr_html_") or not tree_util.is_tree_node(type(x)):
+        return None
+    return shown_tree(x)
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -151,7 +153,12 @@ def _jitted(x: PjitFunction) -> str:
 
 
 def _stage(x: Any) -> str:
-    rows = [[name, str(getattr(x, name))] for name in ("in_avals", "out_avals") if hasattr(x, name)]
+    found = {"arguments": getattr(x, "in_avals", None), "results": getattr(x, "out_avals", None)}
+    rows = [
+        [name, ", ".join(aval.str_short(True) for aval in tree_util.tree_leaves(avals))]
+        for name, avals in found.items()
+        if avals is not None
+    ]
     return Table(type(x).__name__, ["", "types"], rows)._repr_html_()
 
 

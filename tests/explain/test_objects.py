@@ -38,7 +38,7 @@ def test_arrays_and_programs():
     f(1.0)
     assert "1 traced" in explain.html_of(f)
     assert "sin" in explain.html_of(jax.make_jaxpr(f)(1.0))
-    assert "ShapedArray" in explain.html_of(f.lower(1.0))
+    assert ">f32[]<" in explain.html_of(f.lower(1.0))
     assert explain.html_of("text") is None
 
 
@@ -85,6 +85,15 @@ across = jax.NamedSharding(mesh, jax.P(None, ("x", "y")))
 shown = explain.html_of(jax.device_put(jnp.ones((3, 8, 2)), across))
 assert (shown.count("<tr"), shown.count("<td")) == (1, 8), shown
 """
+
+
+def test_stages_are_shown_by_their_types_and_what_shows_itself_is_left_alone():
+    traced = jax.jit(lambda p, x: {"y": p["w"] @ x}).trace({"w": jnp.ones((2, 2))}, jnp.ones(2))
+    for stage in (traced, traced.lower(), traced.lower().compile()):
+        shown = explain.html_of(stage)
+        assert "f32[2,2], f32[2]<" in shown and ">f32[2]<" in shown
+    place = explain.where(jnp.clip)
+    assert explain.html_of(place) is None and place._repr_html_()
 
 
 def test_shardings_are_drawn():

@@ -1,6 +1,5 @@
 """`einsum`: sums of products, written as subscripts. The subscripts are read once for given shapes
-and become a list of steps, each of which multiplies two operands by one `dot_general`; the order
-of the steps comes from NumPy's planner.
+and become a list of steps, each of which multiplies two operands by one `dot_general`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,20 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import compare, creation
+from minijax.lax.dot import dot_general
 from minijax.lax.precision import PrecisionLike
+from minijax.lax.reductions import reduce_or_p
 from minijax.lax.shapes import squeeze_p
-from minijax.numpy.linear_algebra import contract
+from minijax.numpy.contraction_paths import (
+    Contraction,
+    PathInfo,
+    contraction_path,
+    contractions,
+)
 from minijax.numpy.promotion import (
     check_arraylike,
     converted,
     number_like,
-    promote_dtypes,
     to_array,
     weakened,
 )
@@ -45,7 +50,7 @@ def einsum(
     optimize: str | bool | list[tuple[int, ...]] = "auto",
     precision: PrecisionLike | None = None,
     preferred_element_type: DTypeLike | None = None,
-    _dot_general: Callable[..., Array] | None = None,
+    _dot_general: Callable[..., Array] = dot_general,
     out_sharding: Any = None,
 ) -> Array:
     """Evaluate Einstein's summation convention on arrays.
@@ -56,6 +61,7 @@ def einsum(
     - `operands`: numeric arrays.
     - `optimize`: order of contraction; "auto" (the default), "optimal", "greedy", False, or a path.
     - `precision`, `preferred_element_type`, `out_sharding`: as in `dot`.
+    - `_dot_general`: function in place of `lax.dot_general`.
 
     Returns an array of the promoted dtype. ValueError if subscripts and shapes do not fit. Source:
     NumPy's `einsum`.
@@ -63,13 +69,14 @@ def einsum(
     >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    del _dot_general
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     text, operands = _as_text(subscripts, operands)
     if isinstance(optimize, list):
         optimize = tuple(map(_frozen, optimize))
-    return _einsum(text, optimize, precision, preferred_element_type, out_sharding, *operands)
+    return _einsum(
+        text, optimize, precision, preferred_element_type, _dot_general, out_sharding, *operands
+    )
 
 
 def _frozen(step: Any) -> Any:
@@ -78,30 +85,25 @@ def _frozen(step: Any) -> Any:
 
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto"
-) -> tuple[list[tuple[int, ...]], Any]:
+) -> tuple[list[tuple[int, ...]], PathInfo]:
     """Find the order in which `einsum` contracts its operands.
 
     - `subscripts`, `operands`: as in `einsum`; only the shapes of the arrays matter.
     - `optimize`: as in `einsum`.
 
-    Returns a list of tuples of positions, one for each contraction, and a description. ValueError
-    if subscripts and shapes do not fit. Source: NumPy's `einsum_path`.
+    Returns a list of tuples of positions, one for each contraction, and a table of their costs.
+    ValueError if subscripts and shapes do not fit. Source: NumPy's `einsum_path`.
 
     >>> a, b = jnp.ones((2, 3)), jnp.ones((3, 4))
     >>> jnp.einsum_path("ij,jk->ik", a, b, optimize="greedy")[0]
     [(0, 1)]
     """
-    if optimize == "auto":
-        optimize = "optimal" if len(operands) <= 4 else "greedy"
-    elif optimize is True:
-        optimize = "optimal"
     text, operands = _as_text(subscripts, operands)
-    inputs, output = _read(text, [np.ndim(x) for x in operands])
-    dummies = [np.broadcast_to(np.float32(0), np.shape(x)) for x in operands]
-    path, description = np.einsum_path(
-        ",".join(inputs) + "->" + output, *dummies, optimize=optimize
-    )
-    return [tuple(step) for step in path if not isinstance(step, str)], description
+    shapes = tuple([tuple(np.shape(x)) for x in operands])
+    inputs, output = _read(text, [len(shape) for shape in shapes])
+    sizes = _sizes(text, inputs, shapes)
+    path = contraction_path(inputs, output, sizes, optimize)
+    return path, PathInfo(inputs, output, shapes, sizes, path)
 
 
 # -- reading subscripts -----------------------------------------------------------------------
@@ -147,7 +149,7 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         if character in ".->":  # anything else may be a label
             what = "Invalid Ellipses" if character == "." else "Invalid arrow"
             raise ValueError(f"{what}: character {character} is not a valid symbol in {text!r}.")
-    free = [letter for letter in reversed(_LETTERS) if letter not in text]
+    free = [letter for letter in _LETTERS if letter not in text][: max(ranks, default=0)]
     longest = 0
     for index, (labels, rank) in enumerate(zip(inputs, ranks, strict=True)):
         named = len(labels.replace("...", ""))
@@ -158,7 +160,7 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
                 f"for operand {index}. It has {rank} axes."
             )
         longest = max(longest, hidden)
-    hidden_labels = "".join(free[:longest])
+    hidden_labels = "".join(free[len(free) - longest :])
     expanded = []
     for labels, rank in zip(inputs, ranks, strict=True):
         hidden = rank - len(labels.replace("...", ""))
@@ -180,77 +182,63 @@ def _read(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 # -- planning ---------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=1024)
-def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple:
-    """The labels of the operands, those of the result, and the pairs to multiply in turn."""
-    inputs, output = _read(text, [len(shape) for shape in shapes])
+def _sizes(text, inputs: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The size of each label. An axis of size 1 is broadcast."""
     sizes: dict[str, int] = {}
     for index, (labels, shape) in enumerate(zip(inputs, shapes, strict=True)):
         for label, size in zip(labels, shape, strict=True):
             known = sizes.setdefault(label, size)
             if known != size and 1 not in (known, size):
                 raise ValueError(
-                    f"Size of label {label!r} for operand {index} ({size}) does not match "
-                    f"previous terms ({known}): {text!r} of shapes {', '.join(map(str, shapes))}. "
-                    "Name the axes otherwise, or transpose or reshape an operand."
+                    f"Size of label {label!r} for operand {index} ({known}) does not match "
+                    f"previous terms ({size}). The subscripts are {text!r}, the shapes "
+                    f"{', '.join(map(str, shapes))}: name the axes otherwise, or transpose or "
+                    "reshape an operand."
                 )
             sizes[label] = max(known, size) if 0 not in (known, size) else 0
-    return tuple(inputs), output, _order(inputs, output, shapes, optimize)
+    return sizes
 
 
-def _order(inputs, output, shapes, optimize) -> tuple[tuple[int, ...], ...]:
-    count = len(inputs)
-    if count <= 2:
-        return (tuple(range(count)),)
-    if isinstance(optimize, tuple):
-        steps = [step for step in optimize if not isinstance(step, str)]
-    elif optimize is False:
-        steps = [(0, 1)] * (count - 1)
-    else:
-        how = "optimal" if optimize is True or (optimize == "auto" and count <= 4) else optimize
-        how = "greedy" if how == "auto" else how
-        dummies = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
-        steps = np.einsum_path(",".join(inputs) + "->" + output, *dummies, optimize=how)[0][1:]
-    # The planner may put more than two operands into one step.
-    return tuple(itertools.chain.from_iterable([_pairwise(tuple(step)) for step in steps]))
-
-
-def _pairwise(step: tuple[int, ...]) -> list[tuple[int, ...]]:
-    if len(step) <= 2:
-        return [step]
-    return [step]
+@functools.lru_cache(maxsize=1024)
+def _plan(
+    text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
+) -> tuple[list[str], list[Contraction]]:
+    """The labels of the operands, and the contractions."""
+    inputs, output = _read(text, [len(shape) for shape in shapes])
+    sizes = _sizes(text, inputs, shapes)
+    path = contraction_path(inputs, output, sizes, optimize)
+    return inputs, contractions(inputs, output, path)
 
 
 # -- computing --------------------------------------------------------------------------------
 
 
-@library(static=("text", "optimize", "precision", "preferred", "out_sharding"))
-def _einsum(text, optimize, precision, preferred, out_sharding, *operands):
+@library(static=("text", "optimize", "precision", "preferred", "dot", "out_sharding"))
+def _einsum(text, optimize, precision, preferred, dot, out_sharding, *operands):
     check_arraylike("einsum", *operands)
     arrays = [to_array("einsum", x, i) for i, x in enumerate(operands)]
     shapes = tuple([tuple(x.aval.shape) for x in arrays])
-    inputs, output, steps = _plan(text, shapes, optimize)
+    inputs, steps = _plan(text, shapes, optimize)
     dtype, weak = _result_type(arrays, preferred)
-    if len(arrays) > 2 or any(len(set(labels)) < len(labels) for labels in inputs):
-        arrays = promote_dtypes(*arrays) if preferred is None else arrays
-    if dtype != dtypes.bool_:  # truths are counted, not joined
-        arrays = [converted(x, dtype) if x.aval.dtype == dtypes.bool_ else x for x in arrays]
     terms = list(zip(inputs, arrays, strict=True))
-    for position, step in enumerate(steps):
-        chosen = [terms[i] for i in sorted(step)]
-        terms = [term for i, term in enumerate(terms) if i not in step]
-        is_last = position == len(steps) - 1
-        needed = set(output).union(*[labels for labels, _ in terms])
-        while len(chosen) > 1:
-            wanted = output if is_last and len(chosen) == 2 else None
-            later = needed.union(*[labels for labels, _ in chosen[2:]])
-            where = None if wanted is None else out_sharding
-            chosen[:2] = [_multiply(chosen[0], chosen[1], later, wanted, precision, dtype, where)]
-        terms.append(chosen[0])
-    (labels, x) = terms[0]
-    labels, x = _reduce(labels, x, set(output))
-    if labels != output:
-        x = transpose_p.bind(x, permutation=tuple([labels.index(label) for label in output]))
+    for step in steps:
+        taken = [terms.pop(position) for position in step.positions]
+        needed = set(step.result)
+        if len(taken) == 1:
+            labels, x = _reduce(*taken[0], needed, dtype)
+        elif len(taken) == 2:
+            where = out_sharding if step is steps[-1] else None
+            labels, x = _multiply(*taken, step.result, dot, precision, dtype, where)
+        else:
+            raise NotImplementedError(
+                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. "
+                f"A step of the path in `optimize` takes {len(taken)}: {step.positions}."
+            )
+        if labels != step.result:
+            order = tuple([labels.index(label) for label in step.result])
+            x = transpose_p.bind(x, permutation=order)
+        terms.append((step.result, x))
+    [(_, x)] = terms
     x = converted(x, dtype, weak)
     return weakened(x) if weak else x
 
@@ -261,37 +249,31 @@ def _result_type(arrays: Sequence[Any], preferred: Any) -> tuple[Any, bool]:
     return dtypes.promote(tuple([(x.aval.dtype, x.aval.weak_type) for x in arrays]))
 
 
-def _reduce(labels: str, x: Any, needed: set[str]) -> tuple[str, Any]:
-    """Sums over labels that nothing else needs, and the diagonal of those that repeat."""
+def _reduce(labels: str, x: Any, needed: set[str], dtype: Any) -> tuple[str, Any]:
+    """Sums over labels that are not needed, and the diagonal of those that repeat."""
     for label in dict.fromkeys(labels):
-        while labels.count(label) > 1:
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
+        places = [axis for axis, other in enumerate(labels) if other == label]
+        for first, second in itertools.pairwise(places):
             x = _on_diagonal(x, first, second)
-            labels = labels[:first] + labels[first + 1 :]
-    summed = tuple([axis for axis, label in enumerate(labels) if label not in needed])
+    summed = tuple([
+        axis
+        for axis, label in enumerate(labels)
+        if label not in needed or label in labels[axis + 1 :]
+    ])  # fmt: skip
     if summed:
+        if dtypes.promote_types(x.aval.dtype, dtype) != x.aval.dtype:  # the wider one sums
+            x = converted(x, dtype)
         if x.aval.dtype == dtypes.bool_:
-            from_any = converted(x, dtypes.int_())
-            total = reduce_sum_p.bind(from_any, axes=summed, out_sharding=None)
-            x = compare.ne_p.bind(total, number_like(total, 0))
+            x = reduce_or_p.bind(x, axes=summed)
         else:
             x = reduce_sum_p.bind(x, axes=summed, out_sharding=None)
-        labels = "".join([label for axis, label in enumerate(labels) if axis not in summed])
-    return labels, x
+    return "".join([label for axis, label in enumerate(labels) if axis not in summed]), x
 
 
 def _on_diagonal(x: Any, first: int, second: int) -> Any:
-    """One of two axes summed away, where elements off their diagonal count as zero."""
-    sizes = x.aval.shape
-    rows = creation.broadcasted_iota(np.uint32, sizes, first)
-    columns = creation.broadcasted_iota(np.uint32, sizes, second)
-    masked = choose_where(compare.eq_p.bind(rows, columns), x, number_like(x, 0))
-    if x.aval.dtype == dtypes.bool_:
-        masked = converted(masked, dtypes.int_())
-        total = reduce_sum_p.bind(masked, axes=(first,), out_sharding=None)
-        return compare.ne_p.bind(total, number_like(total, 0))
-    return reduce_sum_p.bind(masked, axes=(first,), out_sharding=None)
+    """Elements off the diagonal of two axes set to zero."""
+    rows, columns = [creation.broadcasted_iota(np.uint32, x.aval.shape, i) for i in (first, second)]
+    return choose_where(compare.eq_p.bind(rows, columns), x, number_like(x, 0))
 
 
 def _without_ones(labels: str, x: Any, other: str, other_x: Any) -> tuple[str, Any]:
@@ -309,22 +291,18 @@ def _without_ones(labels: str, x: Any, other: str, other_x: Any) -> tuple[str, A
     return kept, squeeze_p.bind(x, dimensions=ones)
 
 
-def _multiply(
-    one, two, needed: set[str], wanted: str | None, precision, dtype, out_sharding
-) -> tuple[str, Any]:
-    """The product of two operands, summed over the labels that nothing else needs."""
-    (left, a), (right, b) = one, two
-    left, a = _reduce(left, a, needed | set(right))
-    right, b = _reduce(right, b, needed | set(left))
+def _multiply(one, two, wanted: str, dot, precision, dtype, out_sharding) -> tuple[str, Any]:
+    """The product of two operands, summed over the labels that the result does not have."""
+    (left, a), (right, b), needed = one, two, set(wanted)
     (left, a), (right, b) = _without_ones(left, a, right, b), _without_ones(right, b, left, a)
-    left, a = _reduce(left, a, needed | set(right))
-    right, b = _reduce(right, b, needed | set(left))
+    left, a = _reduce(left, a, needed | set(right), dtype)
+    right, b = _reduce(right, b, needed | set(left), dtype)
     shared = [label for label in left if label in right]
     batch = [label for label in shared if label in needed]
     summed = [label for label in shared if label not in needed]
     free = ["".join([label for label in labels if label not in shared]) for labels in (left, right)]
     lead = "".join(batch)
-    if wanted is not None and lead + free[0] + free[1] != wanted:  # as upstream's programs are
+    if lead + free[1] + free[0] == wanted:  # as upstream's programs are
         (left, a), (right, b), free = (right, b), (left, a), free[::-1]
     dims = tuple([
         tuple([tuple([labels.index(label) for label in group]) for labels in (left, right)])
@@ -332,8 +310,9 @@ def _multiply(
     ])  # fmt: skip
     labels = lead + free[0] + free[1]
     where = out_sharding_of(out_sharding, "einsum")
-    if where is not None and wanted is not None and labels != wanted:
+    if where is not None and labels != wanted:
         given = [*where.spec.partitions, *[None] * len(wanted)]
         parts = dict(zip(wanted, given, strict=False))
         where = where.with_parts([parts.get(label) for label in labels])
-    return labels, contract("einsum", a, b, dims, precision, dtype, where)
+    split = {} if where is None else {"out_sharding": where}
+    return labels, dot(a, b, dims, precision, preferred_element_type=dtype, **split)

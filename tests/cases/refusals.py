@@ -1051,5 +1051,5 @@ OTHERWISE = {
         "nn gelu", "outer", "ref sin", "ref str", "where str",
     },
     _TYPING: {"fold_in", "jvp dtype", "jvp types", "put_along_axis"},
-    _OTHER: {"bincount weights", "einsum shapes", "repeat shape", "tensorsolve"},
+    _OTHER: {"bincount weights", "repeat shape", "tensorsolve"},
 }  # fmt: skip

@@ -994,3 +994,32 @@ def test_make_jaxpr_with_static_arguments_left_to_their_defaults(static):
             for m in BOTH
         ]
         assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, axes: s,
+        lambda s, axes: s.update(shape=(3,)),
+        lambda s, axes: s.update(manual_axis_type=axes()),
+        lambda s, axes: s.manual_axis_type,
+        lambda s, axes: s == s.update(manual_axis_type=None),
+        lambda s, axes: hash(s) == hash(s.update()),
+    ],
+)
+def test_manual_axes_of_structs(change):
+    def run(m):
+        axes = importlib.import_module(f"{m.__name__}.sharding").ManualAxisType
+        struct = m.ShapeDtypeStruct(
+            (2,), "float32", manual_axis_type=axes(varying=frozenset({"x"}))
+        )
+        return repr(change(struct, axes))
+
+    ours, theirs = map(run, BOTH)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_manual_axes_that_are_none(library):
+    with pytest.raises(TypeError, match="ManualAxisType"):
+        library.ShapeDtypeStruct((2,), "float32", manual_axis_type={"x"})

@@ -38,7 +38,7 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
         return Mesh(found.reshape(mesh.devices.shape), mesh.axis_names, mesh.axis_types)
     devices = tuple(devices_or_mesh)
     if all(device.platform == "cpu" for device in devices):
-        return devices
+        return list(devices)
     cpus = [d for d in platforms.devices("cpu") if d.process_index == devices[0].process_index]
     places = [d.client.local_devices().index(d) for d in devices]
     if max(places) >= len(cpus):
@@ -46,7 +46,7 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
             f"{len(cpus)} CPU devices are beside {len(devices)} devices: ask for more with "
             "minijax.config.update('jax_num_cpu_devices', n)."
         )
-    return tuple([cpus[place] for place in places])
+    return [cpus[place] for place in places]
 
 
 class _Function:

@@ -70,12 +70,15 @@ def create_hybrid_device_mesh(
     key = "process_index" if process_is_granule else "slice_index"
     granules: dict[Any, list] = {}
     for device in devices:
-        granules.setdefault(getattr(device, key, 0), []).append(device)
+        if not hasattr(device, key):
+            raise ValueError(
+                f"Device {device} does not have attribute {key}. See `process_is_granule` option."
+            )
+        granules.setdefault(getattr(device, key), []).append(device)
     keys = sorted(granules) if should_sort_granules_by_key else list(granules)
     if len(keys) != int(np.prod(dcn_mesh_shape)):
         raise ValueError(
-            f"Number of slices/granules {len(keys)} must equal the product of dcn_mesh_shape "
-            f"{dcn_mesh_shape}"
+            f"Number of slices {len(keys)} must equal the product of dcn_mesh_shape {dcn_mesh_shape}"
         )
     blocks = np.empty(len(keys), dtype=object)
     for index, name in enumerate(keys):

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
-from minijax.arrays.array import ArrayImpl, as_value
+from minijax.arrays.array import ArrayImpl
 from minijax.core.array import Array
 from minijax.features.sharding.assembling import make_array_from_process_local_data
+from minijax.features.sharding.transfer import device_put
 from minijax.namespace import shown
 from minijax.numpy.promotion import check_arraylike
 from minijax.runtime import platforms
@@ -99,10 +100,11 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The part of arrays over a mesh that this process has."""
-    _specs(pspecs, global_inputs)  # raises
+    """The part of arrays over a mesh that this process has, over its own part of the mesh."""
+    specs = _specs(pspecs, global_inputs)
+    leaves, tree = tree_util.flatten(global_inputs)
 
-    def part(x):
+    def part(x, spec):
         check_arraylike("global_array_to_host_local_array", x)
         if not isinstance(x, Array):
             return np.asarray(x)
@@ -120,9 +122,9 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
                 for at, begin, size in zip(start, low, shard.data.shape, strict=True)
             ])  # fmt: skip
             out[place] = np.asarray(shard.data)
-        return as_value(out)
+        return device_put(out, NamedSharding(global_mesh.local_mesh, spec))
 
-    return tree_util.tree_map(part, global_inputs)
+    return tree.unflatten([part(x, spec) for x, spec in zip(leaves, specs, strict=True)])
 
 
 def _specs(pspecs: Any, tree: Any) -> list[PartitionSpec]:

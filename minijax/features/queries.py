@@ -42,14 +42,14 @@ def is_negative(size: Any) -> bool:
     return certain(lambda: size < 0) if is_dim(size) else size < 0
 
 
-def max_dim(x: Any, y: Any) -> Any:
+def max_dim(d1: Any, d2: Any) -> Any:
     """Return the larger of two sizes, whichever it is."""
-    return slots.extreme("max", x, y) if is_dim(x) or is_dim(y) else max(x, y)
+    return slots.extreme("max", d1, d2) if is_dim(d1) or is_dim(d2) else max(d1, d2)
 
 
-def min_dim(x: Any, y: Any) -> Any:
+def min_dim(d1: Any, d2: Any) -> Any:
     """Return the smaller of two sizes, whichever it is."""
-    return slots.extreme("min", x, y) if is_dim(x) or is_dim(y) else min(x, y)
+    return slots.extreme("min", d1, d2) if is_dim(d1) or is_dim(d2) else min(d1, d2)
 
 
 class Reference:

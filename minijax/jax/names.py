@@ -259,9 +259,6 @@ ALIASES: dict[str, dict[str, str]] = {
         **_of("minijax.tree_util", "flatten_one_level prefix_errors"),
         "_registry": f"{_HERE}:node_registry",
     },
-    # Running Python beside devices of other processes, which is for clusters: minijax has none of it,
-    # and libraries that can use it import it unasked.
-    "jax.experimental.colocated_python": {},
     "jax.experimental.sparse.test_util": {
         **_of("minijax.experimental.sparse.test_util",
             "SparseLayout is_sparse iter_bcsr_layouts iter_sparse_layouts iter_subsets "

@@ -76,7 +76,8 @@ def _mesh_of(module: Module) -> Mesh:
     meshes = [mesh for mesh in module.meshes if isinstance(mesh, Mesh)]
     meshes += [device_mesh()] if not device_mesh().empty else []
     devices = np.array(module.devices, dtype=object)
-    return next(iter(meshes), None) or Mesh(devices, ("devices",))
+    mesh = next(iter(meshes), None) or Mesh(devices, ("devices",))
+    return with_types(mesh, mesh.axis_names, AxisType.Auto)
 
 
 def _rule_text(params: dict, mesh: Mesh, operands: Sequence[Any], outs: Sequence[Any]) -> str:

@@ -21,7 +21,8 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import Tracer
-from minijax.features.sharding.layouts import layout
+from minijax.features.sharding.layouts import layout, set_layout
+from minijax.features.sharding.memory import of_first
 from minijax.features.sharding.sharding_rules import ambiguous, parts_of
 from minijax.lax.arithmetic import add_p, div_p, max_p, min_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import eq_p, select_n_p
@@ -293,6 +294,7 @@ def _scatter_primitive(name: str) -> Primitive:
             raise ambiguous(name, _SCATTER_SPLIT, avals)
         return parts
 
+    set_layout(p, memory=of_first)
     p.batch(_scatter_batch(p))
     p.lower(lower_scatter)
     return p

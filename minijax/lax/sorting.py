@@ -14,6 +14,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.features.queries import certain, is_dim
 from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.memory import of_each
 from minijax.features.sharding.sharding_rules import along
 from minijax.lax.creation import iota_p
 from minijax.lax.index_numbers import GatherDimensionNumbers, GatherScatterMode
@@ -100,7 +101,9 @@ _UNSPLIT_SORT = (
     "dimension={axis}"
 )
 set_layout(
-    sort_p, parts=along("sort", lambda x, *, dimension, **params: (dimension,), _UNSPLIT_SORT)
+    sort_p,
+    parts=along("sort", lambda x, *, dimension, **params: (dimension,), _UNSPLIT_SORT),
+    memory=of_each,
 )
 
 

@@ -13,7 +13,7 @@ import numpy as _np
 
 from minijax.core.array import Array as ndarray
 from minijax.deprecated import moved as _moved
-from minijax.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from minijax.dtypes import finfo, iinfo, isdtype, promote_types, result_type
 from minijax.namespace import own_names, shown
 from minijax.numpy import array_api as _array_api
 from minijax.numpy import array_methods as _array_methods
@@ -151,6 +151,7 @@ from minijax.numpy.logic import (
     isposinf,
     isreal,
     isrealobj,
+    issubdtype,
     left_shift,
     less,
     less_equal,

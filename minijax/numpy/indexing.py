@@ -23,6 +23,7 @@ from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.explicit import left_to_xla
+from minijax.features.sharding.memory import MemorySpace
 from minijax.lax import indexing
 from minijax.lax.arithmetic import add_p, max_p, min_p, mul_p, sub_p
 from minijax.lax.index_numbers import GatherScatterMode
@@ -314,7 +315,7 @@ def _update(kind: str, x: Array, idx: Any, y: Any, options: Options) -> Array:
 
     def fun(x, y, *places):
         index = _joined(described, x.shape, places)
-        if window:
+        if window and x.aval.memory_space is MemorySpace.Device:
             return write_window(_UPDATES[kind][1], x, index, y)
         return _update_traced(kind, x, index, y, options)
 

@@ -46,14 +46,14 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.ufuncs import PAIR, named
-from minijax.typing import ArrayLike, BinaryFunction
+from minijax.typing import ArrayLike, BinaryFunction, DTypeLike
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "bitwise_count", "bitwise_invert",
     "bitwise_left_shift", "bitwise_not", "bitwise_right_shift", "equal", "greater", "greater_equal",
     "invert", "isclose", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf",
-    "isposinf", "isreal", "isrealobj", "left_shift", "less", "less_equal", "logical_not",
-    "not_equal", "right_shift",
+    "isposinf", "isreal", "isrealobj", "issubdtype", "left_shift", "less", "less_equal",
+    "logical_not", "not_equal", "right_shift",
 ]  # fmt: skip
 
 # -- comparisons ------------------------------------------------------------------------------
@@ -424,6 +424,20 @@ def isreal(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     return not_p.bind(iscomplex(x))
+
+
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
+    """Test whether a dtype lies under another one in the hierarchy of dtypes.
+
+    - `arg1`, `arg2`: dtypes or scalar classes, such as `float32` and `jnp.floating`; types of narrow
+      and extended dtypes are known too.
+
+    Returns a bool. Source: NumPy's `issubdtype`.
+
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype(jnp.int4, jnp.floating)
+    (True, False)
+    """
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -671,7 +671,8 @@ def make_mesh(
     """
     devices = list(platforms.devices() if devices is None else devices)
     sizes = (axis_shapes,) if isinstance(axis_shapes, str) else islice(axis_shapes, _MOST_AXES)
-    sizes, names = tuple(sizes), tuple(axis_names)
+    sizes = tuple(sizes)
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if not all(isinstance(size, numbers.Real) for size in sizes):
         raise ValueError(
             f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}"

@@ -91,6 +91,10 @@ def _library(platform: str) -> str:
             problems.append(f"{candidate.source}: {plugins.told(error)}")
     if _jax.pjrt_plugin_loaded(platform):  # by upstream, or by the program
         return platform
+    if platform not in _INSTALL and not problems:
+        raise NotImplementedError(
+            f"topology not implemented for {platform}: no plug-in of this platform is installed."
+        )
     kind = platform.upper()
     how = _INSTALL.get(platform, f"install the plug-in of the platform {platform!r}")
     raise RuntimeError(

@@ -86,14 +86,14 @@ class RegularGridInterpolator:
         else:
             check_arraylike("RegularGridInterpolator.__call__", xi)
             xi = jnp.asarray(xi)
-            xi = xi[:, None] if xi.ndim == 1 and len(self.grid) == 1 else xi
+            xi = xi[:, None] if xi.ndim == 1 and len(self.grid) == 1 else jnp.atleast_2d(xi)
         count = len(self.grid)
         if not xi.ndim or xi.shape[-1] != count:
             raise ValueError(
                 f"the requested sample points xi have dimension {xi.shape[-1] if xi.ndim else ()}, but this "
                 f"RegularGridInterpolator has dimension {count}"
             )
-        lead, xi = xi.shape[:-1] or (1,), xi.reshape(-1, count)
+        lead, xi = xi.shape[:-1], xi.reshape(-1, count)
         cells = [_cell(grid, xi[:, i]) for i, grid in enumerate(self.grid)]
         out = _linear(self.values, cells) if method == "linear" else _nearest(self.values, cells)
         if self.fill_value is not None:

@@ -90,6 +90,36 @@ def _seen(s, **options):
     ]
 
 
+def _seen_of_explicit(s):
+    """Whatever the axes of the mesh are, the parts are computed over those left to the compiler."""
+    explicit = s.m.make_mesh((4, 2), ("x", "y"))
+    seen = []
+
+    def partition(mesh, args, result):
+        seen.extend([str(mesh), str(result.sharding), str(args[0].sharding)])
+        return mesh, s.jnp.sin, result.sharding, (args[0].sharding,)
+
+    f = s.partitioned(s.jnp.sin, "i j -> i j", partition)
+    x = s.m.device_put(X, s.sharding.NamedSharding(explicit, s.P("x", "y")))
+    return s.m.jit(f)(x), seen
+
+
+def _part(s):
+    utilities = s.module("experimental.multihost_utils")
+    x = utilities.global_array_to_host_local_array(s.put("x"), s.mesh, s.P("x"))
+    return x, str(x.sharding)
+
+
+def _mesh(make):
+    def run(s):
+        try:
+            return str(make(s.m, s.module("experimental.mesh_utils")))
+        except ValueError as error:
+            return str(error).partition(": ")[0]
+
+    return run
+
+
 def _static(s):
     def partition(n, mesh, args, result):
         places = tuple(a.sharding for a in args)
@@ -254,6 +284,15 @@ PROGRAMS = {
     **({"alike": _alike} if jax.__version__ == "0.10.2" else {}),
     "shardings of XLA": _gspmd,
     "serialized": _serialized,
+    "partition over an explicit mesh": _seen_of_explicit,
+    "part of this process": _part,
+    "mesh, a name": _mesh(lambda m, utils: m.make_mesh((8,), "x")),
+    "mesh, a name of two letters": _mesh(lambda m, utils: m.make_mesh((4, 2), "xy")),
+    "hybrid mesh": _mesh(lambda m, utils: utils.create_hybrid_device_mesh(
+        (4, 2), (1, 1), process_is_granule=True)),
+    "hybrid mesh of slices": _mesh(lambda m, utils: utils.create_hybrid_device_mesh((4, 2), (1, 1))),
+    "hybrid mesh of two": _mesh(lambda m, utils: utils.create_hybrid_device_mesh(
+        (2, 2), (2, 1), process_is_granule=True)),
     "ahead of time": _ahead,
     **{f"roofline, {name}": _roofline(name, f, ins, outs, *rest) for name, f, ins, outs, *rest in (
         ("psum", lambda s, x: s.lax.psum(x, "x"), lambda s: s.P("x"), lambda s: s.P()),

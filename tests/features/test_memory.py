@@ -23,7 +23,54 @@ def _there(j):
     return j.device_put(X, _host(j))
 
 
+def _over_mesh(j, kind="Explicit"):
+    mesh = j.make_mesh((1,), ("x",), axis_types=(getattr(j.sharding.AxisType, kind),))
+    spec = j.sharding.PartitionSpec("x")
+    return j.device_put(X, j.sharding.NamedSharding(mesh, spec, memory_kind="pinned_host"))
+
+
+def _scattered(name, in_host, given):
+    """A scatter whose operand, or whose updates, are in the memory of the host."""
+
+    def run(j):
+        numbers = j.lax.ScatterDimensionNumbers((), (0,), (0,))
+        x, y = j.numpy.asarray(X), j.numpy.asarray(X[:1])
+        x, y = (_there(j), y) if in_host else (x, _there(j)[:1])
+        x = x if not given else j.device_put(x, j.memory.Space.Device)
+        return getattr(j.lax, name)(x, j.numpy.array([[1]]), y, numbers)
+
+    return run
+
+
 PROGRAMS = {
+    "set": lambda j: _there(j).at[0].set(1),
+    "set slice": lambda j: _there(j).at[1:3].set(0.0),
+    "set array": lambda j: _there(j).at[0].set(j.numpy.asarray(X)[1]),
+    "set arrays": lambda j: _there(j).at[np.array([1, 2])].set(j.numpy.ones(2)),
+    "add": lambda j: _there(j).at[0].add(1.5),
+    "multiply": lambda j: _there(j).at[::2].mul(3),
+    "set within jit": lambda j: j.jit(lambda a: a.at[0].set(1))(_there(j)),
+    "set within vmap": lambda j: j.vmap(lambda a: a.at[0].set(1.0))(_there(j)[None]),
+    "scatter": _scattered("scatter", True, False),
+    "scatter updates": _scattered("scatter", False, False),
+    "scatter_add": _scattered("scatter_add", True, False),
+    "scatter_min updates": _scattered("scatter_min", False, True),
+    "argsort": lambda j: j.numpy.argsort(_there(j)),
+    "sort keys": lambda j: j.lax.sort((_there(j), j.numpy.asarray(X)), num_keys=1)[0],
+    "sort values": lambda j: j.lax.sort((_there(j), j.numpy.asarray(X)), num_keys=1)[1],
+    "barrier": lambda j: j.lax.optimization_barrier((_there(j), j.numpy.asarray(X)))[0],
+    "barrier of the other": lambda j: j.lax.optimization_barrier((_there(j), X))[1],
+    **{
+        f"{name} over a mesh, {kind}": lambda j, f=f, kind=kind: f(j, _over_mesh(j, kind))
+        for kind in ("Explicit", "Auto")
+        for name, f in {
+            "arithmetic": lambda j, x: x + 1,
+            "sine": lambda j, x: j.numpy.sin(x),
+            "identity": lambda j, x: j.jit(lambda x: x)(x),
+            "jit": lambda j, x: j.jit(lambda x: x * 2)(x),
+            "sum": lambda j, x: x.sum(),
+        }.items()
+    },
     "put": _there,
     "put in a space": lambda j: j.device_put(X, j.memory.Space.Host),
     "and back": lambda j: j.device_put(_there(j), j.memory.Space.Device),

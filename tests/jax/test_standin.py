@@ -497,3 +497,14 @@ def test_every_option_of_upstreams_is_known():
         assert given is None or value is None or isinstance(given, str) == isinstance(value, str)
     with pytest.raises(ValueError, match="always works as"):
         minijax.config.update("jax_use_shardy_partitioner", False)
+
+
+def test_colocated_python():
+    installed(
+        "import numpy as np, jax\n"
+        "from jax.experimental import colocated_python as colocated\n"
+        "import jax.experimental.colocated_python.func, jax.experimental.colocated_python.serialization\n"
+        "f = colocated.colocated_python(lambda x: x + 1)\n"
+        "assert float(f(jax.numpy.ones(()))) == 2\n"
+        "assert colocated.colocated_cpu_devices(jax.devices()) == jax.devices()\n"
+    )

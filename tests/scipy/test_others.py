@@ -59,6 +59,8 @@ def test_grid_interpolation_of_other_shapes():
         *args, **given
     )
     both(lambda m: made(m, GRID, IMAGE)(tuple(PLACES)), **BOUNDS)
+    both(lambda m: made(m, GRID, IMAGE)((1.5, 0.5)), **BOUNDS)
+    both(lambda m: made(m, GRID, IMAGE)((1.5, m.numpy.ones((2, 1)))), **BOUNDS)
     both(lambda m: made(m, GRID[:1], IMAGE)(ASKED[:, :1]), **BOUNDS)
     both(lambda m: made(m, GRID, IMAGE)(ASKED.reshape(5, 6, 2)), **BOUNDS)
     both(lambda m: made(m, GRID, IMAGE)(ASKED[0]), **BOUNDS)

@@ -1,6 +1,7 @@
 """`minijax.scipy` against upstream: every public name that stands has a row."""
 
 import importlib
+import re
 
 import jax
 import numpy as np
@@ -394,6 +395,23 @@ def test_estimate_of_numbers():
         return made, made.integrate_box_1d(-1.0, 1.0), made.integrate_kde(made), drawn
 
     both(lambda m: m.tree_util.tree_leaves(run(m)))
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 5.0)])
+def test_estimates_print_their_arrays(weights):
+    made = lambda m: importlib.import_module(f"{m.__name__}.scipy.stats").gaussian_kde(
+        np.array([0.0, 1.0, 3.0, 7.0]), 0.5, weights
+    )
+    ours, theirs = repr(made(minijax)), repr(made(jax))
+    digits = re.compile(r"\d+\.\d*")
+    assert digits.sub("", ours) == digits.sub("", theirs)
+    np.testing.assert_allclose(*[np.array(digits.findall(x), float) for x in (ours, theirs)], 1e-5)
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma"])
+def test_complex_numbers(name):
+    module = lambda m: importlib.import_module(f"{m.__name__}.scipy.special")
+    both(lambda m: getattr(module(m), name)(5 + 1j))
 
 
 def test_every_statistic_has_a_row():

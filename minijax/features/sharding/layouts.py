@@ -39,17 +39,20 @@ class Layout:
       reduced; see `unreduced`
     - `varying(axes, **params)` -> the manual mesh axes over which its operands must vary, given those
       over which any does, and those over which its results vary; by default the same both
+    - `memory(name, avals)` -> the memory of the results, or that of each in a list; by default that of
+      all operands
 
     None stands for the rule of operations on elements.
     """
 
-    __slots__ = ("parts", "primitive", "sums", "varying")
+    __slots__ = ("memory", "parts", "primitive", "sums", "varying")
 
     def __init__(self, primitive: Primitive):
         self.primitive = primitive
         self.parts: Callable | None = None
         self.sums: Callable | None = None
         self.varying: Callable | None = None
+        self.memory: Callable = common
 
     def __call__(self, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
         """Return the types of the results, split over explicit mesh axes."""
@@ -117,12 +120,14 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
         whole = [_with(aval, vma=NO_AXES) for aval in avals] if axes else avals
         out = primitive.rule_shape(*whole, **params)
         return _each(out, lambda aval: _with(aval, vma=outs)) if outs else out
-    space = MemorySpace.Device
-    if not any(map(is_ref, avals)):
-        space = common(primitive.name, avals) if avals else space
+    space: Any = MemorySpace.Device
+    if avals and not any(map(is_ref, avals)):
+        space = (common if rule is None else rule.memory)(primitive.name, avals)
     plain = [with_placement(a, None) if a.placement is not None else a for a in avals]
     out = primitive.rule_shape(*plain, **params)
     out = (Layout(primitive) if rule is None else rule)(avals, out, params)
+    if type(space) is list:
+        return [_with(aval, vma=outs, memory_space=s) for aval, s in zip(out, space, strict=True)]
     if outs or space is not MemorySpace.Device:
         out = _each(out, lambda aval: _with(aval, vma=outs, memory_space=space))
     return out

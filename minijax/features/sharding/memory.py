@@ -8,7 +8,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["HOST_KIND", "MemorySpace", "common", "space_of", "within"]
+__all__ = ["HOST_KIND", "MemorySpace", "common", "of_each", "of_first", "space_of", "within"]
 
 HOST_KIND = "pinned_host"  # what shardings call the memory of the host
 
@@ -52,6 +52,16 @@ def common(name: str, avals: Sequence[Any]) -> MemorySpace:
                 f"{other.str_short()}. Move one with device_put(x, minijax.memory.Space.Device)."
             )
     return _of(first)
+
+
+def of_first(name: str, avals: Sequence[Any]) -> MemorySpace:
+    """The memory of the first operand, whatever that of the others is."""
+    return _of(avals[0])
+
+
+def of_each(name: str, avals: Sequence[Any]) -> list[MemorySpace]:
+    """The memory of each operand, which is that of its result."""
+    return list(map(_of, avals))
 
 
 def within(out: Any, space: MemorySpace) -> Any:

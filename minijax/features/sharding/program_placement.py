@@ -232,13 +232,15 @@ def _typed(mesh: Any, aval: Any) -> Any:
     """Return how a result lies whose type says so; None where axes of the mesh are left to XLA."""
     if not mesh.are_all_axes_explicit or not hasattr(aval, "shape"):
         return None
+    kind = HOST_KIND if space_of_type(aval) is MemorySpace.Host else None
     explicit = explicit_of(aval)
     if explicit is None:
-        return NamedSharding(mesh, meshes.PartitionSpec(*[None] * aval.ndim))
+        whole = meshes.PartitionSpec(*[None] * aval.ndim)
+        return NamedSharding(mesh, whole, memory_kind=kind)
     own = explicit.mesh
     if own.shape_tuple != mesh.shape_tuple:  # the same devices under other names
         mesh = meshes.Mesh(mesh.devices.reshape(own.axis_sizes), own.axis_names, own.axis_types)
-    return NamedSharding(mesh, explicit.spec)
+    return NamedSharding(mesh, explicit.spec, memory_kind=kind)
 
 
 def over_devices(

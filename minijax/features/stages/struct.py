@@ -14,6 +14,7 @@ from minijax.core.avals import (
 )
 from minijax.core.hooks import hooks
 from minijax.core.trace import Tracer
+from minijax.features.sharding.types import ManualAxisType
 from minijax.runtime.layouts import AutoLayout, Format, sharding_in
 from minijax.runtime.mesh import PartitionSpec, device_mesh, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
@@ -34,16 +35,17 @@ class ShapeDtypeStruct:
     """Shape, dtype and other static properties of an array, without its value.
 
     - `shape`, `dtype`: tuple of integers and dtype
-    - `sharding`, `weak_type`, `vma`, `is_ref`: further properties of the type
+    - `sharding`, `weak_type`, `manual_axis_type`, `is_ref`: further properties of the type
 
-    ValueError without a dtype, TypeError for a shape that is not a sequence.
+    ValueError without a dtype, TypeError for a shape that is not a sequence, and for a
+    `manual_axis_type` that is no `jax.sharding.ManualAxisType`.
     Source: the types of StableHLO's tensors.
 
     >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("_given", "dtype", "is_ref", "shape", "weak_type")
+    __slots__ = ("_given", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: Any = False,
-        vma: Any = None,
+        manual_axis_type: Any = None,
         is_ref: Any = False,
     ) -> None:
         if dtype is None:
@@ -62,6 +64,11 @@ class ShapeDtypeStruct:
                 "sharding should be an instance of `jax.sharding.Sharding`, "
                 "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}."
+            )
+        if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
+            raise TypeError(
+                "`manual_axis_type` argument passed to ShapeDtypeStruct should be of type "
+                f"`jax.sharding.ManualAxisType`. Got type {type(manual_axis_type)}"
             )
         layout = sharding.layout if isinstance(sharding, Format) else None
         if isinstance(layout, AutoLayout):
@@ -81,7 +88,8 @@ class ShapeDtypeStruct:
             sharding_in(sharding).check_compatible_aval(tuple(shape))  # raises
         is_extended = dtypes.issubdtype(dtype, dtypes.extended)
         fields = (
-            sharding, dtype if is_extended else dtypes.dtype(dtype), is_ref, tuple(shape), weak_type
+            sharding, dtype if is_extended else dtypes.dtype(dtype), is_ref, manual_axis_type,
+            tuple(shape), weak_type
         )  # fmt: skip
         for name, value in zip(ShapeDtypeStruct.__slots__, fields, strict=True):
             object.__setattr__(self, name, value)
@@ -153,7 +161,9 @@ class ShapeDtypeStruct:
         return made.update(sharding=getattr(x, "format", x.sharding)) if put else made
 
     def _fields(self):
-        return self.shape, self.dtype, self._given, self.weak_type, self.is_ref
+        return (
+            self.shape, self.dtype, self._given, self.weak_type, self.is_ref, self.manual_axis_type
+        )  # fmt: skip
 
     def __eq__(self, other: Any) -> Any:
         return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
@@ -165,17 +175,28 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         unplaced = isinstance(self._given, PartitionSpec) and _mesh_in_force().empty
         given = self._given if unplaced else self.sharding
+        sharding = f", sharding={given}" if given is not None else ""
+        manual = self.manual_axis_type
+        manual = f", manual_axis_type={manual}" if manual is not None else ""
         sharding = f", sharding={sharding_in(given)}" if given is not None else ""
         if isinstance(self._given, Format):
             sharding += f", format={self._given.layout}"
         ref = ", is_ref=True" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{ref})"
+        more = f"{sharding}{weak}{manual}{ref}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{more})"
 
     __str__ = __repr__
 
 
-def _struct(sharding, dtype, is_ref, shape, weak_type) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type, is_ref=is_ref)
+def _struct(sharding, dtype, is_ref, manual_axis_type, shape, weak_type) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(
+        shape,
+        dtype,
+        sharding=sharding,
+        weak_type=weak_type,
+        manual_axis_type=manual_axis_type,
+        is_ref=is_ref,
+    )
 
 
 aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(

@@ -18,6 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.sharding.layouts import set_layout
+from minijax.features.sharding.memory import of_each
 from minijax.features.sharding.sharding_rules import as_operands
 from minijax.features.sharding.unreduced import apart
 from minijax.lax.arithmetic import neg_p
@@ -384,7 +385,7 @@ def _symbolic(primal: Any, tangent: Any) -> Any:
 # -- optimization_barrier -------------------------------------------------------------------------
 
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
-set_layout(optimization_barrier_p, parts=as_operands, sums=apart)
+set_layout(optimization_barrier_p, parts=as_operands, sums=apart, memory=of_each)
 
 
 @optimization_barrier_p.shape_rule

@@ -10,7 +10,7 @@ import numpy as np
 from minijax.features.library import library
 from minijax.lax.precision import PrecisionLike
 from minijax.numpy import linear_algebra, shapes
-from minijax.numpy.linear_algebra import matmul, tensordot, vecdot
+from minijax.numpy.linear_algebra import vecdot
 from minijax.numpy.promotion import axis_of, check_arraylike, promote_dtypes, to_array
 from minijax.typing import Array, ArrayLike, DTypeLike
 
@@ -18,6 +18,62 @@ __all__ = [
     "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
     "vecdot",
 ]  # fmt: skip
+
+
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Compute products of matrices, or of stacks of them.
+
+    - `x1`, `x2`: arrays of shape (..., n, m) and (..., m, k), or vectors.
+    - `precision`: see `lax.Precision`; `preferred_element_type`: dtype of sums and result.
+
+    Returns an array of the promoted dtype. ValueError if the shapes do not fit. Source: NumPy's
+    `linalg.matmul`.
+
+    >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([[3], [4]]))
+    Array([[11]], dtype=int32)
+    """
+    return linear_algebra.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def tensordot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    precision: PrecisionLike | None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Sum products over several axes of two arrays.
+
+    - `x1`, `x2`: arrays of any rank.
+    - `axes`: the axes to sum over, for each array; an int n stands for the last n and the first n.
+    - `precision`, `preferred_element_type`, `out_sharding`: as in `numpy.tensordot`.
+
+    Returns an array with the axes of `x1` that are left and then those of `x2`. Errors are those of
+    `numpy.tensordot`. Source: NumPy's `linalg.tensordot`.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1).shape
+    (2, 2)
+    """
+    return linear_algebra.tensordot(
+        x1,
+        x2,
+        axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
 
 
 @library(static=("axis",), converted=("axis",))
@@ -186,6 +242,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike | None = 
         if i == j:
             return arrays[i]
         k = split[i][j]
-        return matmul(product(i, k), product(k + 1, j), precision=precision)
+        left, right = product(i, k), product(k + 1, j)
+        return linear_algebra.matmul(left, right, precision=precision)
 
     return product(0, len(arrays) - 1)

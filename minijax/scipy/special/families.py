@@ -139,6 +139,7 @@ def _by_partials(fun: Callable, name: str) -> Callable:
     """
 
     @library
+    @functools.wraps(fun)
     def prepared(*args: ArrayLike) -> Array:
         args = [jnp.asarray(x) for x in promote_inexact(name, *args)]
         dtype = args[0].dtype

@@ -111,7 +111,7 @@ def _loggamma_of_complex(z: Any) -> Any:
     out = jnp.where(left, math.log(math.pi) - log_sine - right, right)
     out = lax.complex(lax.real(out), jnp.where(jnp.signbit(y), -lax.imag(out), lax.imag(out)))
     pole = (y == 0) & (x <= 0) & (x == lax.round(x))
-    return jnp.where(pole, complex(np.nan, np.nan), out)
+    return jnp.where(pole, complex(np.nan, np.nan), out).astype(z.dtype)
 
 
 @library

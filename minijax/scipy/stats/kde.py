@@ -91,6 +91,10 @@ class gaussian_kde:
         inverse = jnp.linalg.inv(spread) / factor**2
         self.covariance, self.inv_cov = spread * factor**2, inverse
 
+    def __repr__(self) -> str:
+        fields = ("neff", "dataset", "weights", "covariance", "inv_cov")
+        return f"gaussian_kde({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
+
     def tree_flatten(self) -> tuple[Any, ...]:
         """The arrays, and nothing besides."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None

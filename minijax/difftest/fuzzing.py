@@ -185,33 +185,41 @@ class _Run:
             while numbers and not self.stopped:
                 numbers = self._batch(mode, numbers, alone)
 
-    def _child(self, mode, numbers, alone, subjects, known=()) -> subprocess.Popen:
-        """Start a child that runs programs."""
+    def _child(self, mode, numbers, alone, subjects, **other) -> subprocess.Popen:
+        """Start a child that runs programs; `other` fields of its order stand in place of the plan's."""
         child = subprocess.Popen(
             [sys.executable, *self.plan.worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True, env=os.environ | variables(),
         )  # fmt: skip
         self.children.add(child)
-        order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": known}
+        order = {"mode": mode, "seed": self.plan.seed, "numbers": numbers, "known": []}
         order |= {"alone": sorted(alone), "subjects": subjects}
         order |= {name: getattr(self.plan, name) for name in ("shrinking", "budget")}
-        json.dump(order, child.stdin)
+        json.dump(order | other, child.stdin)
         child.stdin.close()
         return child
 
     def _who_ends_a_child(self, mode: str, number: int) -> str:
         """Return the verdict on a program that ended a child, by running it under each library alone."""
-        ended = []
-        for subject in self.plan.subjects:
-            child = self._child(mode, [number], {number}, (subject, subject))
-            watch = _Watch(child, self.plan)
-            child.stdout.readline()  # it has started
-            watch.heard()
-            child.stdout.read()
-            ended.append(child.wait() != 0)
-            self.children.discard(child)
-        ours, theirs = ended
+        ours, theirs = (
+            self._told(mode, number, (subject, subject)) is None for subject in self.plan.subjects
+        )
         return ("xla" if theirs else "minijax") if ours else "upstream" if theirs else "open"
+
+    def _told(self, mode: str, number: int, subjects: tuple[str, str], **other) -> dict | None:
+        """Return what a child says of one program, None if it ends before."""
+        child = self._child(mode, [number], {number}, subjects, **other)
+        watch = _Watch(child, self.plan)
+        child.stdout.readline()  # it has started
+        watch.heard()
+        entry = None
+        for line in child.stdout:
+            if line.startswith('{"mode"'):  # not printed by a program
+                entry = json.loads(line)
+        child.wait()
+        watch.over = True
+        self.children.discard(child)
+        return entry
 
     def _batch(self, mode: str, numbers: list[int], alone: set[int]) -> list[int]:
         """Run programs in one child; return those that are left when it ends.
@@ -253,6 +261,11 @@ class _Run:
     def _died(self, mode: str, number: int, reason: str) -> None:
         kind = "hang" if reason == "patience" else "crash"
         verdict = "open" if reason == "memory" else self._who_ends_a_child(mode, number)
+        if verdict == "open" and reason != "memory":  # a program that it was shrunk to, perhaps
+            entry = self._told(mode, number, self.plan.subjects, shrinking=0.0)
+            if entry is not None:
+                self._ended(entry)
+                return
         program = generate(self.plan.seed, number, mode)
         name = f"{kind}_{mode}_{self.plan.seed}_{number}.py"
         body = f"# {kind}: {reason}\n{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"

@@ -549,12 +549,15 @@ def stub(path):
 
 
 def test_what_ends_a_child_costs_its_program_alone(tmp_path):
-    """One group of four, of which one crashes, one hangs, one takes memory; another group after it."""
+    """One group of four, of which one crashes, one hangs, one takes memory; another group after it.
+
+    Of that, one ends a child as it is shrunk: it is judged without.
+    """
     plan = difftest.Plan(
-        {"abstract": 5}, seed=1, patience=2.0, memory=400 << 20, worker=stub(tmp_path)
+        {"abstract": 7}, seed=1, patience=2.0, memory=400 << 20, worker=stub(tmp_path)
     )
     progress = difftest.fuzz(plan, tmp_path)
-    statuses = {"same": 2, "crash": 2, "hang": 1}
+    statuses = {"same": 4, "crash": 2, "hang": 1}
     assert progress.done == {("abstract", status): n for status, n in statuses.items()}
     told = {entry["number"]: entry["detail"] for entry in progress.findings.values()}
     assert told == {

@@ -7,7 +7,7 @@ import time
 
 from minijax.difftest import worker
 
-CRASHES, HANGS, EATS, WAITS = 1, 2, 3, 5  # numbers of programs
+CRASHES, HANGS, EATS, WAITS, SHRUNK = 1, 2, 3, 5, 6  # numbers of programs
 STATUS = 7
 
 
@@ -27,7 +27,17 @@ def judge_all(programs, subjects):
     return [None] * len(programs)
 
 
+class Worker(worker.Worker):
+    """One program ends it when it is shrunk."""
+
+    def entries(self, numbers):
+        if SHRUNK in numbers and len(set(self.order["subjects"])) > 1 and self.order["shrinking"]:
+            os._exit(STATUS)
+        return super().entries(numbers)
+
+
 if __name__ == "__main__":
+    worker.Worker = Worker
     worker.judge_all = judge_all
     worker.GROUPS = {"abstract": 4, "single": 1}
     worker.main()

@@ -175,7 +175,6 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         unplaced = isinstance(self._given, PartitionSpec) and _mesh_in_force().empty
         given = self._given if unplaced else self.sharding
-        sharding = f", sharding={given}" if given is not None else ""
         manual = self.manual_axis_type
         manual = f", manual_axis_type={manual}" if manual is not None else ""
         sharding = f", sharding={sharding_in(given)}" if given is not None else ""

@@ -186,7 +186,7 @@ def psum(
 
     def one(leaf):
         if not names:
-            return leaf if dtypes.is_python_scalar(leaf) else as_value(leaf)
+            return leaf
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, np.int32)
         if dtypes.is_python_scalar(leaf):

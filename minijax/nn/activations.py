@@ -107,7 +107,7 @@ def log1mexp(x: ArrayLike) -> Array:
     """
     x = to_array("log1mexp", x)
     near = jnp.log(-jnp.expm1(-x))
-    return jnp.where(x < np.log(2.0), near, jnp.log1p(-jnp.exp(-x)))
+    return jnp.where(x < float(np.log(2.0)), near, jnp.log1p(-jnp.exp(-x)))
 
 
 log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
@@ -127,7 +127,7 @@ def softplus(x: ArrayLike) -> Array:
     Array([ 0., inf], dtype=float32)
     """
     x = to_array("softplus", x)
-    out = jnp.logaddexp(x, 0.0)
+    out = jnp.logaddexp(x, 0)
     return out if x.dtype == np.bool_ or x.aval.weak_type else converted(out, out.dtype)
 
 

@@ -301,3 +301,42 @@ def test_every_name_has_a_row():
     public = {n for n in dir(jax.nn.initializers) if not n.startswith("_")}
     assert set(minijax.nn.initializers.__all__) == public
     assert public == {*PLAIN, *MADE, "Initializer"}
+
+
+NARROW = (
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3b11fnuz",
+    "uint4",
+    "int4",
+    "int8",
+    "bool",
+    "int32",
+)
+# Upstream subtracts booleans, promotes integers of 4 bits, and has no type for what they are divided to.
+REFUSED_UPSTREAM = {
+    ("softmax", "bool"), ("log_softmax", "bool"), ("log_softmax", "uint4"), ("log_softmax", "int4"),
+    ("standardize", "uint4"), ("standardize", "int4"), ("soft_sign", "int4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SIMPLE, "log1mexp"])
+def test_types_of_few_bits(name):
+    """Types of results and derivatives."""
+    for dtype in NARROW:
+        said = []
+        for m in (minijax, jax):
+            f, x = getattr(m.nn, name), m.numpy.ones((3, 4), dtype)
+            slope = m.grad(lambda x, f=f: f(x).sum().astype("float32"))
+            for call in (f, slope):
+                try:
+                    out = m.eval_shape(call, x)
+                    said.append((str(out.dtype), out.weak_type, out.shape))
+                except (TypeError, ValueError) as error:
+                    said.append(type(error).__name__)
+        value, derivative, *theirs = said
+        if (name, dtype) in REFUSED_UPSTREAM:
+            assert theirs[0] in ("TypeError", "TypePromotionError") and value[0] == "float32"
+        else:
+            assert value == theirs[0], dtype
+        assert derivative == theirs[1], dtype

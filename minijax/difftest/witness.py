@@ -51,7 +51,19 @@ def witnessed(finding):
         verdict = _verdict(name, finding.difference.kind, single, ours, theirs)
         if verdict != "open":
             return dataclasses.replace(finding, verdict=verdict)
-    return finding
+    return _unwitnessed(finding)
+
+
+def _unwitnessed(finding):
+    """A small difference of a single call for which there is no exact value is taken for rounding."""
+    if finding.program.mode != "single" or finding.difference.kind != "value":
+        return finding
+    apart = _error(finding.ours, finding.theirs, True)
+    if apart is None or apart > _ACCURATE:
+        return finding
+    said = f"{apart:.3g} units apart, without a witness that is more precise"
+    evidence = (*finding.evidence, said)
+    return dataclasses.replace(finding, verdict="ill-conditioned", evidence=evidence)
 
 
 def _verdict(name: str, kind: str, single: bool, ours: float, theirs: float) -> str:

@@ -449,6 +449,20 @@ def test_upstream_in_float64_is_a_witness_of_rounding_only():
     assert found.verdict == "upstream" and found.evidence[-1].startswith("central differences")
 
 
+@pytest.mark.parametrize("units, verdict", [(10, "ill-conditioned"), (100, "open")])
+def test_small_differences_without_a_witness_are_rounding(units, verdict):
+    """`random_gamma_grad` has no counterpart in NumPy, and float64 none that is wider."""
+    line = "return jax.lax.random_gamma_grad(v0, v0)"
+    program = handmade([line], '(array([1.5], "float64"),)', "single", ("lax.random_gamma_grad",))
+    program = dataclasses.replace(program, x64=True)
+    ours = difftest.run(program, "minijax")
+    (leaf,) = ours.leaves
+    moved = leaf.array * (1 + units * np.finfo("float64").eps)
+    theirs = dataclasses.replace(ours, leaves=(dataclasses.replace(leaf, array=moved),))
+    found = difftest.Finding(program, compare(ours, theirs, Tolerance(4.0)), ours, theirs)
+    assert witness.witnessed(found).verdict == verdict
+
+
 # -- pytest ------------------------------------------------------------------------------------------
 
 SUITE = """

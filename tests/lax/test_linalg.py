@@ -35,6 +35,10 @@ LAX = [
     row("cholesky", matrix(3, 3), label="_fails", grad=""),
     row("cholesky", matrix(0, 0), label="_empty", kinds="f"),
     row("cholesky_update", lambda d: np.triu(R(d)[:3]), V, kinds="fd", grad="", batch=""),
+    row("cholesky_update", lambda d: np.diag([0, 1, 0]).astype(d), lambda d: np.zeros(3, d),
+        kinds="fd", grad="", batch=""),
+    row("cholesky_update", lambda d: np.diag([0, 1, 0]).astype(d), lambda d: np.eye(3)[0].astype(d),
+        kinds="fd", grad="", batch=""),
     row(
         "symmetric_product", RB, matrix(2, 4, 4), kinds="fd", **none,
         with_={"alpha": 2.0, "beta": 0.5, "symmetrize_output": True},

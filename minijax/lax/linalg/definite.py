@@ -136,11 +136,11 @@ def _(r, w):
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
     """The cosine and sine of the Givens rotation that makes `y` zero against `x`."""
     one, zero = scalar_like(1, x), scalar_like(0, x)
+    nothing = eq_p.bind(y, zero)
     largest = max_p.bind(abs_p.bind(x), abs_p.bind(y))
     x, y = div_p.bind(x, largest), div_p.bind(y, largest)
     length = sqrt_p.bind(add_p.bind(mul_p.bind(x, x), mul_p.bind(y, y)))
     scale = div_p.bind(one, length)
-    nothing = eq_p.bind(y, zero)
     cosine = select_n_p.bind(nothing, mul_p.bind(x, scale), one)
     return cosine, select_n_p.bind(nothing, mul_p.bind(neg_p.bind(y), scale), zero)
 

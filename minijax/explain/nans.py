@@ -14,12 +14,14 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
 from minijax.config import local, override
-from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from minijax.core.source import joined
 from minijax.explain.origins import Origins, watched
 from minijax.explain.programs import (
     called,
     expression_at,
     file_name,
+    inlined,
     line_of,
     on_arrays,
     place_named,
@@ -29,6 +31,9 @@ from minijax.explain.programs import (
     values_of,
 )
 from minijax.lax.compare import select_n_p
+from minijax.lax.shard_map import shard_map, shard_map_p
+from minijax.sharding import PartitionSpec
+from minijax.transforms.jit import jit
 
 __all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search", "tell_nan"]
 
@@ -170,6 +175,36 @@ class Run:
             self.values.update(zip(eqn.outvars, outs, strict=True))
 
 
+class _PartsRun(Run):
+    """The program of a `shard_map` with its values on all devices, along a leading axis."""
+
+    def __init__(self, eqn: JaxprEqn, args: Sequence[Any]):
+        (program,) = sub_programs(eqn)
+        flat, params = inlined(program), eqn.params
+        self.same, self.outvars = {}, flat.outvars
+        self.eqns = [each.replace(scope=joined(eqn.scope, each.scope)) for each in flat.eqns]
+        self.maker = {v: n for n, each in enumerate(self.eqns) for v in each.outvars}
+        made = list(self.maker)
+        names = [*(var for var, _ in flat.constants), *flat.invars]
+
+        def values(*args):
+            given = [*(value for _, value in flat.constants), *args]
+            jaxpr = Jaxpr(names, [], [*names, *made], flat.eqns)
+            return [x[None] for x in eval_jaxpr(jaxpr, given)]
+
+        axes = [axis for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"]]
+        run = shard_map(
+            values, mesh=params["mesh"], in_specs=params["in_specs"],
+            out_specs=PartitionSpec(tuple(axes)), axis_names=set(axes),
+            check_vma=params["check_vma"],
+        )  # fmt: skip
+        self.values = dict(zip([*names, *made], jit(run)(*args), strict=True))
+
+    def choose(self, part: int) -> None:
+        """Keep the values on one device."""
+        self.values = {var: value[part] for var, value in self.values.items()}
+
+
 class _Origin(NamedTuple):
     """An equation that makes NaN, in a run of a program, and the turns of the loops around it."""
 
@@ -208,8 +243,15 @@ def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | N
 
 
 def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
-    """The origin within a loop or branch: in the first turn whose results are NaN."""
-    if eqn.primitive.rule_steps is None:
+    """The origin within a loop or branch, in the first turn whose results are NaN, or a shard_map."""
+    if eqn.primitive is shard_map_p and type(run) is Run:
+        parts = _PartsRun(eqn, list(map(run.read, eqn.invars)))
+        bad = [n for n, v in enumerate(parts.outvars) if has_nan(parts.read(v))]
+        origin = search(parts, bad, turns)
+        if origin is not None:
+            parts.choose(_index(parts.read(origin.eqn.outvars[origin.place]))[0])
+        return origin
+    if eqn.primitive.rule_steps is None or type(run) is not Run:
         return None
     found: list[_Origin | None] = []
     count = 0

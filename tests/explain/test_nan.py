@@ -1,5 +1,9 @@
 """`explain.nan`: the user's line of the first NaN, forward and in gradients; masked `where`s."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -319,6 +323,51 @@ def test_lines_of_rules_that_the_user_wrote(rule, call):
         with pytest.raises(FloatingPointError) as caught:
             explain.nan(each)(x)
         assert caught.value.line == _NAN, str(caught.value)
+
+
+_IN_PARTS = """
+import minijax as jax, minijax.numpy as jnp
+from minijax import explain, lax
+
+mesh = jax.make_mesh((2, 2), ("i", "j"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+P = jax.sharding.PartitionSpec
+
+def part(x):
+    total = lax.psum(x.sum(), "j") - 26
+    first = jnp.log(total) * x
+    return jnp.sqrt(x - 2) + first * 0
+
+def root(x):
+    return jnp.sqrt(x * 0) * 0
+
+def in_parts(f, spec):
+    return jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+
+def line(f, x, number, backward, index):
+    for each in (f, jax.jit(f)):
+        try:
+            each_result = explain.nan(each)(x)
+        except explain.NanError as error:
+            found = error.line[1], error.backward, error.index
+            assert found == (number, backward, index), (str(error), found)
+        else:
+            raise AssertionError(each_result)
+
+x = jnp.arange(16.0).reshape(4, 4)
+line(in_parts(part, P("i", "j")), x + 1, 11, False, (0, 0))
+line(in_parts(part, P("i", "j")), x - 3, 10, False, ())
+line(jax.grad(lambda x: in_parts(root, P("i"))(x).sum()), x, 14, True, (0, 0))
+line(jax.grad(lambda x: in_parts(jax.checkpoint(root), P("j"))(x).sum()), x, 14, True, (0, 0))
+line(jax.pmap(part, axis_name="j"), x - 20, 10, False, ())
+"""
+
+
+def test_lines_within_shard_map_and_pmap(tmp_path):
+    script = tmp_path / "parts.py"
+    script.write_text(_IN_PARTS)
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    ran = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_no_nan_no_error():

@@ -63,7 +63,7 @@ def _names():
 
 def _static():
     f = jax.jit(lambda x, n: x * n, static_argnums=1)
-    return f, [(ONES, 1), (ONES, 2)], "static argument number 1 is 2, before 1", "trace it"
+    return f, [(ONES, 1), (ONES, 2)], "static argument n is 2, before 1", "trace it"
 
 
 def _static_object():
@@ -88,6 +88,40 @@ CAUSES = {
     "static object": _static_object,
     "static number": _static_number,
 }
+
+
+_MIXED = {
+    "1.5 after 1": (1, 1.5, "jnp.asarray(x, 'float32')"),
+    "1 after 1.5": (1.5, 1, "jnp.asarray(x, 'float32')"),
+    "True after 2": (2, True, "jnp.asarray(x, 'int32')"),
+    "an integer after floats": (ONES, ONES.astype(np.int32), "x.astype('float32')"),
+    "floats after integers": (ONES.astype(np.int32), ONES, "x.astype('float32')"),
+    "a number after an array": (np.float16(1), 2, "jnp.asarray(x, 'float16')"),
+    "complex after float": (ONES, ONES.astype(np.complex64), "x.astype('complex64')"),
+}
+
+
+@pytest.mark.parametrize("name", _MIXED)
+def test_types_that_change_are_converted_to_one_that_holds_both(name):
+    before, now, remedy = _MIXED[name]
+    f = jax.jit(lambda x: x + 1)
+    f(before), f(now)
+    change = explain.recompiles(f).changes[-1]
+    assert (change.cause, change.remedy) == ("dtype", f"Convert it each time: {remedy}.")
+    g = jax.jit(lambda x: x + 1)
+    for x in (before, now):
+        converted = eval(remedy, {"jnp": jnp, "x": x})
+        np.testing.assert_array_equal(converted, x)
+        g(converted)
+    assert len(g.explain_cache()) == 1
+
+
+def test_arguments_that_come_and_go_are_named():
+    f = jax.jit(lambda p, x: x)
+    f({"a": 1}, 2), f({"a": 1, "b": 2}, 2), f({"b": 1}, 2)
+    told = [change.what for change in explain.recompiles(f).changes]
+    assert told[0] == "p['b'] is there now"
+    assert "p['a'] was there before" in told[1]
 
 
 @pytest.mark.parametrize("cause", CAUSES)

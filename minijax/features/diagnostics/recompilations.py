@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
-from minijax.arguments.functions import argument_names, fun_name
+from minijax import dtypes
+from minijax.arguments.functions import argument_names, fun_name, signature_of
 from minijax.config import local, traced_differences
 from minijax.core import source
 from minijax.core.hooks import hooks
@@ -209,7 +210,8 @@ def _differences(fun: Any, key: tuple, other: tuple) -> Iterator[Change]:
     before = dict(old_statics)
     for place, value in statics:
         if before.get(place) != value:
-            yield _of_static(place, value.value, before[place].value if place in before else None)
+            old = before[place].value if place in before else None
+            yield _of_static(_name_of(fun, place), value.value, old)
     if context is not old_context:
         for name, new, old in traced_differences(context, old_context):
             yield Change(
@@ -220,7 +222,12 @@ def _differences(fun: Any, key: tuple, other: tuple) -> Iterator[Change]:
 
 
 def _of_trees(fun: Any, tree: Any, old: Any) -> Change:
+    names, before = argument_names(fun, tree) or [], argument_names(fun, old) or []
+    more, less = ([n for n in a if n not in b] for a, b in ((names, before), (before, names)))
+    told = [f"{name} is there now" for name in more] + [f"{name} was there before" for name in less]
     what = f"the arguments have the structure {tree}, before {old}"
+    if 0 < len(told) < 4:
+        what = ", ".join(told)
     if tree.num_leaves == old.num_leaves:
         return Change(
             "structure", what,
@@ -241,10 +248,10 @@ def _of_types(name: str, new: Any, old: Any) -> Change:
         return Change("number of axes" if longer else "shape", what,
                       "Reshape it so that it has as many axes each time." if longer else remedy)  # fmt: skip
     if getattr(new, "dtype", None) != getattr(old, "dtype", None):
-        dtype = getattr(old, "dtype", None)
-        return Change(
-            "dtype", what, f"Convert it: {name}.astype({getattr(dtype, 'name', dtype)!r})."
-        )
+        dtype = _of_both(new, old).name
+        number = new.weak_type or old.weak_type  # which has no method
+        converted = f"jnp.asarray({name}, {dtype!r})" if number else f"{name}.astype({dtype!r})"
+        return Change("dtype", what, f"Convert it each time: {converted}.")
     if getattr(new, "weak_type", False) != getattr(old, "weak_type", False):
         kinds = ["a Python number" if x.weak_type else "an array" for x in (new, old)]
         return Change(
@@ -254,8 +261,25 @@ def _of_types(name: str, new: Any, old: Any) -> Change:
     return Change("placement", what, "Put it on the same devices each time: jax.device_put.")
 
 
-def _of_static(place: Any, new: Any, old: Any) -> Change:
-    name = place if isinstance(place, str) else f"number {place}"
+def _of_both(new: Any, old: Any) -> Any:
+    """The dtype that holds the values of both; the one before where there is none."""
+    try:
+        return dtypes.promote(((new.dtype, new.weak_type), (old.dtype, old.weak_type)))[0]
+    except (TypeError, ValueError):
+        return old.dtype
+
+
+def _name_of(fun: Any, place: Any) -> str:
+    """The name of a static argument, which is known by its name or its position."""
+    if isinstance(place, str):
+        return place
+    try:
+        return list(signature_of(fun).parameters)[place]
+    except (TypeError, ValueError, IndexError):
+        return f"number {place}"
+
+
+def _of_static(name: str, new: Any, old: Any) -> Change:
     what = f"static argument {name} is {_text(new)}, before {_text(old)}"
     if isinstance(new, float):
         return Change(

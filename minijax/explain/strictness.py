@@ -314,7 +314,7 @@ def _at(place: Any) -> str:
 def outside(primitive: Primitive, args: Sequence[Any], params: dict, place: Any) -> Any:
     """Return what an operation of the user's at `place` indexes out of bounds, or None.
 
-    That is the index, the size of the axis, the axis, and the shape of the array.
+    That is the index, how many elements are read from there on, the axis, and the array's shape.
     """
     found = _INDEXING[primitive](args, params) if primitive in _INDEXING else None
     if found is None:
@@ -334,9 +334,12 @@ def _check_bounds(primitive: Primitive, args: Sequence[Any], params: dict) -> No
     found = outside(primitive, args, params, place)
     if found is None:
         return
-    index, size, axis, shape = found
+    index, width, axis, shape = found
+    told = f"index {index}" if width == 1 else f"a slice of {width} from index {index} on"
+    if index < 0 and width == 1:  # the size has been added to one that counts from the end
+        told = f"index {index - shape[axis]} (which is {index} from the beginning)"
     raise OutOfBoundsError(
-        f"{_at(place)}index {index} is out of bounds for axis {axis} of size {size}, of an array of "
+        f"{_at(place)}{told} is out of bounds for axis {axis} of size {shape[axis]}, of an array of "
         f"shape {shape}. Without strict mode it is clamped, or what is written is dropped; say "
         "so with x.at[...].get(mode=...), or .set(..., mode='drop'), if it is meant."
     )
@@ -348,13 +351,7 @@ def _first_outside(starts: np.ndarray, axes: Sequence[int], shape: Any, windows:
         values = starts[..., column]
         bad = (values < 0) | (values > shape[axis] - windows[axis])
         if bad.any():
-            value = int(values[bad][0])
-            return (
-                (value - shape[axis] if value < -shape[axis] else value),
-                shape[axis],
-                axis,
-                shape,
-            )
+            return int(values[bad][0]), windows[axis], axis, shape
     return None
 
 

@@ -412,3 +412,23 @@ AUXILIARY = {
 def test_auxiliary_data_and_rules_leak_nothing(name):
     with jax.checking_leaks():
         AUXILIARY[name](jnp.asarray(X))
+
+
+_OUTSIDE = {
+    "from the end": (lambda x, i: x[i - 11], "index -6 (which is -1 from the beginning) is out"),
+    "far from the end": (lambda x, i: x[i - 18], "index -13 (which is -8 from the beginning) is out"),
+    "written": (lambda x, i: x.at[i].set(0.0), "index 5 is out of bounds for axis 0 of size 5"),
+    "slice": (lambda x, i: lax.dynamic_slice(x, (i - 2,), (3,)), "a slice of 3 from index 3 on is"),
+    "update": (
+        lambda x, i: lax.dynamic_update_slice(x, x[:2], (i - 1,)), "a slice of 2 from index 4 on is",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _OUTSIDE)
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_what_is_out_of_bounds_is_told_as_it_was_written(name, wrap):
+    f, told = _OUTSIDE[name]
+    with jax.strict(), pytest.raises(IndexError) as caught:
+        wrap(f)(jnp.arange(5.0), jnp.array(5))
+    assert told in str(caught.value), str(caught.value)

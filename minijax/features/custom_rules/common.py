@@ -235,7 +235,7 @@ class Call:
     def __call__(self, *leaves):
         values, rest = self.constants.take(leaves)
         args = self.constants.insert(values, self.in_tree.unflatten(rest))
-        with barred(self.origin), own_lines(self.fun):
+        with own_lines(self.fun, self.origin):
             out = self.fun(*args)
         outs, tree = tree_util.flatten(out)
         self.out_avals = tuple([get_aval(x) for x in outs])
@@ -289,35 +289,28 @@ class Rule:
 
 
 @contextmanager
-def barred(origin: tuple[Trace, ...]):
-    """While the context lasts, tracers of the traces that a call was made in but that are not at
-    work now count as leaked: a custom rule cannot differentiate what it closes over.
+def own_lines(rule: Callable, origin: tuple[Trace, ...] = ()):
+    """While the context lasts, operations are of the lines of a user's rule, not of the call's.
+
+    Tracers of the traces `origin`, which a call was made in, count as leaked if these are not at work
+    now: a custom rule cannot differentiate what it closes over.
     """
-    at_work = chain(local.context.trace)
-    if origin == at_work or not origin:
-        yield
-        return
-    suspended = [trace for trace in origin if trace.alive and trace not in at_work]
-    for trace in suspended:
-        trace.alive = False
-    try:
-        yield
-    finally:
-        for trace in suspended:
-            trace.alive = True
-
-
-@contextmanager
-def own_lines(rule: Callable):
-    """While the context lasts, operations are of the lines of a user's rule, not of the call's."""
     context = local.context
-    saved = context.source
+    saved, suspended = context.source, ()
     if saved is not None and not written_in(rule).startswith("minijax."):
         context.source = None
+    if origin:
+        at_work = chain(context.trace)
+        if origin != at_work:
+            suspended = [trace for trace in origin if trace.alive and trace not in at_work]
+            for trace in suspended:
+                trace.alive = False
     try:
         yield
     finally:
         context.source = saved
+        for trace in suspended:
+            trace.alive = True
 
 
 def chain(trace: Trace | None) -> tuple[Trace, ...]:

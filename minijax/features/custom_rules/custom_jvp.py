@@ -142,7 +142,7 @@ class FlatJVP(Rule):
         unflatten = call.in_tree.unflatten
         constants, values = call.constants.take(primals)
         steps = [make(t) for t in tangents[call.constants.count :]]
-        with custom_rules.barred(call.origin), custom_rules.own_lines(self.fun):
+        with custom_rules.own_lines(self.fun, call.origin):
             pair = self.fun(*constants, unflatten(values), unflatten(steps))
         outs, out_tree, tangents_out = self.take_apart(pair)
         self.check_primals(outs, out_tree)

@@ -224,7 +224,7 @@ class FlatForward(Rule):
         if self.symbolic_zeros:
             given = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=True)]
         args = call.constants.insert(call.constants.values, call.in_tree.unflatten(given))
-        with custom_rules.barred(call.origin), custom_rules.own_lines(self.fun):
+        with custom_rules.own_lines(self.fun, call.origin):
             pair = self.fun(*args)
         function = fun_name(call.fun)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

@@ -184,7 +184,7 @@ class Hooks(Slots):
         return [""] * len(jaxpr.invars)
 
     def moved(self, value: Any, target: Any, copy: bool) -> Any:
-        """Return an array as another sharding says, where one of the two is over several devices."""
+        """Return an array as another place says, where one of the two is no sharding of one device."""
         raise NotImplementedError("Nothing moves parts: import minijax.features.sharding.")
 
     def place(self, jaxpr: Any, signatures: Any, **asked: Any) -> Any:
@@ -192,7 +192,7 @@ class Hooks(Slots):
 
         The object, a `ProgramPlacement`, has `devices`, `args` (the shardings of arguments), `committed`
         (of results) and `spmd` (several devices), and methods `home` (the sharding of a constant),
-        `chosen` (those of results), `attributes` (in the module) and `checked` (for donation).
+        `places` (in the compiled program), `attributes` (in the module) and `checked` (for donation).
         ValueError if these arguments and shardings are for different devices.
         """
         raise NotImplementedError("Nothing places programs: import minijax.features.sharding.")

@@ -130,3 +130,21 @@ def test_a_compiled_function_is_serialized_with_its_layouts():
         assert again.input_formats == compiled.input_formats
         assert again.output_formats == compiled.output_formats
         assert again(x).format == again.output_formats and np.array_equal(again(x), np.asarray(x).T)
+
+
+def test_memory_shared_with_numpy():
+    x = np.asfortranarray(np.arange(64 * 64, dtype=np.float32).reshape(64, 64))
+    y = jax.dlpack.from_dlpack(x)
+    assert (
+        np.array_equal(y, x) and np.array_equal(y + 1, x + 1) and np.array_equal(y.T @ y, x.T @ x)
+    )
+    z = jax.device_put(x, Format(Layout((1, 0)), HOME))
+    for made in (np.asarray(z), np.from_dlpack(z)):
+        assert made.strides == x.strides and np.array_equal(made, x)
+    assert np.array_equal(jax.dlpack.from_dlpack(z) + 1, x + 1)
+
+
+def test_live_arrays_have_their_layouts():
+    x = jax.device_put(np.arange(77.0).reshape(7, 11), Format(Layout((1, 0)), HOME))
+    (same,) = (a for a in jax.live_arrays() if a.shape == (7, 11) and a.format == x.format)
+    assert np.array_equal(same + 1, np.asarray(x) + 1)

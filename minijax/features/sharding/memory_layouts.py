@@ -85,7 +85,7 @@ def _constrained(jaxpr: Jaxpr, identities: Sequence[Primitive]) -> set[Any]:
     found: set[Any] = set()
     for eqn in jaxpr.eqns:
         if eqn.primitive is layout_constraint_p or (
-            eqn.primitive in identities and not found.isdisjoint(eqn.invars)
+            found and eqn.primitive in identities and not found.isdisjoint(eqn.invars)
         ):
             found.update(eqn.outvars)
     return found

@@ -46,6 +46,7 @@ wide(lambda: put(np.ones((2, 3), complex), 1, 0)), put(x, 1, 0).weak_type
 put(x, 1, 0), put(n, 1, 0), put(x, 0, 1), put(n, 0, 1), put(xc, 0, 1), put(y(), 0, 1), put(y(), 1, 0)
 put(x, 1, 0, where=s1), put(n, 1, 0, where=s1), put(x, 1, 0, where=s1) + 1, put(x, 1, 0, where=s1) + x
 m.device_put(y(), s), m.device_put(y(), s1), m.device_put(y()), m.device_put(y(), m.devices()[0])
+m.device_put(y(), m.memory.Space.Device), m.device_put(y(), m.memory.Space.Host), m.device_put(y(), on_host()), put(x, 1, 0, where=on_host())
 m.device_put(n, Format(None, s)), m.device_put(n, Format()), m.device_put(y(), Format(None, s))
 m.device_put({"a": n, "b": [n, n]}, {"a": fmt(1, 0), "b": fmt(0, 1)}), y().to_device(fmt(1, 0))
 m.device_put(x, fmt(1, 0), may_alias=False), m.device_put(y(), s) is not None
@@ -238,6 +239,9 @@ def names(m):
 
     def over(count, name):
         return m.NamedSharding(m.make_mesh((count,), (name,), axis_types=(kind,)), P(name))
+
+    def on_host():
+        return m.sharding.SingleDeviceSharding(m.devices()[0], memory_kind="unpinned_host")
 
     def parts():
         homes = map(m.sharding.SingleDeviceSharding, m.devices()[:4])

@@ -137,8 +137,8 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         found = as_array(x)
         return found.__copy__() if copy else found
     aval = get_aval(x)
-    ordered, layout = isinstance(where, Format), None
-    if ordered:
+    keeps, layout = not isinstance(where, (Format, MemorySpace)), None
+    if isinstance(where, Format):
         where, layout = where.sharding, where.layout
     target = _in_space(x, where) if isinstance(where, MemorySpace) else as_sharding(where)
     place = target if layout is None else Format(layout, target)
@@ -147,7 +147,7 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
         aval = aval.update(memory_space=space)
     if isinstance(x, ArrayImpl):
         x._check_deleted()
-        if not ordered and x.signature.place is not x.signature.sharding:
+        if keeps and x.signature.place is not x.signature.sharding:
             place = _in_same_layout(x, target)
         signature = Signature(aval, place, True)
         if x.signature is signature and not copy:
@@ -167,9 +167,11 @@ def put_array(x: Any, where: Any, *, copy: bool = False, donate: bool = False) -
 def _in_same_layout(x: ArrayImpl, target: Any) -> Any:
     """Return the place of an array with another sharding.
 
-    It keeps its layout if it stays split as it is, or if it is copied as a whole.
+    In the same kind of memory it keeps its layout if it stays split as it is, or is copied as a whole.
     """
     own = x.signature.sharding
+    if own.memory_kind != target.memory_kind:
+        return target
     whole = len(own._device_assignment) == 1 and target.is_fully_replicated
     same = own._device_assignment == target._device_assignment
     if whole or (same and target.is_equivalent_to(own, x.ndim)):

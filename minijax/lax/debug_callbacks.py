@@ -22,13 +22,14 @@ from minijax.core.effects import ordered_types
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, eval_trace, set_trace
 from minijax.features.effects.kinds import DebugEffect, OrderedDebugEffect
+from minijax.features.sharding.constraints import with_types
 from minijax.lax.callbacks import lower_callback
 from minijax.lax.collective_lowering import once
 from minijax.lax.rules import zero_derivative
 from minijax.lax.slicing import index_in_dim
 from minijax.runtime import executables, platforms, sharding
 from minijax.runtime.escape import raw
-from minijax.runtime.mesh import Mesh
+from minijax.runtime.mesh import AxisType, Mesh
 from minijax.runtime.named_sharding import named_of_hlo
 from minijax.runtime.sharding import Sharding
 
@@ -289,6 +290,8 @@ def _(b, x, *, callback):
     if mesh is None or b.module.manual:
         callback(sharding.single_device(platforms.default_device()))
         return []
+
+    mesh = with_types(mesh, mesh.axis_names, AxisType.Auto)
 
     def tell(hlo):
         callback(named_of_hlo(hlo, mesh, x.aval.ndim) or hlo)

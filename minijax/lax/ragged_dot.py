@@ -118,20 +118,20 @@ def _check_ragged(x: ShapedArray, y: ShapedArray, numbers: RaggedDotDimensionNum
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     wrong = None
     if len(ragged) != 1 or not 0 <= ragged[0] < x.ndim:
-        wrong = f"lhs_ragged_dimensions must be one dimension of lhs, of type {x.str_short()}"
+        wrong = f"expects exactly one lhs ragged dimension. lhs is of type {x.str_short()}"
     elif ragged[0] in (*lc, *lb):
         if groups:
             wrong = (
-                "rhs_group_dimensions must be empty where the ragged dimension is a contracting "
-                "or a batch one"
+                "requires zero group dimensions in the rhs when lhs ragged dimension is "
+                "contracting or batch. Leave them out"
             )
     elif len(groups) != 1 or not 0 <= groups[0] < y.ndim or groups[0] in (*rc, *rb):
         wrong = (
-            f"rhs_group_dimensions must be one dimension of rhs, of type {y.str_short()}, that is "
-            "neither contracted nor a batch one"
+            "requires exactly one rhs group dimension when lhs ragged dimension is noncontracting. "
+            f"It must be one of rhs, of type {y.str_short()}, neither contracted nor a batch one"
         )
     if wrong:
-        raise TypeError(f"ragged_dot_general: {wrong}; got {numbers}.")
+        raise TypeError(f"ragged_dot_general {wrong}; got {numbers}.")
 
 
 @ragged_dot_general_p.shape_rule
@@ -142,7 +142,8 @@ def _(x, y, sizes, *, ragged_dot_dimension_numbers, preferred_element_type, **pa
     plan = _Plan(numbers, x.ndim, y.ndim)
     if not dtypes.issubdtype(sizes.dtype, np.integer):
         raise TypeError(
-            f"ragged_dot_general: group_sizes must be of an integer dtype; got {sizes.str_short()}."
+            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer. Got "
+            f"{sizes.str_short()}."
         )
     full = (*[x.shape[d] for d in plan.prefix], *sizes.shape[-1:])
     if sizes.ndim != 1 and (not sizes.ndim or sizes.shape != full):

@@ -174,7 +174,7 @@ def _(low, high, *, shape):
             f"Arguments to rng_uniform must be scalars; got shapes {low.shape} and {high.shape}."
         )
     _check_sizes("rng_uniform", shape)
-    return ShapedArray(shape, low.dtype)
+    return ShapedArray(shape, low.dtype, low.weak_type and high.weak_type)
 
 
 _MADE = ("int32", "uint32", "int64", "uint64", "bfloat16", "float16", "float32", "float64")

@@ -423,6 +423,10 @@ def _(
 
 
 def _axis(name: str, dimension: int, x: ShapedArray) -> int:
+    if not x.ndim:
+        raise TypeError(
+            f"approx_top_k operand must have >= 1 dimension, got {x.shape}: {name} needs an array."
+        )
     if not -x.ndim <= dimension < x.ndim:
         raise IndexError(
             f"{name}: reduction_dimension {dimension} is out of range for an operand of shape "

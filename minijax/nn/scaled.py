@@ -91,7 +91,7 @@ def scaled_matmul(
     lhs, rhs, lhs_scales, rhs_scales = operands
     if any(x.ndim != 3 for x in operands):
         raise ValueError("scaled_matmul requires all inputs to be 3-dimensional arrays")
-    for what, a, b in (("inputs", lhs, rhs), ("scales", lhs_scales, rhs_scales)):
+    for what, a, b in (("inputs a and b", lhs, rhs), ("scales", lhs_scales, rhs_scales)):
         if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[2]:
             raise ValueError(
                 f"scaled_matmul requires {what} to have matching batch (B) and contract (K) "

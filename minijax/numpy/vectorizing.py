@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import tree_util
 from minijax.core.array import Array
 from minijax.lax.shapes import squeeze_p
 from minijax.numpy.creation import asarray
@@ -28,7 +29,7 @@ __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 _NAME = r"\w+"
 _CORE = rf"\(\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*,?\s*\)"
 _LIST = rf"{_CORE}(?:\s*,\s*{_CORE})*"
-_SIGNATURE = re.compile(rf"^\s*({_LIST})?\s*->\s*({_LIST})\s*$")
+_SIGNATURE = re.compile(rf"^\s*({_LIST})\s*->\s*({_LIST})\s*$")
 
 _Cores = list[tuple[str, ...]]
 
@@ -241,7 +242,7 @@ def apply_along_axis(
     axis = axis_of(axis, rank)
 
     def apply(vector):
-        return asarray(func1d(vector, *args, **kwargs))
+        return tree_util.tree_map(asarray, func1d(vector, *args, **kwargs))
 
     for place in range(1, rank - axis):
         apply = vmap(apply, in_axes=1, out_axes=-place)

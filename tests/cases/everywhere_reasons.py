@@ -15,7 +15,6 @@ _FAILS = "upstream fails inside of it; NumPy and SciPy, or the definition, have 
 
 REASONS = {
     # Types and errors, by "setting: row".
-    r"rng_uniform": "upstream's dtype is weak for weak bounds, and the primitive has no such result",
     r"signal\.(csd|welch)": "segments of 256, SciPy's default, as upstream's documentation says too",
     r"from_dlpack": "upstream refuses a tracer that holds nothing of dlpack; ours is its value",
     r"conv_\w*shape_tuple": "plain integers, whose weak type upstream loses by NumPy's arithmetic",

@@ -104,6 +104,18 @@ def _seen_of_explicit(s):
     return s.m.jit(f)(x), seen
 
 
+def _inspected(s):
+    explicit = s.m.make_mesh((4, 2), ("x", "y"))
+    x = s.m.device_put(X, s.sharding.NamedSharding(explicit, s.P("x", "y")))
+    seen = []
+
+    def f(x):
+        s.module("debug").inspect_array_sharding(x * 2, callback=lambda y: seen.append(str(y)))
+        return x
+
+    return s.m.jit(f)(x), seen
+
+
 def _part(s):
     utilities = s.module("experimental.multihost_utils")
     x = utilities.global_array_to_host_local_array(s.put("x"), s.mesh, s.P("x"))
@@ -285,6 +297,7 @@ PROGRAMS = {
     "shardings of XLA": _gspmd,
     "serialized": _serialized,
     "partition over an explicit mesh": _seen_of_explicit,
+    "inspected within an explicit mesh": _inspected,
     "part of this process": _part,
     "mesh, a name": _mesh(lambda m, utils: m.make_mesh((8,), "x")),
     "mesh, a name of two letters": _mesh(lambda m, utils: m.make_mesh((4, 2), "xy")),

@@ -41,6 +41,11 @@ def mesh(m):
     return m.make_mesh((1,), ("a",), devices=m.devices()[:1])
 
 
+def ragged(m, x, y, sizes, ragged, groups):
+    numbers = m.lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), ragged, groups)
+    return m.lax.ragged_dot_general(x, y, sizes, numbers)
+
+
 def SCALAR(m):
     return m.ShapeDtypeStruct((), "float32")
 
@@ -816,6 +821,24 @@ CALLS = {
     "lax reduce_precision": lambda m: m.lax.reduce_precision(X, -1, 3),
     "lax reduce_precision int": lambda m: m.lax.reduce_precision(I3, 3, 3),
     "lax stop_gradient": lambda m: m.lax.stop_gradient("a"),
+    **{
+        f"lax ragged_dot_general {name}": lambda m, x=x, y=y, sizes=sizes, named=named: ragged(
+            m, x, y, sizes, *named
+        )
+        for name, x, y, sizes, named in (
+            ("sizes", Y, np.ones((2, 3, 4), np.float32), np.ones(2, np.float32), ([0], [0])),
+            ("no ragged", Y, np.ones((2, 3, 4), np.float32), I3[1:], ([], [0])),
+            ("two ragged", Y, np.ones((2, 3, 4), np.float32), I3[1:], ([0, 1], [0])),
+            ("contracted", Y, np.ones((2, 3, 4), np.float32), I3[1:], ([1], [0])),
+            ("no group", Y, np.ones((2, 3, 4), np.float32), I3[1:], ([0], [])),
+        )
+    },
+    "scaled_matmul": lambda m: m.nn.scaled_matmul(
+        *[np.ones(shape, np.float32) for shape in ((1, 4, 32), (1, 4, 16), (1, 4, 1), (1, 4, 1))]
+    ),
+    "vectorize no arguments": lambda m: m.numpy.vectorize(lambda: 1, signature="->()")(),
+    "approx_max_k of a number": lambda m: m.lax.approx_max_k(np.float32(1), 1),
+    "platform gpu": lambda m: m.lax.platform_dependent(1.0, gpu=lambda x: x),
     "lax ragged_dot": lambda m: m.lax.ragged_dot(Y, Y, I3),
     "lax optimization_barrier": lambda m: m.lax.optimization_barrier("a"),
     "lax population_count": lambda m: m.lax.population_count(X),

@@ -617,3 +617,37 @@ def test_scan_gives_a_pair_as_its_body_does():
         as_list = j.lax.scan(lambda c, x: [c + x, x], 0.0, np.arange(3.0))
         as_tuple = j.lax.scan(lambda c, x: (c + x, [x, None]), 0.0, np.arange(3.0))
         assert [type(x) for x in (as_list, as_tuple, as_tuple[1])] == [list, tuple, list]
+
+
+CHOSEN = {
+    "other type": lambda m, x: m.lax.platform_dependent(
+        x, cpu=lambda x: x * 2, tpu=lambda x: x[:2]
+    ),
+    "default": lambda m, x: m.lax.platform_dependent(x, tpu=lambda x: x[:2], default=lambda x: x),
+    "tree": lambda m, x: m.lax.platform_dependent(x, [1, 2.0], cpu=lambda x, y: (x, y)),
+    "number": lambda m, x: m.lax.platform_dependent(cpu=lambda: 1, tpu=lambda: 2),
+}
+
+
+@pytest.mark.parametrize("transform", ["eager", "jvp", "vmap", "jit"])
+@pytest.mark.parametrize("name", CHOSEN)
+def test_the_function_of_the_platform_is_called(name, transform):
+    """Outside of a program the others are not traced."""
+    found = []
+    for m in (minijax, jax):
+        fun = lambda x, m=m: CHOSEN[name](m, x)
+        x = m.numpy.arange(4.0)
+        try:
+            if transform == "jvp":
+                found.append(m.jvp(fun, (x,), (x,)))
+            elif transform == "vmap":
+                found.append(m.vmap(fun)(x[None]))
+            else:
+                found.append((m.jit(fun) if transform == "jit" else fun)(x))
+        except TypeError as error:
+            found.append(type(error).__name__)
+    ours, theirs = found
+    if isinstance(theirs, (str, int)):
+        assert ours == theirs and type(ours) is type(theirs)
+    else:
+        assert_same(ours, theirs)

@@ -335,8 +335,9 @@ def platform_dependent(
     - `per_platform`: functions by keyword `cpu`, `cuda`, `rocm`, `tpu`, ...
     - `default`: function for other platforms
 
-    The result has the structure, shapes and dtypes of the functions' results, which must agree
-    (TypeError otherwise). NotImplementedError if there is no function for the platform.
+    The result is that of the function. In a program that is traced, their results must have one
+    structure, the same shapes and dtypes (TypeError otherwise). NotImplementedError if there is no
+    function for the platform.
     Source: the StableHLO operation `stablehlo.case`.
 
     >>> lax.platform_dependent(jnp.array([1, 2]), cpu=lambda x: x + 1, default=lambda x: x + 1)
@@ -345,7 +346,7 @@ def platform_dependent(
     for name, f in per_platform.items():
         if name == "gpu":
             raise ValueError(
-                "platform_dependent(..., gpu=...): use 'cuda' or 'rocm' for lax.platform_dependent."
+                "Use 'cuda' or 'rocm' for lax.platform_dependent. A branch was given for 'gpu'."
             )
         check_callables(
             f"lax.platform_dependent: the {name!r} branch must be a callable, got {f!r}.", f
@@ -363,4 +364,6 @@ def platform_dependent(
         branches.append(default)
         labels.append("the default branch")
     index = platform_index_p.bind(platforms=platforms)
+    if not isinstance(index, Tracer):
+        return branches[int(index)](*args)
     return _choose("platform_dependent", index, branches, labels, args, platforms)

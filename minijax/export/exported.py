@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.arguments.functions import fun_name
 from minijax.arrays.dispatch import lower_program
 from minijax.core.avals import ShapedArray
 from minijax.core.effects import Effect, observable, ordered_types
 from minijax.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.export import calling, serialization
-from minijax.export.sizes import check_solvable
+from minijax.export.sizes import check_scopes, check_solvable
 from minijax.features.export.modules import (
     for_platforms,
     from_portable,
@@ -198,6 +199,7 @@ def export(
     checks = tuple(disabled_checks)
 
     def exported(*args, **kwargs) -> Exported:
+        check_scopes(fun_name(fun_jit), (args, kwargs))
         return _exported(
             fun_jit.trace(*args, **kwargs), chosen or (default_export_platform(),), checks
         )

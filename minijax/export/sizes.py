@@ -51,6 +51,25 @@ def check_solvable(in_tree: Any, in_avals: Sequence[Any]) -> None:
     )
 
 
+def check_scopes(name: str, args: Any) -> None:
+    """ValueError if the symbolic sizes of arguments, as `(args, kwargs)`, are of several scopes."""
+    leaves, tree = tree_util.flatten(args)
+    shapes = [x.shape if isinstance(getattr(x, "shape", None), tuple) else () for x in leaves]
+    if not any(is_dim(size) for shape in shapes for size in shape):
+        return
+    places = zip(argument_names(tree), shapes, strict=True)
+    sizes = [(place, size) for place, shape in places for size in shape if is_dim(size)]
+    (first, expected), *others = sizes
+    for place, size in others:
+        if size.scope is not expected.scope:
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes when exporting {name}.\n"
+                f"Expected current (from {first}) scope {expected.scope}\n"
+                f"and found for '{size}' ({place}) scope {size.scope}: make both with one scope=. "
+                f"See {_PAGE}#user-specified-symbolic-constraints."
+            )
+
+
 def check_sizes(exported: Any, avals: Sequence[Any]) -> dict[str, Any]:
     """ValueError unless the sizes of arguments fit the symbolic ones that the program was made for.
 

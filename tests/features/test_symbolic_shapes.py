@@ -337,3 +337,35 @@ def test_what_it_says():
         assert "tensor<?x?xf32>" in one.mlir_module()
         assert j.export.is_symbolic_dim(one.in_avals[0].shape[0])
         assert not j.export.is_symbolic_dim(3)
+
+
+MIXED = {
+    "other names": lambda m, dims: (
+        m.export.export(m.jit(lambda x, y: (x, y))),
+        (dims("b"), dims("c")),
+    ),
+    "one name": lambda m, dims: (
+        m.export.export(m.jit(lambda x, y: x + y)),
+        (dims("b"), dims("b")),
+    ),
+    "in a tree": lambda m, dims: (
+        m.export.export(m.jit(lambda x: x)),
+        ({"q": [dims("b"), dims("c")]},),
+    ),
+    "an expression": lambda m, dims: (
+        m.export.export(m.jit(lambda x, y: x)),
+        (dims("b"), dims("2*c")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_sizes_of_several_scopes(name):
+    texts = []
+    for m in (minijax, jax):
+        dims = lambda text, m=m: m.ShapeDtypeStruct(m.export.symbolic_shape(text), "float32")
+        export, args = MIXED[name](m, dims)
+        with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes") as caught:
+            export(*args)
+        texts.append(re.sub(r"scope \d+.*", "", str(caught.value)).split("\n"))
+    assert texts[0][:3] == texts[1][:3]

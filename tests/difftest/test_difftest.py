@@ -449,7 +449,7 @@ def test_upstream_in_float64_is_a_witness_of_rounding_only():
     assert found.verdict == "upstream" and found.evidence[-1].startswith("central differences")
 
 
-@pytest.mark.parametrize("units, verdict", [(10, "ill-conditioned"), (100, "open")])
+@pytest.mark.parametrize(("units", "verdict"), [(10, "ill-conditioned"), (100, "open")])
 def test_small_differences_without_a_witness_are_rounding(units, verdict):
     """`random_gamma_grad` has no counterpart in NumPy, and float64 none that is wider."""
     line = "return jax.lax.random_gamma_grad(v0, v0)"

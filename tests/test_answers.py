@@ -671,20 +671,40 @@ def test_shardings_of_more_dimensions_than_the_value(way):
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("place", range(14))
-def test_weak_types_of_logical_functions(place):
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("place", range(16))
+def test_weak_types_of_logical_functions(place, wide):
     """The result is weak where the common type of the operands is."""
     types = []
     for m in BOTH:
         jnp = m.numpy
-        given = [
-            1, 1.0, True, 1j, np.float32(1), np.int32(1), np.bool_(1), np.uint8(1),
-            jnp.ones(2, jnp.int8), jnp.ones(2, jnp.float16), jnp.ones(2, bool), jnp.array(1.0),
-            jnp.asarray(1), jnp.asarray(1.0),
-        ]  # fmt: skip
-        call = lambda jnp=jnp, given=given: [jnp.logical_xor(given[place], y) for y in given]
-        types.append([(x.shape, x.weak_type) for x in m.eval_shape(call)])
+        with m.enable_x64(wide):
+            given = [
+                1, 1.0, True, 1j, np.float32(1), np.int32(1), np.bool_(1), np.uint8(1),
+                jnp.ones(2, jnp.int8), jnp.ones(2, jnp.float16), jnp.ones(2, bool), jnp.array(1.0),
+                jnp.asarray(1), jnp.asarray(1.0), np.int64(1), np.uint64(1),
+            ]  # fmt: skip
+            outs = m.eval_shape(
+                lambda given=given: [jnp.logical_xor(given[place], y) for y in given]
+            )
+        types.append([(x.shape, x.weak_type) for x in outs])
     assert types[0] == types[1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "bfloat16", "complex64"])
+def test_matrices_of_vectors_keep_the_dtype(dtype):
+    for name in ("hankel", "toeplitz", "circulant", "companion", "block_diag"):
+        given = np.ones(3, getattr(ml_dtypes, dtype, dtype))
+        assert_same(*(getattr(m.scipy.linalg, name)(m.numpy.asarray(given)) for m in BOTH))
+
+
+def test_spence_in_float64():
+    """Also where XLA's log1p is inaccurate, around 0.4 and 2.4."""
+    x = np.concatenate([np.linspace(0, 4, 4001), np.geomspace(4, 1e300, 500)])
+    with minijax.enable_x64(True):
+        found = np.asarray(minijax.scipy.special.spence(x))
+    wanted = scipy.special.spence(x)
+    assert np.max(np.abs(found - wanted) / np.spacing(np.abs(wanted) + 1e-3)) < 32
 
 
 NARROW = (

@@ -130,12 +130,10 @@ def _logical(name: str, p: Any, doc: str) -> BinaryFunction:
 
     def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
         check_arraylike(name, x, y)
+        _, weak = common_dtype((x, y))  # an error if there is none
         left, right = get_aval(x), get_aval(y)
-        if left.weak_type != right.weak_type or left.dtype == right.dtype == dtypes.bool_:
-            x, y = promote_dtypes(
-                to_array(name, x), to_array(name, y)
-            )  # the result is weak if their common type is
-        common_dtype((x, y))  # an error if there is none
+        if {left.weak_type, right.weak_type} != {weak} or left.dtype == right.dtype == dtypes.bool_:
+            x, y = promote_dtypes(to_array(name, x), to_array(name, y))  # both are weak, or neither
         return bind(*promote_shapes(name, truth(x), truth(y)))
 
     return named(fun, name, doc, PAIR + "dtype bool.", "bool")

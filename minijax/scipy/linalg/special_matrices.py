@@ -15,7 +15,7 @@ from minijax.features.library import library
 from minijax.lax.control_flow import platform_dependent
 from minijax.lax.slicing import pad_p
 from minijax.numpy import ufuncs
-from minijax.numpy.creation import asarray
+from minijax.numpy.creation import asarray, zeros_like
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import (
     broadcast_shapes,
@@ -123,7 +123,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     _need_axis("hankel", c)
     if r is not None:
         _need_axis("hankel", r)
-    c, r = _vectors("hankel", c, to_array("hankel", c) * 0 if r is None else r)
+    c, r = _vectors("hankel", c, zeros_like(to_array("hankel", c)) if r is None else r)
     return _windows(_joined(c, r[..., 1:]), c.shape[-1], r.shape[-1])
 
 

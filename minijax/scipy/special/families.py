@@ -312,7 +312,10 @@ def _spence(x: Any) -> Any:
     is_small = y < 0.5
     log = jnp.log(jnp.where(is_large | (x > 0), x, 1))
     log = jnp.where(is_large, -log, log)  # that of y, which may be too small for a float
-    inner = jnp.where(is_small, -jnp.log1p(-jnp.where(is_small, y, 0)), 0 - log)
+    small = jnp.where(is_small, y, 0)
+    # XLA's log1p of float64 is off by up to 128 units between -0.42 and -0.29.
+    inner = -jnp.where(small > 0.25, jnp.log(1 - small), jnp.log1p(-small))
+    inner = jnp.where(is_small, inner, 0 - log)
     square = inner * inner
     tail = jnp.polyval(np.asarray(_DEBYE[::-1], x.dtype), square, unroll=16)
     series = inner - 0.25 * square + inner * square * tail

@@ -73,10 +73,18 @@ def _reducer(b: Any, op: str, aval: ShapedArray) -> str:
     return b.region((scalar, scalar), lambda r, x, y: [r.op(op, (x, y), scalar)])
 
 
+def _unfolded(b: Any, x: Value) -> Value:
+    """An operand that XLA does not fold: it ends the process at sums of complex constants."""
+    if x.aval.dtype.kind != "c":
+        return x
+    return b.op("stablehlo.optimization_barrier", (x,), x.aval)
+
+
 def all_reduce(op: str) -> Callable:
     """The lowering rule of a collective that reduces by a StableHLO operation."""
 
     def rule(b, x, *, axes, axis_index_groups):
+        x = _unfolded(b, x)
         attributes = _grouped(b, axes, axis_index_groups)
         region = _reducer(b, op, x.aval)
         return b.op_n("stablehlo.all_reduce", (x,), [b.out], attributes, [region])
@@ -108,7 +116,7 @@ def reduce_scatter(
     attributes = f"scatter_dimension = {where} : i64, {_grouped(b, axis_name, axis_index_groups)}"
     region = _reducer(b, "stablehlo.add", x.aval)
     part = x.aval.update(shape=tuple(shape))
-    (x,) = b.op_n("stablehlo.reduce_scatter", (x,), [part], attributes, [region])
+    (x,) = b.op_n("stablehlo.reduce_scatter", (_unfolded(b, x),), [part], attributes, [region])
     return b.reshape(x, out.shape)
 
 

@@ -192,5 +192,29 @@ ALIKE = {
 }  # fmt: skip
 PROGRAMS |= {f"of what is alike: {name}": _of_what_is_alike(*row) for name, row in ALIKE.items()}
 
+
+def _of_a_constant(f):
+    """A sum of complex constants, at which XLA ends the process when it folds them."""
+
+    def run(m):
+        mesh = m.sharding.Mesh(np.array(m.devices()), ("i",))
+        body = lambda _: f(m, m.numpy.full(8, 1.5, "complex64"))
+        over = m.shard_map(body, mesh=mesh, in_specs=m.P(), out_specs=m.P(), check_vma=False)
+        np.testing.assert_array_equal(np.asarray(m.jit(over)(X)).ravel()[:1], [12.0])
+        return True
+
+    return run
+
+
+CONSTANTS = {
+    "psum": lambda m, x: m.lax.psum(x, "i"),
+    "psum of groups": lambda m, x: m.lax.psum(x, "i", axis_index_groups=[list(range(8))]),
+    "pmean": lambda m, x: m.lax.pmean(x, "i") * 8,
+    "psum_scatter": lambda m, x: m.lax.psum_scatter(x, "i"),
+    "gradient of all_gather": lambda m, x: 1.5 * m.grad(
+        lambda z: m.numpy.real(m.numpy.sum(m.lax.all_gather(z, "i"))))(x),
+}  # fmt: skip
+PROGRAMS |= {f"of a constant: {name}": _of_a_constant(f) for name, f in CONSTANTS.items()}
+
 if __name__ == "__main__":
     survivors.main(PROGRAMS)

@@ -6,6 +6,7 @@ arguments of one dtype, moves and scales, and evaluates it in the distribution's
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.features.library import library
 from minijax.numpy.promotion import converted, promote_inexact
@@ -60,6 +62,14 @@ def settled(name: str, out: Any, first: Any, loc: Any = 0, scale: Any = 1) -> An
     return converted(out, out.dtype) if strong else out
 
 
+def _end(bound: Any, dtype: Any) -> Any:
+    """An end of a support: the largest number if it is infinite and the dtype has no infinity."""
+    if not isinstance(bound, float) or not np.isinf(bound):
+        return bound
+    has_infinity = np.isinf(np.asarray(bound).astype(dtype))
+    return bound if has_infinity else math.copysign(float(dtypes.finfo(dtype).max), bound)
+
+
 def located(
     kind: str,
     signature: str = "",
@@ -89,6 +99,7 @@ def located(
         # alone: infinity times zero is NaN. So the arguments are selected too.
         low, middle, high = support(*shape) if callable(support) else support
         z = x if scale is None else x / scale
+        low, high = _end(low, z.dtype), _end(high, z.dtype)
         is_inside = (z >= low) & (z <= high) if ends else (z > low) & (z < high)
         x = jnp.where(is_inside, x, middle)
         out = run(x if scale is None else x / jnp.where(is_inside, scale, 1))

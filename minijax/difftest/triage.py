@@ -16,7 +16,7 @@ from minijax.difftest import programs
 from minijax.difftest.comparing import Tolerance, compare, eps_of
 from minijax.difftest.running import Outcome, attempted, library, run
 
-__all__ = ["perturbed", "spread", "triaged"]
+__all__ = ["gaps", "perturbed", "spread", "triaged"]
 
 _FACTOR = 16.0  # how much larger than the spread a difference must be
 _ROUGH = 1e-4  # spacing of dtypes whose rounding may hide what moves by units of others
@@ -54,7 +54,7 @@ def triaged(finding, tolerance: Tolerance, quick: bool = False):
             found = compare(other, whole, tolerance)
             if found is not None and found.kind in ("special", "integer"):
                 return _ill(finding, f"{name} itself gives {found.detail} when rounding differs")
-            spread = [max(s, g) for s, g in zip(spread, _gaps(other, whole), strict=True)]
+            spread = [max(s, g) for s, g in zip(spread, gaps(other, whole), strict=True)]
     wider = dataclasses.replace(tolerance, absolute=tuple(_FACTOR * s for s in spread))
     if finding.difference.kind == "value" and not compare(finding.ours, finding.theirs, wider):
         return _ill(finding, f"results move by {max(spread):.3g} when inputs move by some units")
@@ -110,21 +110,21 @@ def _least_precise(program) -> float:
 
 def spread(a: Outcome, b: Outcome) -> tuple[float, ...]:
     """Return by leaf how far values may differ whose inputs differ by one unit; none where a call failed."""
-    return () if a.error or b.error else tuple(_FACTOR * gap for gap in _gaps(a, b))
+    return () if a.error or b.error else tuple(_FACTOR * gap for gap in gaps(a, b))
 
 
-def _gaps(a: Outcome, b: Outcome) -> list[float]:
+def gaps(a: Outcome, b: Outcome) -> list[float]:
     """Return by leaf the largest difference of finite elements."""
-    gaps = []
+    found = []
     for x, y in zip(a.leaves, b.leaves, strict=True):
         if eps_of(x.dtype) == 0.0 or x.array.size == 0:
-            gaps.append(0.0)
+            found.append(0.0)
             continue
         wide = np.complex128 if x.array.dtype.kind == "c" else np.float64
         with np.errstate(all="ignore"):
             gap = np.abs(x.array.astype(wide) - y.array.astype(wide))
-        gaps.append(float(np.max(gap, where=np.isfinite(gap), initial=0.0)))
-    return gaps
+        found.append(float(np.max(gap, where=np.isfinite(gap), initial=0.0)))
+    return found
 
 
 def perturbed(program, seed: int, spacing: float = 0.0) -> tuple:

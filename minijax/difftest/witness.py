@@ -8,6 +8,7 @@ import re
 import threading
 import types
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from minijax.difftest.comparing import Tolerance, distance
 from minijax.difftest.differences import Differences
 from minijax.difftest.programs import Program, Value, kind_of
 from minijax.difftest.running import Outcome, attempted, outcome, run
+from minijax.difftest.triage import gaps
 
 __all__ = ["opinion", "witnessed"]
 
@@ -31,6 +33,7 @@ _ROUNDED = 2048.0  # units; two that are about as far from the witness, and this
 _DIFFERENCES = "central differences"
 _COARSE = {"float64": "float32", "complex128": "complex64"}  # what differences are precise to
 _COARSELY = 1024.0  # units of these
+_NEAR = 1e-4  # relative to what is at least one: two that are as far from the witness differ by rounding
 _PATIENCE = 5.0  # seconds for what is not ours to stop: SciPy sums series of any length
 
 
@@ -49,6 +52,8 @@ def witnessed(finding):
         said = f"{name} gives {witness}: minijax is {ours:.3g} units away, upstream {theirs:.3g}"
         finding = dataclasses.replace(finding, evidence=(*finding.evidence, said))
         verdict = _verdict(name, finding.difference.kind, single, ours, theirs)
+        if verdict == "open" and name != "interpreter" and _as_far(finding, witness, ours, theirs):
+            verdict = "ill-conditioned"
         if verdict != "open":
             return dataclasses.replace(finding, verdict=verdict)
     return _unwitnessed(finding)
@@ -81,6 +86,18 @@ def _verdict(name: str, kind: str, single: bool, ours: float, theirs: float) -> 
     return "ill-conditioned" if rounded else "open"
 
 
+def _as_far(finding: Any, witness: Outcome, ours: float, theirs: float) -> bool:
+    """Whether both results of a composed program are about as far from a witness, and not far."""
+    if finding.program.mode == "single" or max(ours, theirs) > _CLEARLY * min(ours, theirs):
+        return False
+    sizes = [float(np.max(np.abs(x.array), initial=1.0)) for x in witness.leaves]
+    return all(
+        gap <= _NEAR * size
+        for side in (finding.ours, finding.theirs)
+        for gap, size in zip(gaps(side, witness), sizes, strict=True)
+    )
+
+
 def opinion(finding):
     """Yield names and outcomes of witnesses of a program, those that know most first."""
     program = finding.program
@@ -88,9 +105,9 @@ def opinion(finding):
         yield "mpmath", _patiently(_mpmath, program, finding.ours)
         yield "NumPy", _patiently(_numpy, program)
     if finding.difference.kind == "value":
-        wide = widened(program)
-        if programs.arguments_text(wide) != programs.arguments_text(program):
-            ours, theirs = run(wide, "minijax"), run(wide, "jax")
+        wide, arguments = widened(program), widened_arguments(program)
+        if _texts(wide) != _texts(program):
+            ours, theirs = (run(wide, name, arguments=arguments) for name in ("minijax", "jax"))
             if _agree(ours, theirs, finding.ours):  # what differs is rounding
                 yield "float64", theirs
         if program.mode == "composed":
@@ -119,7 +136,7 @@ def _differences(program: Program) -> Outcome:
     """Run a program in 64 bits with central differences in the place of derivatives."""
     wide = widened(program)
     call = lambda module, _, args: programs.compiled(wide, Differences(module))(*args)
-    return attempted(wide, "minijax", call, None)
+    return attempted(wide, "minijax", call, widened_arguments(program))
 
 
 def _patiently(witness, *args) -> Outcome:
@@ -214,6 +231,20 @@ def widened(program: Program) -> Program:
     return dataclasses.replace(program, main=main, values=values, x64=True, source=source)
 
 
+def widened_arguments(program: Program) -> tuple:
+    """Return the inputs of a program, as they are in its dtypes, in the widest ones."""
+
+    def wide(x):
+        name = _WIDER.get(str(getattr(x, "dtype", "")))
+        return x if name is None else x.astype(name)
+
+    return tuple(map(wide, programs.arguments(program)))
+
+
+def _texts(program: Program) -> tuple[str, str]:
+    return programs.text(program), programs.arguments_text(program)
+
+
 def _numpy(program: Program) -> Outcome:
     """Run a program with NumPy and SciPy in the place of the library, in 64-bit floats."""
     try:
@@ -223,7 +254,7 @@ def _numpy(program: Program) -> Outcome:
             module = _as_library()
             return outcome(
                 importlib.import_module("minijax"),
-                programs.compiled(wide, module)(*programs.arguments(wide)),
+                programs.compiled(wide, module)(*widened_arguments(program)),
             )
     except Exception as error:
         return Outcome(error=(type(error).__name__,), message=str(error))

@@ -463,6 +463,28 @@ def test_small_differences_without_a_witness_are_rounding(units, verdict):
     assert witness.witnessed(found).verdict == verdict
 
 
+def test_a_witness_is_given_the_inputs_as_they_are_rounded():
+    program = handmade(["return v0"], '(array(-1.77, "float16"), 3, array([2], "int8"))')
+    x, *rest = witness.widened_arguments(program)
+    assert x.dtype == "float64" and x == np.float16(-1.77)
+    assert rest[0] == 3 and rest[1].dtype == "int8"
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict"), [(1e-7, "ill-conditioned"), (1e-2, "xla"), (0.0, "upstream")]
+)
+def test_results_on_both_sides_of_a_witness_are_rounding(off, verdict):
+    """A result that is exactly zero, from which both libraries are off."""
+    program = handmade(["return jax.numpy.sin(v0)"], '(array([0.0], "float32"),)')
+    right = difftest.run(program, "minijax")
+    moved = [
+        dataclasses.replace(right, leaves=(dataclasses.replace(right.leaves[0], array=x),))
+        for x in (np.float32([-off]), np.float32([off or 1e-2]))
+    ]
+    found = difftest.Finding(program, compare(*moved, Tolerance(4.0)), *moved)
+    assert witness.witnessed(found).verdict == verdict
+
+
 # -- pytest ------------------------------------------------------------------------------------------
 
 SUITE = """

@@ -186,7 +186,7 @@ def _sum(step: Callable, like: Any, limit: int) -> Any:
     return lax.while_loop(go_on, add, (jnp.zeros((), np.int32), ones, ones))[2]
 
 
-def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     # Kummer's transformation makes the argument positive, so that little cancels.
     is_negative = x < 0
     first, y = jnp.where(is_negative, b - a, a), jnp.abs(x)
@@ -227,7 +227,7 @@ Array(1., dtype=float32)
 """
 
 
-def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def _hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     is_polynomial = ((a <= 0) & (a == jnp.floor(a))) | ((b <= 0) & (b == jnp.floor(b)))
     # Pfaff's transformation brings negative arguments between 0 and 1.
     is_negative = (x < 0) & ~is_polynomial

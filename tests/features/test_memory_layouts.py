@@ -19,6 +19,7 @@ pytestmark = pytest.mark.both_ends
 OTHERWISE = {
     "put(w, 1, 0, where=m.NamedSharding(mesh, P(None": "0.12 says of what",
     "jit(lambda a: a, in_shardings=fmt(1, 0, where=ns))(x)": "0.12 says of what",
+    "m.device_put(y(), m.memory.Space.Device)": "0.12 keeps the layout in a memory that a sharding names",
     "jit(lambda a: a, out_shardings=(auto, auto))": "messages on trees of another structure differ",
     "jit(lambda a: constrained(a, Layout((1, 1))))": "upstream's message is the MLIR verifier's",
     'jit(lambda a: constrained({"a": a,': "upstream lays two constraints on one value out alike",

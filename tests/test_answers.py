@@ -698,6 +698,16 @@ def test_matrices_of_vectors_keep_the_dtype(dtype):
         assert_same(*(getattr(m.scipy.linalg, name)(m.numpy.asarray(given)) for m in BOTH))
 
 
+def test_modf_of_whole_numbers():
+    """The fraction has the sign of its argument, as NumPy's, and everywhere the derivative 1."""
+    x = np.float32([-2.5, -2.0, -0.0, 0.0, 0.25, 3.0])
+    found = minijax.numpy.modf(x)
+    for mine, wanted in zip(found, np.modf(x), strict=True):
+        assert np.array_equal(mine, wanted) and np.array_equal(np.signbit(mine), np.signbit(wanted))
+    slope = minijax.grad(lambda x: minijax.numpy.modf(x)[0].sum())(minijax.numpy.asarray(x))
+    assert np.array_equal(slope, np.ones(6))
+
+
 def test_spence_in_float64():
     """Also where XLA's log1p is inaccurate, around 0.4 and 2.4."""
     x = np.concatenate([np.linspace(0, 4, 4001), np.geomspace(4, 1e300, 500)])

@@ -13,7 +13,7 @@ from minijax.core.avals import get_aval
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare, transcendental
-from minijax.lax.arithmetic import add_p, mul_p, sub_p
+from minijax.lax.arithmetic import add_p, mul_p, neg_p, sub_p
 from minijax.lax.compare import and_p, or_p, select_n_p
 from minijax.lax.convert import bitcast_convert_type
 from minijax.numpy.division import remainder
@@ -327,7 +327,9 @@ def modf(x: ArrayLike, /, out: Any = None) -> tuple[Array, Array]:
     check_no_out("modf", out)
     x = promote_one_inexact("modf", x)
     whole = _trunc(x)
-    return copysign(sub_p.bind(x, whole), x), whole
+    # A zero has the sign of x, and the derivative of x.
+    negative = neg_p.bind(sub_p.bind(whole, x))
+    return select_n_p.bind(signbit(x), sub_p.bind(x, whole), negative), whole
 
 
 _LAYOUT = {  # for each float: bits of the fraction, and of the exponent

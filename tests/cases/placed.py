@@ -132,6 +132,10 @@ MAPPED = """
 """
 
 VARYING = """
+    jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P('x'))), P('x'), P('x'), check_vma=False))(X)  # own words
+    jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P(None, 'y'))), P('x'), P('x'), check_vma=False))(X)  # own words
+    jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P('x'))), P('x'), P('x')))(X)  # own words
+    jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P())), P('x'), P('x'), check_vma=False))(X)
     lax.psum((X > 0, True, 2), ())
     slope(lambda r, ct: ct, P())  # own words
     slope(lambda r, ct: ct, P('x'))  # own words

@@ -145,8 +145,14 @@ def _asked(x: Any, sharding: Any) -> Any:
     if not isinstance(sharding, NamedSharding) or not hasattr(get_aval(x), "shape"):
         return constrained(x, sharding)
     check_rank("with_sharding_constraint arguments", sharding, np.ndim(x))
-    mesh = sharding.mesh
-    in_force = get_abstract_mesh().shape_tuple == mesh.shape_tuple
+    mesh, around = sharding.mesh, get_abstract_mesh()
+    in_force = around.shape_tuple == mesh.shape_tuple
+    if manual := tuple(a for a in around.manual_axes if a in sharding.spec.split_axes):
+        raise ValueError(
+            f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. If you "
+            "are using a with_sharding_constraint under a shard_map, only use the mesh axis in "
+            "PartitionSpec which are not manual."
+        )
     if in_force and mesh.are_all_axes_explicit:
         return _asserted(x, sharding)
     if sharding.explicit_part(np.ndim(x)) is not None:

@@ -20,9 +20,6 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 
-from minijax.difftest.generating import generate
-from minijax.difftest.programs import arguments_text, text
-
 __all__ = ["Plan", "Progress", "fuzz", "variables"]
 
 FLAGS = (
@@ -231,6 +228,7 @@ class _Run:
         watch = _Watch(child, self.plan)
         done: set[int] = set()
         began: list[int] = []
+        last: dict = {}
         for line in child.stdout:
             watch.heard()
             try:
@@ -238,7 +236,7 @@ class _Run:
             except ValueError:  # printed by a program
                 continue
             if "began" in entry:
-                began = entry["began"]
+                began, last = entry["began"], entry
                 continue
             self._ended(entry)
             done.add(entry["number"])
@@ -249,16 +247,18 @@ class _Run:
         watch.over = True
         self.children.discard(child)
         if began and not self.stopped:
-            if len(began) > 1:
-                alone.update(began)
-            else:
-                self._died(mode, *began, watch.reason or f"status {child.returncode}")
+            if "source" in last:
+                self._died(mode, last, watch.reason or f"status {child.returncode}")
                 done.update(began)
+            else:  # of a group: each runs by itself
+                alone.update(began)
         elif child.returncode and not self.stopped and not done:
             raise RuntimeError("The worker does not start: run python -m minijax.difftest.worker.")
         return [n for n in numbers if n not in done]
 
-    def _died(self, mode: str, number: int, reason: str) -> None:
+    def _died(self, mode: str, began: dict, reason: str) -> None:
+        """Write down the program at which a child ended, as the child told it: it may have other devices."""
+        (number,) = began["began"]
         kind = "hang" if reason == "patience" else "crash"
         verdict = "open" if reason == "memory" else self._who_ends_a_child(mode, number)
         if verdict == "open" and reason != "memory":  # a program that it was shrunk to, perhaps
@@ -266,12 +266,11 @@ class _Run:
             if entry is not None:
                 self._ended(entry)
                 return
-        program = generate(self.plan.seed, number, mode)
         name = f"{kind}_{mode}_{self.plan.seed}_{number}.py"
-        body = f"# {kind}: {reason}\n{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"
+        body = f"# {kind}: {reason}\n{began['source']}"
         self._ended({
             "mode": mode, "seed": self.plan.seed, "number": number, "status": kind, "cpu": 0.0,
-            "file": name, "key": [kind, *program.operations()], "verdict": verdict, "script": body,
+            "file": name, "key": [kind, *began["operations"]], "verdict": verdict, "script": body,
             "detail": reason,
         })  # fmt: skip
 

@@ -15,6 +15,7 @@ from minijax.difftest import fuzzing, scripts
 from minijax.difftest.generating import generate
 from minijax.difftest.grouping import judge_all
 from minijax.difftest.judging import Finding, judge
+from minijax.difftest.programs import arguments_text, text
 from minijax.difftest.running import library
 from minijax.difftest.shrinking import shrink
 
@@ -47,6 +48,14 @@ class Worker:
                 entry |= self.described(finding)
             cpu = round(share + time.process_time() - began, 4)
             yield entry | {"cpu": cpu, "memory": fuzzing.resident()}
+
+    def told(self, numbers: list[int]) -> dict:
+        """What is written down of a program by itself, should it end this process."""
+        if len(numbers) > 1:
+            return {}
+        program = generate(self.order["seed"], *numbers, self.order["mode"])
+        source = f"{text(program)}\n\nARGUMENTS = {arguments_text(program)}\n"
+        return {"source": source, "operations": program.operations()}
 
     def described(self, found: Finding) -> dict:
         if found.settled:
@@ -107,7 +116,7 @@ def main() -> None:
     worker = Worker(order)
     fresh = 0
     for numbers in groups(order):
-        print(json.dumps({"began": numbers}), flush=True)
+        print(json.dumps({"began": numbers} | worker.told(numbers)), flush=True)
         for entry in worker.entries(numbers):
             print(json.dumps(entry), flush=True)
         if entry["memory"] > order["budget"]:

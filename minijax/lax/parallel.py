@@ -117,9 +117,8 @@ for _p in (psum_p, psum_invariant_p):
 
 @pvary_p.transpose
 def _(ct, x, *, axes):
-    axes = tuple(
-        axis for axis in axes if axis not in vma_of(x.aval)
-    )  # a program made for other types
+    # A program that was made for other types may cast what varies already.
+    axes = tuple(axis for axis in axes if axis not in vma_of(x.aval))
     return [sum_over(ct, axes) if axes else ct]
 
 

@@ -137,94 +137,42 @@ VARYING = """
     jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P('x'))), P('x'), P('x')))(X)  # own words
     jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P())), P('x'), P('x'), check_vma=False))(X)
     lax.psum((X > 0, True, 2), ())
-    slope(lambda r, ct: ct, P())  # own words
-    slope(lambda r, ct: ct, P('x'))  # own words
-    slope(lambda r, ct: ct, P('y'))  # own words
-    slope(lambda r, ct: ct, P(('x', 'y')))  # own words
-    slope(lambda r, ct: jnp.ones(r.shape), P())  # own words
-    slope(lambda r, ct: jnp.ones(r.shape), P('x'))  # own words
-    slope(lambda r, ct: jnp.ones(r.shape), P('y'))  # own words
-    slope(lambda r, ct: jnp.ones(r.shape), P(('x', 'y')))  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P())  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P('x'))  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P('y'))  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P(('x', 'y')))  # own words
-    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P())  # own words
-    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P('x'))  # own words
-    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P('y'))  # own words
-    slope(lambda r, ct: lax.psum(ct * lax.axis_index('y'), 'y'), P(('x', 'y')))  # own words
-    slope(lambda r, ct: None, P())  # own words
-    slope(lambda r, ct: None, P('x'))  # own words
-    slope(lambda r, ct: None, P('y'))  # own words
-    slope(lambda r, ct: None, P(('x', 'y')))  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P(), check_vma=False)  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P('x'), check_vma=False)  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P('y'), check_vma=False)  # own words
-    slope(lambda r, ct: ct * lax.axis_index('x'), P(('x', 'y')), check_vma=False)  # own words
-    types(lambda x: lax.psum(x, ('x', 'y')), P())
-    types(lambda x: lax.psum(x, ('x', 'y')), P('x'))
-    types(lambda x: lax.psum(x, ('x', 'y')), P(None, ('x', 'y')))
-    types(lambda x: lax.psum(x, ('y', 'x')), P())
-    types(lambda x: lax.psum(x, ('y', 'x')), P('x'))
-    types(lambda x: lax.psum(x, ('y', 'x')), P(None, ('x', 'y')))
-    types(lambda x: lax.psum(x, 'y'), P())
-    types(lambda x: lax.psum(x, 'y'), P('x'))
-    types(lambda x: lax.psum(x, 'y'), P(None, ('x', 'y')))
-    types(lambda x: lax.pmean(x, ('x', 'y')), P())
-    types(lambda x: lax.pmean(x, ('x', 'y')), P('x'))
-    types(lambda x: lax.pmean(x, ('x', 'y')), P(None, ('x', 'y')))
-    types(lambda x: lax.pmean(x, ('y', 'x')), P())
-    types(lambda x: lax.pmean(x, ('y', 'x')), P('x'))
-    types(lambda x: lax.pmean(x, ('y', 'x')), P(None, ('x', 'y')))
-    types(lambda x: lax.pmean(x, 'y'), P())
-    types(lambda x: lax.pmean(x, 'y'), P('x'))
-    types(lambda x: lax.pmean(x, 'y'), P(None, ('x', 'y')))
-    types(lambda x: lax.pmax(x, ('x', 'y')), P())
-    types(lambda x: lax.pmax(x, ('x', 'y')), P('x'))
-    types(lambda x: lax.pmax(x, ('x', 'y')), P(None, ('x', 'y')))
-    types(lambda x: lax.pmax(x, ('y', 'x')), P())
-    types(lambda x: lax.pmax(x, ('y', 'x')), P('x'))
-    types(lambda x: lax.pmax(x, ('y', 'x')), P(None, ('x', 'y')))
-    types(lambda x: lax.pmax(x, 'y'), P())
-    types(lambda x: lax.pmax(x, 'y'), P('x'))
-    types(lambda x: lax.pmax(x, 'y'), P(None, ('x', 'y')))
-    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P())
-    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P('x'))
-    types(lambda x: lax.psum_scatter(x, ('x', 'y'), tiled=True), P(None, 'y'))
-    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P())
-    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P('x'))
-    types(lambda x: lax.psum_scatter(x, ('y', 'x'), tiled=True), P(None, 'y'))
-    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P())
-    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P('x'))
-    types(lambda x: lax.psum_scatter(x, 'y', tiled=True), P(None, 'y'))
-    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P())
-    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P('x'))
-    types(lambda x: lax.pcast(x, ('x', 'y'), to='varying'), P(None, ('x', 'y')))
-    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P())
-    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P('x'))
-    types(lambda x: lax.pcast(x, ('y', 'x'), to='varying'), P(None, ('x', 'y')))
-    types(lambda x: lax.pcast(x, 'y', to='varying'), P())
-    types(lambda x: lax.pcast(x, 'y', to='varying'), P('x'))
-    types(lambda x: lax.pcast(x, 'y', to='varying'), P(None, ('x', 'y')))
-    types(lambda x: lax.all_gather(x, ('x', 'y')), P())
-    types(lambda x: lax.all_gather(x, ('x', 'y')), P('x'))
-    types(lambda x: lax.all_gather(x, ('x', 'y')), P(None, ('x', 'y')))
-    types(lambda x: lax.all_gather(x, ('y', 'x')), P())
-    types(lambda x: lax.all_gather(x, ('y', 'x')), P('x'))
-    types(lambda x: lax.all_gather(x, ('y', 'x')), P(None, ('x', 'y')))
-    types(lambda x: lax.all_gather(x, 'y'), P())
-    types(lambda x: lax.all_gather(x, 'y'), P('x'))
-    types(lambda x: lax.all_gather(x, 'y'), P(None, ('x', 'y')))
-    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P())
-    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P('x'))
-    types(lambda x: lax.psum((x, x > 0), ('x', 'y'))[1], P(None, ('x', 'y')))
-    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P())
-    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P('x'))
-    types(lambda x: lax.psum((x, x > 0), ('y', 'x'))[1], P(None, ('x', 'y')))
-    types(lambda x: lax.psum((x, x > 0), 'y')[1], P())
-    types(lambda x: lax.psum((x, x > 0), 'y')[1], P('x'))
-    types(lambda x: lax.psum((x, x > 0), 'y')[1], P(None, ('x', 'y')))
 """
+
+_SPECS = ("P()", "P('x')", "P('y')", "P(('x', 'y'))")
+_COTANGENTS = (
+    "ct", "jnp.ones(r.shape)", "ct * lax.axis_index('x')", "lax.psum(ct * lax.axis_index('y'), 'y')", "None",
+)  # fmt: skip
+_COLLECTIVES = (
+    "lax.psum(x, {})", "lax.pmean(x, {})", "lax.pmax(x, {})", "lax.pcast(x, {}, to='varying')",
+    "lax.all_gather(x, {})", "lax.psum((x, x > 0), {})[1]",
+)  # fmt: skip
+_AXES = ("('x', 'y')", "('y', 'x')", "'y'")
+
+
+def _types(call, specs):
+    return [f"types(lambda x: {call.format(axes)}, {spec})" for axes in _AXES for spec in specs]
+
+
+VARYING += "\n".join(
+    [
+        *(
+            f"slope(lambda r, ct: {ct}, {spec})  # own words"
+            for ct in _COTANGENTS
+            for spec in _SPECS
+        ),
+        *(
+            f"slope(lambda r, ct: ct * lax.axis_index('x'), {spec}, check_vma=False)"
+            for spec in _SPECS
+        ),
+        *(
+            row
+            for call in _COLLECTIVES
+            for row in _types(call, ("P()", "P('x')", "P(None, ('x', 'y'))"))
+        ),
+        *_types("lax.psum_scatter(x, {}, tiled=True)", ("P()", "P('x')", "P(None, 'y')")),
+    ]
+)
 
 AHEAD = """
     S((8, 4), int, sharding=P('x')).sharding

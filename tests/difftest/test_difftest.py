@@ -684,7 +684,7 @@ def test_classes_of_values():
 
 
 def test_programs_of_this_commit(tmp_path):
-    """Programs and calls at a seed of the commit: few end a process, and few differ in value."""
+    """Programs and calls at a seed of the commit: nothing hangs, and few differ in value."""
     counts = {"composed": 400, "single": 500, "abstract": 9500}
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(head.stdout[:8] or "0", 16)
@@ -695,10 +695,10 @@ def test_programs_of_this_commit(tmp_path):
         for entry in progress.findings.values()
         if entry["verdict"] not in ("upstream", "xla")
     )
-    # XLA itself ends the process at some programs over devices, of one library or of both.
-    assert kinds["crash"] + kinds["hang"] <= 3, progress.findings
-    # One is seen in some 1,000 single calls; a wrong rule is seen in more.
-    assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 4, (
+    assert not kinds["hang"], progress.findings
+    # XLA's partitioner ends the process at some operations, which one library may have left out as dead.
+    assert kinds["crash"] <= 1, progress.findings
+    assert sum(kinds[kind] for kind in ("value", "special", "integer", "tree")) <= 2, (
         progress.findings
     )
     print(progress)

@@ -50,7 +50,7 @@ class Worker:
             yield entry | {"cpu": cpu, "memory": fuzzing.resident()}
 
     def told(self, numbers: list[int]) -> dict:
-        """What is written down of a program by itself, should it end this process."""
+        """The text of a single program, written down before it runs in case it ends the process."""
         if len(numbers) > 1:
             return {}
         program = generate(self.order["seed"], *numbers, self.order["mode"])

@@ -688,7 +688,8 @@ def test_programs_of_this_commit(tmp_path):
     counts = {"composed": 400, "single": 500, "abstract": 9500}
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     seed = int(head.stdout[:8] or "0", 16)
-    progress = difftest.fuzz(difftest.Plan(counts, seed, shrinking=0.0), tmp_path)
+    # Half the usual patience: some functions of upstream do not end at some inputs.
+    progress = difftest.fuzz(difftest.Plan(counts, seed, patience=30.0, shrinking=0.0), tmp_path)
     assert sum(progress.done.values()) == sum(counts.values())
     kinds = collections.Counter(
         entry["key"][0]

@@ -135,6 +135,32 @@ def test_gradients_promote_freely(part):
     assert not found, "\n".join(found)
 
 
+PRODUCT = re.compile(
+    r"(?:dot_general|conv_general_dilated)\[(.*?)preferred_element_type", re.DOTALL
+)
+
+
+def lowest_precision(row, m):
+    """Whether every product within a call is of the highest precision; None if there is none."""
+    try:
+        products = PRODUCT.findall(str(m.make_jaxpr(row.function(m))(*row.given(m))))
+    except Exception:
+        return None
+    return all("HIGHEST" in params for params in products) if products else None
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_precision_of_products(part):
+    """Where upstream asks for products of the highest precision, which matters on GPUs and TPUs."""
+    rows = [row for row in ROWS if re.search("poly|linalg|optimize|signal", row.text)][part::4]
+    found = [
+        row.text
+        for row in rows
+        if lowest_precision(row, jax) and lowest_precision(row, minijax) is False
+    ]
+    assert not found, "\n".join(found)
+
+
 def forward(row, m):
     """The results and tangents of a row, with respect to its arrays of numbers; or None."""
     names, fun = row.names(), row.function(m)

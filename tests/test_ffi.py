@@ -1,6 +1,9 @@
 """Foreign functions: calls of the LAPACK kernels that jaxlib ships, by name, against upstream."""
 
+import pickle
 import re
+import subprocess
+import sys
 
 import jax
 import jax.extend
@@ -10,6 +13,7 @@ from jax.interpreters import mlir as their_mlir
 
 import minijax
 import minijax.ffi
+from minijax.experimental import serialize_executable
 from minijax.interpreters import mlir
 from tests.harness.differential import assert_same
 
@@ -139,3 +143,38 @@ def test_misuse(name):
     for j in (minijax, jax):
         with pytest.raises(error, match=words):
             call(j)
+
+
+FRESH = """
+import pickle, sys
+import numpy as np
+import minijax
+from minijax.experimental import serialize_executable
+x, how, given = pickle.load(sys.stdin.buffer)
+if how == "serialized":
+    found = serialize_executable.deserialize_and_load(*given)(x)
+elif how == "exported":
+    found = minijax.export.deserialize(given).call(x)
+else:
+    like = minijax.ShapeDtypeStruct
+    call = minijax.ffi.ffi_call(
+        "lapack_spotrf_ffi", (like(x.shape, x.dtype), like((), "int32")),
+        input_layouts=[(1, 0)], output_layouts=[(1, 0), ()])
+    found = np.tril(call(x, uplo=np.uint8(ord("L")))[0])
+sys.stdout.buffer.write(pickle.dumps(np.asarray(found)))
+"""
+
+
+@pytest.mark.parametrize("how", ["serialized", "exported", "called"])
+def test_kernels_in_a_fresh_process(how):
+    """Programs that no rule of this process has lowered find the kernels that they call."""
+    jitted, given = minijax.jit(minijax.numpy.linalg.cholesky), None
+    if how == "serialized":
+        given = serialize_executable.serialize(jitted.lower(A).compile())
+    elif how == "exported":
+        given = minijax.export.export(jitted)(A).serialize()
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH], input=pickle.dumps((A, how, given)), capture_output=True
+    )
+    assert not done.returncode, done.stderr.decode()[-2000:]
+    np.testing.assert_allclose(pickle.loads(done.stdout), np.linalg.cholesky(A), rtol=1e-6)

@@ -67,22 +67,27 @@ def _first_step(fun, t, y, f, rtol, atol) -> Any:
     return jnp.minimum(100.0 * h0, h1)
 
 
+def _weighted(weights: Any, stages: Any) -> Any:
+    """The sum of the stages, the first axis, by these weights."""
+    weights = jnp.asarray(weights, jnp.real(stages).dtype)
+    return jnp.tensordot(weights, stages, 1, precision=lax.Precision.HIGHEST)
+
+
 def _step(fun, y, f, t, h) -> tuple[Any, Any, Any]:
     """The solution after a step, the derivatives at all stages, and the estimate of the error."""
-    weights = lambda row: jnp.asarray(row, jnp.real(y).dtype)
     stages = [f]
     for c, row in zip(_C, _A, strict=True):
-        there = y + h * jnp.tensordot(weights(row), jnp.stack(stages), 1)
+        there = y + h * _weighted(row, jnp.stack(stages))
         stages.append(fun(there, t + c * h))
     k = jnp.stack(stages)
-    return there, k, h * jnp.tensordot(weights(_E), k, 1)
+    return there, k, h * _weighted(_E, k)
 
 
 def _between(s: Any, h: Any, y0: Any, y1: Any, k: Any) -> Any:
     """The dense output, at the fraction `s` of a step."""
     change = y1 - y0
     bend = h * k[0] - change
-    fourth = h * jnp.tensordot(jnp.asarray(_D, jnp.real(y0).dtype), k, 1)
+    fourth = h * _weighted(_D, k)
     rest = change - h * k[-1] - bend
     return y0 + s * (change + (1 - s) * (bend + s * (rest + (1 - s) * fourth)))
 
@@ -211,7 +216,7 @@ def _solve_back(rhs, rtol, atol, mxstep, hmax, ys, ts, args, cts):
     adjoint = _Equation(derivatives)
     at = lambda tree, n: tree_util.tree_map(lambda x: x[n], tree)
     dot = lambda a, b: sum(
-        jnp.vdot(jnp.conj(x), y).real.astype(ts.dtype)
+        jnp.vdot(jnp.conj(x), y, precision=lax.Precision.HIGHEST).real.astype(ts.dtype)
         for x, y in zip(tree_util.tree_leaves(a), tree_util.tree_leaves(b), strict=True)
     )
 

@@ -264,16 +264,18 @@ def dlpack_kind(device: Any) -> tuple[int, int]:
 
 
 def to_dlpack(buffer: Any, stream: Any = None) -> Any:
-    """A DLPack capsule that shares the memory of a buffer."""
+    """A DLPack capsule that shares the memory of a buffer; -1 is a stream that waits for nothing."""
     collect()  # buffers that other libraries have let go of: they may be large
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
+    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=None if stream == -1 else stream)
 
 
 def from_dlpack(external: Any, device: Any) -> Any:
     """A buffer that shares the memory of another library's array."""
-    stream = None if device.platform == "cpu" else -1
-    capsule = external.__dlpack__() if stream is None else external.__dlpack__(stream=stream)
-    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
+    if device.platform == "cpu":
+        return _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), device, None)
+    stream = device.get_stream_for_external_ready_events()  # on which the values are waited for
+    capsule = external.__dlpack__(stream=stream)
+    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream)
 
 
 def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:

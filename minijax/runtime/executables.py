@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import errors
 from minijax.config import local
-from minijax.runtime import platforms
+from minijax.runtime import lapack, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.agreement import check_agreement
 from minijax.runtime.cache import cacheable, disk_cache, program_key
@@ -150,6 +150,7 @@ def compile_module(
         where = shardings.device_list(devices)
         return CompileOnly(devices[0].client.compile(text, where, options), devices)
     platforms.check_not_forked()
+    lapack.prepare_kernels(text, devices[0].platform)
     if callbacks:
         options = compile_options(devices, spmd=spmd, overrides=overrides)
         where = shardings.device_list(devices)

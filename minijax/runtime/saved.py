@@ -14,6 +14,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.runtime import lapack
 from minijax.runtime import sharding as shardings
 from minijax.runtime.cache import disk_cache, program_key
 from minijax.runtime.digests import sha256
@@ -168,6 +169,7 @@ def load_executable(data: bytes, devices: Sequence[Any], *, spmd: bool, made_for
     """The executable, loaded to run on these devices; `made_for` is the kind it was compiled for."""
     devices = tuple(devices)
     options, client = compile_options(devices, spmd=spmd), devices[0].client
+    lapack.prepare_all(devices[0].platform)
     try:
         return client.deserialize_executable(data, shardings.device_list(devices), options)
     except _jax.JaxRuntimeError as error:

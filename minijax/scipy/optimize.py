@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from minijax.namespace import shown
 from minijax.transforms.grad import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
+
+_dot = functools.partial(jnp.dot, precision=lax.Precision.HIGHEST)
 
 
 class OptimizeResults(NamedTuple):
@@ -108,16 +111,16 @@ def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) 
         return ~s.converged & (s.failed == 0) & (s.k < maxiter)
 
     def step(s):
-        direction = -(s.inverse @ s.slope)
+        direction = -_dot(s.inverse, s.slope)
         found = _line_search(both, s, direction, line_search_maxiter)
         move = found.rate * direction
         change = found.slope - s.slope
-        product = jnp.dot(change, move)
+        product = _dot(change, move)
         # Without curvature there is nothing to learn.
         usable = product > 0
         rho = jnp.where(usable, 1 / jnp.where(usable, product, 1), 0)
         left = one - rho * jnp.outer(move, change)
-        inverse = left @ s.inverse @ left.T + rho * jnp.outer(move, move)
+        inverse = _dot(_dot(left, s.inverse), left.T) + rho * jnp.outer(move, move)
         return _State(
             s.x + move, found.value, found.slope, jnp.where(usable, inverse, s.inverse), s.value,
             s.k + 1, s.calls + found.calls, jnp.linalg.norm(found.slope, norm) < gtol, found.failed,
@@ -167,14 +170,14 @@ def _lbfgs(
         direction = _limited(s.slope, s.pairs, s.scale)
         found = _line_search(both, s, direction, maxls)
         move, change = found.rate * direction, found.slope - s.slope
-        product = jnp.dot(change, move)
+        product = _dot(change, move)
         usable = product > 0
         rho = 1 / jnp.where(usable, product, 1)
         pairs = tuple([
             jnp.where(usable, jnp.concatenate([kept[1:], new[None]]), kept)
             for kept, new in zip(s.pairs, (move, change, rho), strict=True)
         ])  # fmt: skip
-        size = jnp.dot(change, change)
+        size = _dot(change, change)
         scale = jnp.where(usable, product / jnp.where(usable, size, 1), s.scale)
         k, calls = s.k + 1, s.calls + found.calls
         least = ftol * jnp.maximum(jnp.maximum(abs(s.value), abs(found.value)), 1)
@@ -198,12 +201,12 @@ def _limited(slope: Any, pairs: tuple[Any, Any, Any], scale: Any) -> Any:
 
     def backward(rest, pair):
         move, change, rho = pair
-        part = rho * jnp.dot(move, rest)
+        part = rho * _dot(move, rest)
         return rest - part * change, part
 
     def forward(found, row):
         (move, change, rho), part = row
-        return found + (part - rho * jnp.dot(change, found)) * move, None
+        return found + (part - rho * _dot(change, found)) * move, None
 
     rest, parts = lax.scan(backward, slope, pairs, reverse=True)
     return -lax.scan(forward, scale * rest, (pairs, parts))[0]
@@ -234,7 +237,7 @@ _ENOUGH, _FLAT = 1e-4, 0.9  # Wolfe's conditions
 
 def _line_search(both: Callable, s: _State | _History, direction: Any, limit: int) -> _Search:
     """A rate that meets the strong conditions of Wolfe (algorithms 3.5 and 3.6)."""
-    along = lambda slope: jnp.dot(slope, direction)
+    along = lambda slope: _dot(slope, direction)
     first = along(s.slope)
     zero = jnp.zeros_like(s.value)
     guess = 1.01 * 2 * (s.value - s.before) / jnp.where(first == 0, 1, first)

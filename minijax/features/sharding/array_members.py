@@ -142,6 +142,13 @@ class _Members(ArrayImpl):
         """
         return self._buffer.unsafe_buffer_pointer()
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """What Numba, CuPy and PyTorch read of an array on a GPU; AttributeError elsewhere."""
+        self._check_deleted()
+        self._buffer.block_until_ready()
+        return self._buffer.__cuda_array_interface__
+
     def __dlpack__(
         self,
         *,

@@ -201,6 +201,7 @@ def place(
     else:
         wants += [(f"{what} within it", replicated(mesh)) for what, mesh in _inner(jaxpr)]
         found = _agreed(wants)
+        found.committed = found.committed or any(_transfers(jaxpr))
     found.args = [
         _argument(found, index, signature, asked, names)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
@@ -310,6 +311,15 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
         context = local.context.mesh
         if isinstance(context, meshes.Mesh) and context.size:
             yield "the mesh of set_mesh", context
+
+
+def _transfers(jaxpr: Jaxpr) -> Iterator[bool]:
+    """For each equation, whether it puts something into a memory."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "device_put":
+            yield any(isinstance(where, MemorySpace) for where in eqn.params["devices"])
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _transfers(inner)
 
 
 def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:

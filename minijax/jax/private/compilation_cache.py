@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from minijax.config import config, local
+from minijax.runtime import lapack
 from minijax.runtime import sharding as shardings
 from minijax.runtime.cache import disk_cache, program_key
 from minijax.runtime.versions import xla_client
@@ -131,6 +132,7 @@ def get_executable_and_time(
     payload, seconds = extract_executable_and_time(decompress_executable(found))
     if not isinstance(executable_devices, xla_client.DeviceList):
         executable_devices = shardings.device_list(tuple(executable_devices))
+    lapack.prepare_all(backend.platform)
     loaded = backend.deserialize_executable(payload, executable_devices, compile_options)
     return loaded, seconds
 

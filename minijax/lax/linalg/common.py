@@ -26,7 +26,6 @@ from minijax.lax.shapes import reshaped
 from minijax.lax.slicing import pad_p, slice_p
 from minijax.runtime.escape import quoted
 from minijax.runtime.foreign import register_batch_partitionable
-from minijax.runtime.lapack import prepare_lapack
 from minijax.transforms.batching import all_to_front
 from minijax.transforms.primitives import insert_axes, to_shape, transpose_p
 
@@ -346,7 +345,6 @@ def lapack(
             f"Unsupported dtype {dtype.name}: linear algebra on CPU takes "
             f"{', '.join(_PREFIX)}; convert with .astype(...)."
         )
-    prepare_lapack()
     if isinstance(routine, tuple):
         routine = routine[dtype.kind == "c"]
     target = routine

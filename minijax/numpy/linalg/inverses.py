@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import override
 from minijax.custom_derivatives import custom_jvp
 from minijax.features.library import library
 from minijax.lax.linalg.elimination import solve_general
@@ -116,6 +117,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
+@override("default_matmul_precision", "highest")
 def _pinv(a, rtol, hermitian):
     u, s, vh = svd(a, full_matrices=False, hermitian=bool(hermitian))
     bound = expanded(rtol, (rtol.ndim,)) * s[..., 0:1]
@@ -124,6 +126,7 @@ def _pinv(a, rtol, hermitian):
     return adjoint(vh) @ adjoint(u)
 
 
+@override("default_matmul_precision", "highest")
 def _pinv_jvp(hermitian, primals, tangents):
     """Source: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), equation 4.12.
 
@@ -193,6 +196,7 @@ def pinv(
 
 
 @library
+@override("default_matmul_precision", "highest")
 def _lstsq(a, b, rcond):
     a, b = promote_dtypes_inexact(to_array("lstsq", a), to_array("lstsq", b))
     if not (a.ndim and b.ndim):

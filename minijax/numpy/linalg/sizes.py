@@ -10,6 +10,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arguments.values import known_value
+from minijax.config import override
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.features.library import library
@@ -333,6 +334,7 @@ def _det_large(a):
     )
 
 
+@override("default_matmul_precision", "highest")
 def _det_jvp(primals, tangents):
     """The trace of adj(a) times the tangent, where adj(a) is det(a) a^-1, or its limit.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import override
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import (
@@ -609,6 +610,7 @@ def hessenberg(
 
 
 @library(static=("side", "method", "eps", "max_iterations"))
+@override("default_matmul_precision", "highest")
 def polar(
     a: ArrayLike,
     side: str = "right",

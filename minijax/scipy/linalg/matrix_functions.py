@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import override
 from minijax.features.library import library
 from minijax.lax import cond, custom_linear_solve, fori_loop, stop_gradient, switch
 from minijax.lax import linalg as lax_linalg
@@ -96,6 +97,7 @@ def _pade(degree: int) -> Callable:
     return parts
 
 
+@override("default_matmul_precision", "highest")
 def _exponential(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     degrees, bounds = _DEGREES[a.dtype.name]
     if not a.shape[0]:
@@ -195,6 +197,7 @@ def _fill(start: Any, entry: Callable) -> Any:
 
 
 @library(static=("blocksize",), converted=("blocksize",))
+@override("default_matmul_precision", "highest")
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Compute the principal square root of a matrix.
 
@@ -357,6 +360,7 @@ def solve(
     return x[..., 0] if vector else x
 
 
+@override("default_matmul_precision", "highest")
 def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
     """The solution for Hermitian positive definite matrices; derivatives are the equation's."""
     factor = cho_factor(stop_gradient(a), lower=lower)

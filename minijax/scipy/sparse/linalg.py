@@ -6,6 +6,7 @@ one more system (`lax.custom_linear_solve`), not those of the iteration.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,14 @@ import numpy as np
 
 from minijax import dtypes, lax, tree_util
 from minijax import numpy as jnp
+from minijax.core.array import Array
 from minijax.flatten_util import ravel_pytree
 from minijax.namespace import shown
 
 __all__ = ["bicgstab", "cg", "gmres"]
+
+_dot = functools.partial(jnp.vdot, precision=lax.Precision.HIGHEST)
+_product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)
 
 
 def _operator(A: Any, name: str) -> Callable:
@@ -28,6 +33,8 @@ def _operator(A: Any, name: str) -> Callable:
         raise ValueError(
             f"linear operator must be a square matrix, but has shape: {A.shape}: it is {name}."
         )
+    if isinstance(A, (Array, np.ndarray)):
+        return functools.partial(_product, A)
     return lambda x: A @ x
 
 
@@ -68,10 +75,6 @@ def _inexact(x: Any) -> Any:
 
 def _norm(x: Any) -> Any:
     return jnp.sqrt(jnp.real(_dot(x, x)))
-
-
-def _dot(x: Any, y: Any) -> Any:
-    return jnp.vdot(x, y, precision=lax.Precision.HIGHEST)
 
 
 def _goal(b: Any, tol: Any, atol: Any) -> Any:
@@ -225,7 +228,6 @@ def _correction(A: Callable, M: Callable, r: Any, size: Any, count: int, goal: A
     basis = jnp.zeros((count + 1, r.size), r.dtype)
     basis = basis.at[0].set(r / jnp.where(size == 0, 1, size))
     table = jnp.zeros((count + 1, count), r.dtype)
-    multiply = lambda a, b: jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
     def go_on(carry):
         _, _, k, left = carry
@@ -237,8 +239,8 @@ def _correction(A: Callable, M: Callable, r: Any, size: Any, count: int, goal: A
         length = _norm(v)
         total = jnp.zeros(count + 1, r.dtype)
         for _ in range(2):
-            parts = multiply(jnp.conj(basis), v)
-            v, total = v - multiply(parts, basis), total + parts
+            parts = _product(jnp.conj(basis), v)
+            v, total = v - _product(parts, basis), total + parts
         rest = _norm(v)
         is_new = rest > eps * length
         basis = basis.at[k + 1].set(jnp.where(is_new, v / jnp.where(is_new, rest, 1), 0))
@@ -251,14 +253,14 @@ def _correction(A: Callable, M: Callable, r: Any, size: Any, count: int, goal: A
 
     carry = (basis, table, 0, jnp.full_like(size, np.inf))
     basis, table, *_ = lax.while_loop(go_on, step, carry)
-    return multiply(_fitted(table, size)[0], basis[:-1])
+    return _product(_fitted(table, size)[0], basis[:-1])
 
 
 def _fitted(table: Any, size: Any) -> tuple[Any, Any]:
     """The combination of directions of the least residual, and its size."""
     right = jnp.zeros(table.shape[0], table.dtype).at[0].set(size.astype(table.dtype))
     y = jnp.linalg.lstsq(table, right)[0]
-    return y, _norm(right - table @ y)
+    return y, _norm(right - _product(table, y))
 
 
 __dir__ = shown(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.features.library import library
+from minijax.nn.cudnn_attention import cudnn_attention
 from minijax.nn.normalizing import logsumexp, softmax
 from minijax.runtime.platforms import default_backend
 from minijax.typing import ArrayLike
@@ -48,12 +49,12 @@ def dot_product_attention(
     - `query`: floats of shape (B, T, N, H) or (T, N, H); `key`, `value`: (B, S, K, H) or (S, K, H)
     - `bias`, boolean `mask` (True where a query sees a key): broadcastable to shape (B, N, T, S)
     - `scale`: 1 / sqrt(H) by default; `is_causal`: whether queries see no later keys
-    - `query_seq_lengths`, `key_value_seq_lengths`: int32 arrays of shape (B,): numbers of valid
-      rows
+    - `query_seq_lengths`, `key_value_seq_lengths`: numbers of valid rows, int32 of shape (B,)
     - `local_window_size`: how far a query sees, a number or a pair (left, right)
     - `return_residual`: whether to return the logsumexp of the logits too
+    - `implementation`: "cudnn" for NVIDIA's kernels, which take 16 bits and keep no logits
 
-    K divides N. The result is like `query`. ValueError for misfits, RuntimeError for "cudnn".
+    K divides N. The result is like `query`. ValueError for misfits, RuntimeError without cuDNN.
     Source: Vaswani et al., arXiv:1706.03762; Ainslie et al., arXiv:2305.13245 (grouped heads).
 
     >>> nn.dot_product_attention(*[jnp.ones((4, 2, 8))] * 3).shape
@@ -69,17 +70,21 @@ def dot_product_attention(
     query, key, value = (_at_rank_4(x) for x in (query, key, value))
     bias, mask = (None if x is None else _at_rank_4(x) for x in (bias, mask))
     _check(query, key, value, bias, mask, lengths)
-    if implementation == "cudnn":
-        raise RuntimeError("cuDNN is not detected: use implementation='xla', or leave it out.")
-    if implementation not in (None, "xla"):
+    if implementation not in (None, "xla", "cudnn"):
         raise ValueError(
             f"Unsupported implementation option: {implementation}. Give 'xla', 'cudnn' or None."
         )
     if isinstance(local_window_size, int):
         local_window_size = (local_window_size, local_window_size)
     scale = 1.0 / np.sqrt(query.shape[-1]) if scale is None else scale
-    seen = _seen(query, key, mask, is_causal, local_window_size, lengths)
-    out, residual = _attend(query, key, value, bias, seen, scale, return_residual)
+    if implementation == "cudnn":
+        out, residual = cudnn_attention(
+            query, key, value, bias, mask, lengths, scale, is_causal, local_window_size,
+            return_residual,
+        )  # fmt: skip
+    else:
+        seen = _seen(query, key, mask, is_causal, local_window_size, lengths)
+        out, residual = _attend(query, key, value, bias, seen, scale, return_residual)
     if lengths[0] is not None:
         inside = jnp.arange(query.shape[1])[None, :] < lengths[0][:, None]
         out = out * jnp.reshape(inside, inside.shape + (1,) * (out.ndim - 2)).astype(out.dtype)

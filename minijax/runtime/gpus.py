@@ -20,7 +20,7 @@ from minijax.config import local
 from minijax.runtime.versions import xla_client
 
 __all__ = [
-    "Layout", "driver_problem", "is_present", "layout_of", "options", "platform_name",
+    "Layout", "cudnn_version", "driver_problem", "is_present", "layout_of", "options", "platform_name",
     "register_kernels",
 ]  # fmt: skip
 
@@ -130,3 +130,14 @@ def register_kernels(layout: Layout, api: Any) -> None:
             )
     for module in _REGISTER_THEMSELVES:
         importlib.import_module(f"jaxlib.{module}")
+
+
+@functools.cache
+def cudnn_version() -> int | None:
+    """The version of cuDNN that an installed plug-in brings, such as 91002; None if there is none."""
+    for name in ("jax_cuda13_plugin._versions", "jax_cuda12_plugin._versions"):
+        try:
+            return importlib.import_module(name).cudnn_get_version()
+        except (ImportError, RuntimeError):
+            continue
+    return None

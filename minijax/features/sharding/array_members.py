@@ -144,7 +144,7 @@ class _Members(ArrayImpl):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """What Numba, CuPy and PyTorch read of an array on a GPU; AttributeError elsewhere."""
+        """The description that Numba, CuPy and PyTorch read; AttributeError where it is on no GPU."""
         self._check_deleted()
         self._buffer.block_until_ready()
         return self._buffer.__cuda_array_interface__

@@ -22,6 +22,7 @@ from minijax.features.sharding.constraints import sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
 from minijax.features.sharding.memory_layouts import ProgramLayouts
+from minijax.features.sharding.transfer import device_put_p
 from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
@@ -314,9 +315,9 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
 
 
 def _transfers(jaxpr: Jaxpr) -> Iterator[bool]:
-    """For each equation, whether it puts something into a memory."""
+    """Whether each equation puts something into a memory of devices."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "device_put":
+        if eqn.primitive is device_put_p:
             yield any(isinstance(where, MemorySpace) for where in eqn.params["devices"])
         for inner in jaxprs_in_params(eqn.params):
             yield from _transfers(inner)

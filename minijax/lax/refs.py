@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
-from minijax.arrays.array import as_value
+from minijax.arrays.array import ArrayImpl, as_value
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import eval_jaxpr
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.staging import JaxprTrace, trace_to_jaxpr
@@ -225,6 +226,13 @@ def _shared_rules(primitive: Primitive, effect: type[RefEffect] | None) -> None:
     primitive.batch(no_rule(_NOT_MAPPED, Exception))
 
 
+def _laid_out(value: Any) -> Any:
+    """Return a value of a reference in the layout that its device prefers."""
+    if type(value) is ArrayImpl and value.signature.place is not value.signature.sharding:
+        return hooks.moved(value, value.signature.sharding, False)
+    return value
+
+
 class _NewRef(Primitive):
     """Makes a cell, but where a program is recorded."""
 
@@ -235,7 +243,7 @@ class _NewRef(Primitive):
         if type(trace) is JaxprTrace:
             return trace.process(self, (value,), params)
         value = value if isinstance(value, Array) else as_value(value)
-        return Ref(value)
+        return Ref(_laid_out(value))
 
 
 ref_p = _NewRef("new_ref")
@@ -370,7 +378,7 @@ def _on_cell(primitive: Primitive, how: str):
         avals = (ref.aval, get_aval(value), *map(get_aval, operands))
         primitive.out_avals(avals, {"index": index})
         old = ref._value
-        ref.replace(_write(old, operands, index, value, how), primitive.changes)
+        ref.replace(_laid_out(_write(old, operands, index, value, how)), primitive.changes)
         return _read(old, operands, index) if primitive is swap_p else []
 
     return run

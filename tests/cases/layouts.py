@@ -194,6 +194,26 @@ changed(y())
 off(lambda: jit(lambda a: a * 2, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0))(x).tolist()), off(lambda: jit(lambda a: a * 2)(y()).tolist())
 set_mesh(lambda: put(np.ones((8, 4), "f"), 1, 0, where=ns) + 1), set_mesh(lambda: jit(lambda a: constrained(a, Layout((1, 0))))(np.ones((8, 4), "f")))
 m.vmap(jit(lambda a: a * 2, in_shardings=s))(y()).tolist(), m.grad(lambda a: jit(lambda b: b * 2, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0))(a).sum())(x).tolist()
+m.jvp(both(), (x,), (x,)), m.jvp(jit(lambda a: a * a, in_shardings=fmt(1, 0)), (x,), (x,)), m.jvp(jit(lambda a: a * a, out_shardings=fmt(1, 0)), (x,), (x,))
+m.grad(lambda a: both()(a).sum())(x), jit(m.grad(lambda a: both()(a).sum()))(x), m.value_and_grad(lambda a: both()(a).sum())(x)
+m.grad(lambda a: jit(jnp.sin, in_shardings=fmt(1, 0))(a).sum())(x), m.grad(lambda a: jit(jnp.sin, out_shardings=fmt(1, 0))(a).sum())(x)
+m.vjp(both(), x)[0], m.vjp(both(), x)[1](x), m.linearize(both(), x)[0], m.linearize(both(), x)[1](x), m.linear_transpose(jit(lambda a: 2 * a, in_shardings=fmt(1, 0)), x)(x)
+m.grad(jit(lambda a: a.sum(), in_shardings=auto))(x), m.checkpoint(both())(x), m.grad(lambda a: m.checkpoint(both())(a).sum())(x), lax.cond(True, both(), both(), x)
+jit(lambda a: m.jvp(both(), (a,), (a,)))(x), jit(both())(xc), lax.scan(lambda c, a: (c, both()(a)), 0.0, x[None])[1], m.grad(lambda a: both()(a).sum())(y())
+m.jvp(both(), (xc,), (xc,))
+m.grad(lambda a: both()(a).sum())(xc)
+m.vmap(both())(x[None])
+m.vmap(jit(lambda a: a * 2, in_shardings=fmt(1, 0)), in_axes=2)(x[..., None])
+m.vmap(jit(lambda a: a * 2, out_shardings=fmt(1, 0)))(x[None])
+m.vmap(jit(lambda a: a * 2, in_shardings=auto))(x[None])
+m.vmap(jit(lambda a: a * 2, out_shardings=auto))(x[None])
+jit(m.vmap(both()))(x[None])
+m.vmap(m.grad(lambda a: both()(a).sum()))(x[None])
+m.hessian(lambda a: both()(a).sum())(x)
+m.jacfwd(both())(x)
+m.jacrev(both())(x)
+m.eval_shape(m.vmap(both()), x[None])
+m.new_ref(y())[...], m.freeze(m.new_ref(y())), order(m.new_ref(y()).format), stored(xc, y()), stored(y(), y())
 """
 
 # Upstream takes arrays that are not committed, copies on other devices, and parts in several layouts,
@@ -208,7 +228,7 @@ equal(put(u(), 0, 1), n.T), equal(put(u(), 1, 0, where=s1), n.T), equal(put(u(),
 equal(m.device_put(y(), s1) + 1, n + 1), equal(put(y(), 1, 0, where=s1) + 1, n + 1), equal(m.device_put(y(), nr) * 2, 2 * n)
 equal(m.device_put(put(w, 1, 0, where=ns), over(4, "k")) + 1, np.asarray(w) + 1), equal(m.device_put(put(w, 1, 0, where=ns), s1) + 1, np.asarray(w) + 1)
 equal(m.make_array_from_single_device_arrays((8, 3), ns, mixed()) + 1, np.asarray(w) + 1), equal(m.make_array_from_single_device_arrays((8, 3), ns, mixed()), w)
-equal(m.vmap(lambda a: constrained(a, Layout((1, 0))) * 2, in_axes=1)(jnp.ones((4, 2, 3))), 2), equal(m.vmap(jit(lambda a: a * 2, in_shardings=fmt(1, 0)))(jnp.ones((4, 2, 3))), 2)
+equal(m.vmap(lambda a: constrained(a, Layout((1, 0))) * 2, in_axes=1)(jnp.ones((4, 2, 3))), 2)
 order(m.vmap(lambda a: constrained(a, Layout((1, 0))), in_axes=1, out_axes=1)(jnp.ones((4, 2, 3))).format) == (1, 2, 0)
 order(jit(lambda a: constrained(a, Layout((1, 0))), out_shardings=fmt(0, 1))(x).format) == (0, 1)
 symbolic(jit(lambda a: a * 2), fmt(1, 0)), symbolic(jit(lambda a: a * 2, in_shardings=fmt(0, 1), out_shardings=fmt(1, 0)), s)
@@ -293,6 +313,13 @@ def names(m):
     def called(f):
         compiled = f.lower(x).compile()
         return compiled(x), compiled(y()), formats(compiled)
+
+    def both():
+        return jit(lambda a: a * a, in_shardings=fmt(1, 0), out_shardings=fmt(1, 0))
+
+    def stored(first, last):
+        ref = m.new_ref(first)
+        return m.ref.swap(ref, ..., last), ref[...]
 
     def changed(array):
         ref = m.new_ref(array)

@@ -21,6 +21,7 @@ OTHERWISE = {
     "jit(lambda a: a, in_shardings=fmt(1, 0, where=ns))(x)": "0.12 says of what",
     "m.device_put(y(), m.memory.Space.Device)": "0.12 keeps the layout in a memory that a sharding names",
     "jit(lambda a: a, out_shardings=(auto, auto))": "messages on trees of another structure differ",
+    "jit(lambda a: m.device_put(a, fmt(1, 0)))(x)": "here the device of the format decides, not there",
     "jit(lambda a: constrained(a, Layout((1, 1))))": "upstream's message is the MLIR verifier's",
     'jit(lambda a: constrained({"a": a,': "upstream lays two constraints on one value out alike",
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.features.sharding.constraints import (
     check_asked,
@@ -15,8 +16,9 @@ from minijax.features.sharding.constraints import (
     constrained,
     flat_places,
 )
-from minijax.features.sharding.memory_layouts import check_layout, layout_of
+from minijax.features.sharding.memory_layouts import asked_place_p, check_layout, layout_of
 from minijax.runtime.layouts import sharding_in
+from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = ["AskedShardings"]
 
@@ -99,7 +101,8 @@ class AskedShardings:
         if asked is None:
             return leaves
         info = getattr(getattr(leaves[0], "_trace", None), "debug_info", None) if leaves else None
-        return _constrained(leaves, asked, "argument", info and info.arg_names)
+        _check(leaves, asked, "argument", info and info.arg_names)
+        return list(map(_constrained, map(_marked, leaves, asked), asked))
 
     def constrain_results(self, outs: Sequence[Any], out_tree: Any) -> Sequence[Any]:
         """Return the leaves of the results, constrained as asked."""
@@ -108,19 +111,33 @@ class AskedShardings:
             return outs
         paths = tree_util.generate_key_paths(out_tree.unflatten(range(len(outs))))
         names = ["result" + tree_util.keystr(path) for path, _ in paths]
-        return _constrained(outs, asked, "output", names)
+        _check(outs, asked, "output", names)
+        return list(map(_marked, map(_constrained, outs, asked), asked))
 
 
-def _constrained(
+def _check(
     values: Sequence[Any], asked: Sequence[Any], what: str, names: Sequence[str] | None
-) -> list[Any]:
-    """Return values constrained to shardings; ValueError for ones, or layouts, that do not fit."""
-    shardings = list(map(sharding_in, asked))
-    check_ranks(f"pjit {what}s", shardings, values, names)
+) -> None:
+    """ValueError for shardings or layouts that do not fit the values."""
+    check_ranks(f"pjit {what}s", list(map(sharding_in, asked)), values, names)
     for index, (value, place) in enumerate(zip(values, asked, strict=True)):
         name = f"jit {what}s with pytree key path {names[index] if names else index}"
         check_layout(name, layout_of(place), np.shape(value))
-    return list(map(constrained, values, shardings))
+
+
+def _constrained(x: Any, place: Any) -> Any:
+    """Return a value with a constraint to the sharding asked for; none to that of one device."""
+    where = sharding_in(place)
+    return constrained(x, where) if isinstance(where, NamedSharding) else x
+
+
+def _marked(x: Any, place: Any) -> Any:
+    """Return an argument or a result, marked with what no constraint says of its place."""
+    if layout_of(place) is None:
+        place = sharding_in(place)
+    if place is None or isinstance(place, NamedSharding) or not hasattr(get_aval(x), "shape"):
+        return x
+    return asked_place_p.bind(x, place=place)
 
 
 def _flat(which: str, given: Any, tree: Any, **options: bool) -> tuple:

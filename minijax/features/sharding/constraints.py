@@ -95,7 +95,7 @@ def _(axis, args, dims, *, sharding):
     """The mapped dimension is split over `spmd_axis_name`, or as XLA likes."""
     (x,), (dim,) = args, dims
     if not isinstance(sharding, NamedSharding):
-        return x, dim
+        return sharding_constraint_p.bind(x, sharding=sharding), dim
     parts = [*sharding.spec.partitions, *[None] * (x.ndim - 1 - len(sharding.spec))]
     if axis.spmd_name is None:
         open_ = UNCONSTRAINED if sharding.mesh.auto_axes else parts_of(get_aval(x))[dim]

@@ -18,7 +18,10 @@ from minijax.dtypes import is_extended
 from minijax.lowering.types import physical
 from minijax.runtime.layouts import Format, Layout, placed, preferred
 
-__all__ = ["ProgramLayouts", "check_layout", "layout_constraint_p", "layout_of"]
+__all__ = [
+    "ProgramLayouts", "asked_place_p", "asked_places", "check_layout", "layout_constraint_p",
+    "layout_of",
+]  # fmt: skip
 
 
 def layout_of(place: Any) -> Any:
@@ -142,6 +145,44 @@ def _mode(layout: Any) -> str:
 
 def _place(layout: Any, found: Any, where: Any, aval: Any) -> Any:
     return where if layout is None else placed(found, where, aval)
+
+
+# -- what a jit is asked for, in its program -------------------------------------------------------
+
+# Derivatives of the program are asked for the places too.
+asked_place_p = Primitive("asked_place")
+asked_place_p.shape_rule(lambda x, *, place: x)
+asked_place_p.impl(lambda x, *, place: x)
+asked_place_p.lower(lambda b, x, *, place: x)
+
+
+@asked_place_p.jvp
+def _(primals, tangents, *, place):
+    (x,), (t,) = primals, tangents
+    return asked_place_p.bind(x, place=place), asked_place_p.bind(t, place=place)
+
+
+@asked_place_p.transpose
+def _(ct, x, *, place):
+    return [asked_place_p.bind(ct, place=place)]
+
+
+@asked_place_p.batch
+def _(args, dims, *, place):
+    if layout_of(place) is not None:
+        raise NotImplementedError(
+            "Concrete layouts are not supported for vmap(jit). Apply vmap to the function inside, as "
+            "in jit(vmap(f), in_shardings=...), with a layout of all dimensions."
+        )
+    return asked_place_p.bind(*args, place=place), dims[0]
+
+
+def asked_places(jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
+    """Return the places that a program is asked for, of its arguments and of its results; or None."""
+    marked = [eqn for eqn in jaxpr.eqns if eqn.primitive is asked_place_p]
+    ins = {eqn.invars[0]: eqn.params["place"] for eqn in marked}
+    outs = {eqn.outvars[0]: eqn.params["place"] for eqn in marked}
+    return [ins.get(var) for var in jaxpr.invars], [outs.get(var) for var in jaxpr.outvars]
 
 
 # -- values within a program -----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from minijax.features.diagnostics.execution import ArgumentError
 from minijax.features.sharding.constraints import sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
-from minijax.features.sharding.memory_layouts import ProgramLayouts
+from minijax.features.sharding.memory_layouts import ProgramLayouts, asked_place_p, asked_places
 from minijax.features.sharding.transfer import device_put_p
 from minijax.features.sharding.types import explicit_of, space_of_type
 from minijax.lowering.types import physical
@@ -186,8 +186,13 @@ def place(
     ValueError if committed arguments, or a sharding asked for, want different devices, and for
     layouts other than those of committed arguments.
     """
-    ins = list(in_shardings or [None] * len(signatures))
-    outs = list(out_shardings or [None] * len(jaxpr.outvars))
+    ins, outs = asked_places(jaxpr)
+    ins = (
+        [given or own for given, own in zip(in_shardings, ins, strict=True)]
+        if in_shardings
+        else ins
+    )
+    outs = list(out_shardings or outs)
     asked_in, asked_out = list(map(sharding_in, ins)), list(map(sharding_in, outs))
     wants = [
         (_called(index, signature, names), signature.sharding)
@@ -200,7 +205,7 @@ def place(
         default: Any = sharding.single_device(device)
         found = ProgramPlacement(default, True, None)
     else:
-        wants += [(f"{what} within it", replicated(mesh)) for what, mesh in _inner(jaxpr)]
+        wants += [(f"{what} within it", where) for what, where in _inner(jaxpr)]
         found = _agreed(wants)
         found.committed = found.committed or any(_transfers(jaxpr))
     found.args = [
@@ -224,7 +229,7 @@ def place(
         ):
             if where is not None and hasattr(var.aval, "shape"):
                 where.shard_shape(var.aval.shape)
-    identities = (sharding_constraint_p,)
+    identities = (sharding_constraint_p, asked_place_p)
     layouts = ProgramLayouts(jaxpr, signatures, found.args, ins, outs, identities)
     found.layouts = None if layouts.are_default else layouts
     return found
@@ -305,13 +310,32 @@ def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
 
 
 def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
-    """The meshes that the program names, and that of `set_mesh`."""
+    """Where what the program names lies: meshes, that of `set_mesh` too, and single devices."""
     if meshes.Mesh.made:
         for mesh in meshes_in(jaxpr):
-            yield "a mesh", mesh
+            yield "a mesh", replicated(mesh)
         context = local.context.mesh
         if isinstance(context, meshes.Mesh) and context.size:
-            yield "the mesh of set_mesh", context
+            yield "the mesh of set_mesh", replicated(context)
+    for where in dict.fromkeys(_on_one_device(jaxpr)):
+        yield "a sharding", where
+
+
+_PLACING = frozenset((asked_place_p, device_put_p, sharding_constraint_p))
+
+
+def _on_one_device(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The devices of shardings of one device that the equations of a program have as parameters."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive in _PLACING:
+            for value in eqn.params.values():
+                for one in value if type(value) is tuple else (value,):
+                    where = sharding_in(one) if eqn.primitive is asked_place_p else one
+                    if isinstance(where, sharding.SingleDeviceSharding):
+                        yield sharding.single_device(where._device)
+        elif eqn.primitive.holds_programs:
+            for inner in jaxprs_in_params(eqn.params):
+                yield from _on_one_device(inner)
 
 
 def _transfers(jaxpr: Jaxpr) -> Iterator[bool]:
@@ -319,8 +343,9 @@ def _transfers(jaxpr: Jaxpr) -> Iterator[bool]:
     for eqn in jaxpr.eqns:
         if eqn.primitive is device_put_p:
             yield any(isinstance(where, MemorySpace) for where in eqn.params["devices"])
-        for inner in jaxprs_in_params(eqn.params):
-            yield from _transfers(inner)
+        elif eqn.primitive.holds_programs:
+            for inner in jaxprs_in_params(eqn.params):
+                yield from _transfers(inner)
 
 
 def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:

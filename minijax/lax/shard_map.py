@@ -555,7 +555,7 @@ def shard_map(
             check_specs("out_specs", out_specs, _is_spec, manual)
         leaves, in_tree = tree_util.flatten(args)
         if isinstance(where, AbstractMesh) and local.context.trace is eval_trace:
-            _check_on_devices(leaves)
+            _check_on_devices(leaves, where)
         if in_specs is Infer or in_specs is None:
             _check_inferable(f, where, manual)
             avals = tuple([get_aval(x) for x in leaves])
@@ -608,14 +608,20 @@ def shard_map(
         return mapped
 
 
-def _check_on_devices(leaves: Sequence[Any]) -> None:
-    """ValueError where neither the mesh nor an argument says on which devices a program runs."""
+def _check_on_devices(leaves: Sequence[Any], mesh: Any) -> None:
+    """ValueError unless the mesh in force or an argument says on which devices a program runs."""
     own = [getattr(x, "sharding", None) for x in leaves]
     if device_mesh().empty and not any(isinstance(where, NamedSharding) for where in own):
         raise ValueError(
             "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
             "`AbstractMesh` to the mesh argument."
         )
+    for x, where in zip(leaves, own, strict=True):
+        if isinstance(where, NamedSharding) and where.mesh.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {where.mesh.shape_tuple} does not match the mesh shape "
+                f"passed to shard_map  {mesh.shape_tuple} for shape {get_aval(x).str_short()}"
+            )
 
 
 def _with_closed_over(

@@ -174,6 +174,48 @@ VARYING += "\n".join(
     ]
 )
 
+# Arrays and shardings over several meshes, and over one device, in one program.
+_PLACES = (
+    "named", "NamedSharding(mesh, P())", "NamedSharding(backwards, P('x', 'y'))", "NamedSharding(other, P('u', 'v'))",
+    "NamedSharding(half, P('x'))", "NamedSharding(half, P())", "one[0]", "one[1]",
+)  # fmt: skip
+_PROGRAMS = (
+    "jit(lambda a: a * 2, in_shardings={})", "jit(lambda a: a * 2, out_shardings={})",
+    "lambda a: constraint(a, {})", "jit(lambda a: constraint(a, {}) * 2)", "jit(lambda a: jax.device_put(a, {}) * 2)",
+    "jit(lambda a: jit(lambda b: b * 2, in_shardings={})(a))", "jit(lambda a: jit(lambda b: b * 2, out_shardings={})(a))",
+    "jit(lambda a: lax.scan(lambda c, b: (c, b), constraint(a, {}), a)[0])",
+)  # fmt: skip
+_GIVEN = [f"jax.device_put(X, {where})" for where in _PLACES]
+_ABSTRACT = (
+    "NamedSharding(other.abstract_mesh, P('u'))",
+    "NamedSharding(half.abstract_mesh, P('x'))",
+)
+PLACES = "\n".join(
+    f"ids(lambda: ({program.format(asked)})({given}))"
+    for programs, places, all_given in (
+        (_PROGRAMS, _PLACES, ("X", *_GIVEN)),
+        (_PROGRAMS[1:2], _ABSTRACT, _GIVEN),
+    )
+    for asked in places
+    for program in programs
+    for given in all_given
+)
+PLACES += """
+    ids(lambda: vmap(jit(lambda a: a * 2, in_shardings=one[1]))(jax.device_put(X, one[0])))
+    ids(lambda: vmap(jit(lambda a: a * 2, out_shardings=one[1]))(X))
+    ids(lambda: grad(lambda a: jit(lambda b: b * 2, in_shardings=one[1])(a).sum())(jax.device_put(X, one[0])))
+    ids(lambda: jax.jvp(jit(lambda b: b * 2, in_shardings=one[1]), (X,), (X,))[1])
+    ids(lambda: jit(vmap(lambda a: constraint(a, one[1])))(X))
+    ids(lambda: jit(lambda a: lax.cond(a[0, 0] > 1, lambda b: constraint(b, one[1]), lambda b: b, a))(X))
+    ids(lambda: jit(lambda a: jit(lambda b: b, in_shardings=one[0])(jit(lambda b: b, in_shardings=one[1])(a)))(X))
+    ids(lambda: jit(lambda a: jit(lambda b: b, in_shardings=NamedSharding(half.abstract_mesh, P('x')))(a))(jax.device_put(X, named)))
+    ids(lambda: jit(lambda a: a, out_shardings=NamedSharding(half.abstract_mesh, P('x')))(X))  # own words
+    ids(lambda: jit(lambda a: a, in_shardings=NamedSharding(half.abstract_mesh, P('x')))(X))  # own words
+    ids(lambda: jit(lambda a, b: b, in_shardings=(NamedSharding(half.abstract_mesh, P('x')), None))(X, jax.device_put(X, NamedSharding(half, P('x')))))
+    ids(lambda: constraint(X, NamedSharding(half.abstract_mesh, P('x'))))
+    ids(lambda: mapped(lambda a: a, P('x'), P('x'), mesh=half.abstract_mesh)(jax.device_put(X, named)))
+"""
+
 AHEAD = """
     S((8, 4), int, sharding=P('x')).sharding
     S((8, 4), int, sharding=devices[0])
@@ -321,6 +363,14 @@ class Library:
             "mixed": (kinds.Explicit, kinds.Auto),
         }.items():
             self.names[called] = m.make_mesh((4, 2), ("x", "y"), axis_types=types)
+        rows = self.names["devices"].reshape(4, 2)
+        self.names |= {
+            "backwards": sharding.Mesh(rows[::-1], ("x", "y")),
+            "other": sharding.Mesh(rows, ("u", "v")),
+            "half": sharding.Mesh(rows.ravel()[:4], "x"),
+            "one": [sharding.SingleDeviceSharding(device) for device in rows.ravel()],
+            "ids": self.ids,
+        }
         self.names["named"] = sharding.NamedSharding(self.names["mesh"], m.P("x", "y"))
         self.names["on"] = lambda x, *spec: m.reshard(x, m.P(*spec))
         self.names["compiled"] = lambda x, **options: (
@@ -357,6 +407,11 @@ class Library:
     def mapped(self, f, ins, outs, **options):
         options = {"mesh": self.names["mesh"], **options}
         return self.jax.shard_map(f, in_specs=ins, out_specs=outs, **options)
+
+    def ids(self, program):
+        """The devices of a result, and whether it is committed to them."""
+        result = program()
+        return [device.id for device in result.sharding._device_assignment], result.committed
 
     def outcome(self, line, explicit):
         """The result as text; of an error the names of its classes, and its message."""

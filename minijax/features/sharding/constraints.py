@@ -76,7 +76,15 @@ def _(x, *, sharding):
         where = NamedSharding(mesh_of(sharding.mesh), sharding.spec)
         params = {"sharding": where}
         return run_primitive(eval_trace, sharding_constraint_p, (x,), params, use_impl=False)
-    return put_array(as_array(x), Format(None, sharding))
+    array = as_array(x)
+    own = array.sharding
+    if array.committed and tuple(own._device_assignment) != tuple(sharding._device_assignment):
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got argument x of "
+            f"with_sharding_constraint with {own} and a target sharding {sharding}. Move it with "
+            "minijax.device_put(x, sharding)."
+        )
+    return put_array(array, Format(None, sharding))
 
 
 @sharding_constraint_p.jvp
@@ -166,6 +174,12 @@ def _asked(x: Any, sharding: Any) -> Any:
     own = getattr(x, "sharding", None)
     if in_force or not isinstance(mesh, AbstractMesh):
         return sharding_constraint_p.bind(x, sharding=sharding)
+    if own is None:
+        raise ValueError(
+            "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed "
+            f"should be a `jax.Array`. Got {type(x)} with shape {get_aval(x).str_short()}: put it "
+            "there with minijax.device_put first."
+        )
     if not isinstance(own, NamedSharding):
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an "

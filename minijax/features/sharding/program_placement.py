@@ -208,6 +208,13 @@ def place(
         wants += [(f"{what} within it", where) for what, where in _inner(jaxpr)]
         found = _agreed(wants)
         found.committed = found.committed or any(_transfers(jaxpr))
+    if found.spmd:
+        for mesh in meshes_in(jaxpr, meshes.AbstractMesh):
+            _check_size(mesh, found.devices)
+    asked_in, asked_out = [
+        [_over(where, found.devices) if _without_devices(where) else where for where in asked]
+        for asked in (asked_in, asked_out)
+    ]
     found.args = [
         _argument(found, index, signature, asked, names)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
@@ -288,6 +295,15 @@ def over_devices(
     )
 
 
+def _check_size(mesh: Any, devices: Sequence[Any]) -> None:
+    """ValueError unless a mesh without devices has as many places as a program has devices."""
+    if mesh.size != len(devices):
+        raise ValueError(
+            f"AbstractMesh size: {mesh.size} does not match the device assignment size: "
+            f"{len(devices)}. Name a mesh of {len(devices)} devices in {mesh}'s place."
+        )
+
+
 def _over(where: NamedSharding, devices: Sequence[Any]) -> NamedSharding:
     mesh = where.mesh
     chosen = tuple(devices) or placeholders(mesh.size)
@@ -364,17 +380,21 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
     """One place for all; a mesh if anyone has one."""
     if not wants:
         return ProgramPlacement(sharding.single_device(platforms.default_device()), False, None)
-    for what, where in wants:
+    placed = [(what, where) for what, where in wants if not _without_devices(where)]
+    if not placed:
+        what, where = wants[0]
+        raise ValueError(
+            f"{what} is over an AbstractMesh, and only AbstractMesh exists in this jitted "
+            f"computation: {where} names no devices to compile for. Give a sharding over a "
+            "Mesh, or set one with minijax.set_mesh(mesh), or say for which platforms the "
+            "program is lowered: jit(f).trace(*args).lower(lowering_platforms=...)."
+        )
+    for _, where in wants:
         if _without_devices(where):
-            raise ValueError(
-                f"{what} is over an AbstractMesh, and only AbstractMesh exists in this jitted "
-                f"computation: {where} names no devices to compile for. Give a sharding over a "
-                "Mesh, or set one with minijax.set_mesh(mesh), or say for which platforms the "
-                "program is lowered: jit(f).trace(*args).lower(lowering_platforms=...)."
-            )
-    first, where = wants[0]
+            _check_size(where.mesh, placed[0][1]._device_assignment)
+    first, where = placed[0]
     devices, order = where.device_set, tuple(where._device_assignment)
-    for other, another in wants:
+    for other, another in placed:
         if another is not where and (
             another.device_set != devices or tuple(another._device_assignment) != order
         ):
@@ -383,7 +403,7 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
                 f"{device_ids(where)} and {other} on {device_ids(another)}. Move one of them with "
                 "minijax.device_put(x, device)."
             )
-    for _, another in wants:
+    for _, another in placed:
         named = getattr(another, "named", another)
         if isinstance(named, NamedSharding) and isinstance(named.mesh, meshes.Mesh):
             return ProgramPlacement(replicated(named.mesh), True, named.mesh)
@@ -413,18 +433,22 @@ def _argument(
             "leave it out of in_shardings."
         )
     ndim = signature.aval.ndim
-    if (
-        signature.committed
-        and own.device_set == asked.device_set
-        and len(own.device_set) > 1
-        and not asked.is_equivalent_to(own, ndim)
-    ):
+    if signature.committed and not _split_alike(own, asked, ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got "
             f"sharding {asked}, and {_called(index, signature, names)} has {own}: put it there "
             "with minijax.device_put, or leave it out of in_shardings."
         )
     return asked
+
+
+def _split_alike(one: Any, other: Any, ndim: int) -> bool:
+    """Whether the devices of two shardings, which may be others, have the same parts of an array."""
+    if one.is_equivalent_to(other, ndim) or sums_open(one) or sums_open(other):
+        return one.is_equivalent_to(other, ndim)
+    return (one.is_fully_replicated and other.is_fully_replicated) or (
+        one._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
+    )
 
 
 def device_ids(where: Any) -> str:

@@ -231,6 +231,8 @@ def _target(place: Any, x: Any) -> Any:
             check_layout("jit outputs with pytree key path result", place.layout, aval.shape)
             layout = None if is_extended(aval.dtype) else place.layout
             return Format(layout, as_sharding(place.sharding))
+    if isinstance(x, Tracer) and isinstance(getattr(place, "mesh", None), AbstractMesh):
+        return place
     return None if place is None else as_sharding(place)
 
 

@@ -56,7 +56,8 @@ def groups_of(mesh: Any, names: Sequence[Any], index_groups: Any = None) -> np.n
 
 def _dense(rows: np.ndarray) -> str:
     shown = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows.tolist())
-    return f"dense<[{shown}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
+    shown = f"[{shown}]" if shown else ""
+    return f"dense<{shown}> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
 
 
 def _channel(b: Any) -> str:
@@ -84,6 +85,8 @@ def all_reduce(op: str) -> Callable:
     """The lowering rule of a collective that reduces by a StableHLO operation."""
 
     def rule(b, x, *, axes, axis_index_groups):
+        if not axes:
+            return x
         x = _unfolded(b, x)
         attributes = _grouped(b, axes, axis_index_groups)
         region = _reducer(b, op, x.aval)

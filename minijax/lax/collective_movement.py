@@ -15,6 +15,7 @@ import numpy as np
 from minijax import tree_util
 from minijax.config import local
 from minijax.core.avals import get_aval
+from minijax.features.sharding.types import vma_of
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import mul
 from minijax.lax.casts import as_names, common_state, state_over
@@ -219,6 +220,8 @@ def all_gather(
         )
     names = as_names(axis_name)
     check_bound("all_gather", names)
+    if not names:
+        return x
     if axis_index_groups is not None and len(names) == 1:
         axis_index_groups = index_groups(axis_index_groups, names)
 
@@ -348,7 +351,10 @@ def psum_scatter(
     >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
     """
-    names = some_names("psum_scatter", axis_name)
+    names = as_names(axis_name)
+    if not names:
+        return x
+    check_bound("psum_scatter", names)
     axis_index_groups = index_groups(axis_index_groups, names)
     bind = functools.partial(
         reduce_scatter_p.bind,
@@ -450,7 +456,7 @@ def all_to_all(
     names = some_names("all_to_all", axis_name)
     axis_index_groups = index_groups(axis_index_groups, names)
     size = group_size(axis_index_groups, names)
-    name = axis_name if len(names) > 1 else names[0]
+    name = names[0] if len(names) == 1 else tuple(names)
 
     def one(leaf):
         shape = get_aval(leaf).shape
@@ -562,5 +568,12 @@ def pbroadcast(x: _T, axis_name: AxisNames, source: int) -> _T:
     size, source = axis_size(names), operator.index(source)
     if not -size <= source < size:
         raise IndexError(f"pbroadcast: source {source} is not a position of {size} along {names}.")
+    for leaf in tree_util.tree_leaves(x):
+        if unvarying := local.context.varying.intersection(names) - vma_of(get_aval(leaf)):
+            raise ValueError(
+                "Collective pbroadcast must be applied to a device-varying type, but got "
+                f"{get_aval(leaf).str_short()}, which is the same all over {sorted(unvarying)}. It "
+                "is what pbroadcast would return; or cast it with lax.pcast(x, axes, to='varying')."
+            )
     params = {"axis_name": names, "axis_size": size, "source": source % size}
     return tree_util.tree_map(lambda leaf: pbroadcast_p.bind(leaf, **params), x)

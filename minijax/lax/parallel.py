@@ -66,7 +66,15 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
 
     @p.shape_rule
     def _(x, *, axes, axis_index_groups):
-        return x.strip_weak_type()
+        if axes:
+            return x.strip_weak_type()
+        if local.context.varying:
+            raise ValueError(
+                "psum is a variant->invariant collective. This means that the axis names mentioned "
+                "in `axes` passed to `psum` must be present in the type of its operand: "
+                f"{name} was given none. Name the axes to reduce over."
+            )
+        return x
 
     @batch_over(p)
     def _(axis, x, dim, *, axes, axis_index_groups):
@@ -159,8 +167,6 @@ def _reduce(
     x, names = _dimensions(axis_name, reduce, x, groups)
     check_bound(function, names)
     groups = index_groups(groups, names, equal=False)
-    if not names:  # over no axis a reduction is of one value
-        return tree_util.tree_map(as_value, x)
     return tree_util.tree_map(lambda leaf: p.bind(leaf, axes=names, axis_index_groups=groups), x)
 
 
@@ -181,11 +187,11 @@ def psum(
     """
     x, names = _dimensions(axis_name, _sum_over_dimensions, x, axis_index_groups)
     check_bound("psum", names, any(isinstance(x, Tracer) for x in tree_util.tree_leaves(x)))
+    if not names:
+        return x
     axis_index_groups = index_groups(axis_index_groups, names, equal=False)
 
     def one(leaf):
-        if not names:
-            return leaf
         if get_aval(leaf).dtype == np.bool_:
             leaf = convert_element_type(leaf, np.int32)
         if dtypes.is_python_scalar(leaf):
@@ -221,8 +227,8 @@ def pmean(
     size = group_size(axis_index_groups, axis_name)
 
     def mean(leaf):
-        if dtypes.is_python_scalar(leaf) and not isinstance(leaf, complex):
-            leaf = float(leaf)
+        if dtypes.is_python_scalar(leaf):
+            return leaf / size
         aval = get_aval(leaf)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
             leaf = convert_element_type(leaf, dtypes.to_inexact_dtype(aval.dtype))

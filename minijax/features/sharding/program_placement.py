@@ -326,7 +326,7 @@ def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
 
 
 def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
-    """Where what the program names lies: meshes, that of `set_mesh` too, and single devices."""
+    """Yield where meshes that the program names lie, that of `set_mesh`, and single devices."""
     if meshes.Mesh.made:
         for mesh in meshes_in(jaxpr):
             yield "a mesh", replicated(mesh)
@@ -341,7 +341,7 @@ _PLACING = frozenset((asked_place_p, device_put_p, sharding_constraint_p))
 
 
 def _on_one_device(jaxpr: Jaxpr) -> Iterator[Any]:
-    """The devices of shardings of one device that the equations of a program have as parameters."""
+    """Yield the shardings of one device that equations of a program have as parameters."""
     for eqn in jaxpr.eqns:
         if eqn.primitive in _PLACING:
             for value in eqn.params.values():

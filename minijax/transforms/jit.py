@@ -108,16 +108,17 @@ def without_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]
 class _Caches:
     """The programs of one function under one set of options; shared by equal `jit` calls."""
 
-    __slots__ = ("fast", "programs", "readers", "traces")
+    __slots__ = ("called", "fast", "programs", "readers", "traces")
 
     def __init__(self):
+        self.called = ProgramCache()  # True for each key of `programs` that was called
         self.traces = ProgramCache()  # `Traced` by structure, static values and avals of arguments
         self.programs = ProgramCache()  # compiled, by structure, static values and signatures
         self.fast = ProgramCache()  # entries for `__call__`, by what `_key` or a reader returns
         self.readers: dict[Any, Callable | None] = {}  # by structure of frequent arguments
 
     def clear(self) -> None:
-        for cache in (self.traces, self.fast, self.programs):
+        for cache in (self.traces, self.fast, self.programs, self.called):
             cache.clear()
 
 
@@ -230,6 +231,7 @@ class PjitFunction(Generic[_P, _R]):
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
         key = (tree, statics, *[a.signature for a in arrays])
+        self._caches.called[key] = True
         entry = self._programs.get(key)
         if entry is None:
             entry = self._compile(call or self._marks.split(args, kwargs), arrays, key)
@@ -352,7 +354,7 @@ class PjitFunction(Generic[_P, _R]):
         self._caches.clear()
 
     def _cache_size(self) -> int:
-        return len(self._caches.traces)
+        return len(self._caches.called)
 
 
 for _stage in ("trace", "lower", "eval_shape", "explain_cache"):

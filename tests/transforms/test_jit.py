@@ -338,6 +338,51 @@ def test_clear_caches():
     assert f(X).tolist() == [7.0, 8.0, 9.0]
 
 
+# Options of jit, and calls as text; NumPy's arrays and numbers count as other entries there.
+CACHE_SIZES = [
+    ({}, ["f(x)", "f(x.astype(int))", "f(x > 0)", "f(x)", "f(x.astype('bfloat16'))"]),
+    ({}, ["f(x)", "f(x[:2])", "f(x[None])", "f(x)", "f([x])", "f((x,))", "f({'a': x})"]),
+    ({}, ["f(1.0)", "f(2.0)", "f(1)", "f(True)", "f(1j)"]),
+    ({}, ["f(m.numpy.asarray(1.0))", "f(m.numpy.asarray(1.0, 'float32'))", "f(m.numpy.float32(1))"]),
+    ({}, ["f(x)", "f(m.device_put(x, m.devices()[0]))", "f(x)"]),
+    ({}, ["f(x, b=x)", "f(x, x)", "f(x, c=x)", "f(x, b=x, c=x)", "f(x, c=x, b=x)"]),
+    ({}, ["f(m.random.key(0))", "f(m.random.split(m.random.key(1))[0])", "f(m.random.PRNGKey(0))"]),
+    ({}, ["f.lower(x)", "f.trace(x)", "f.eval_shape(x)", "m.eval_shape(f, x)", "m.make_jaxpr(f)(x)"]),
+    ({}, ["f.lower(x).compile()", "f(x)", "f(x)"]),
+    ({}, ["f(x)", "m.jit(lambda x: f(x))(x[:2])", "m.vmap(f)(x)", "m.grad(f)(x[0])"]),
+    ({}, ["within(m.enable_x64(True), f, x)", "f(x)", "within(m.disable_jit(), f, x[:2])"]),
+    ({}, ["within(m.default_matmul_precision('float32'), f, x)", "f(x)", "f.clear_cache()", "f(x)"]),
+    ({"static_argnums": 1}, ["f(x, 1)", "f(x, 1)", "f(x, 2)", "f(x, 2.0)", "f(x, 'a')"]),
+    ({"static_argnames": "b"}, ["f(x, b=1)", "f(x, b=2)", "f(x, 1)", "f(x)"]),
+    ({"donate_argnums": 0}, ["f(x + 1)", "f(x + 2)"]),
+    ({"effects": True}, ["f(x)", "f(x)", "f(x[:2])"]),
+    ({"constants": True}, ["f(x)", "f(x)", "f(x[:2])"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "calls"), CACHE_SIZES)
+def test_cache_size(options, calls):
+    def sizes(m):
+        effects, constants = options.get("effects"), options.get("constants")
+        held = m.numpy.arange(3.0)
+
+        def fun(x, *args, **kwargs):
+            if effects:
+                m.debug.callback(lambda: None)
+            return x + held[0] if constants else x
+
+        def within(context, f, x):
+            with context:
+                return f(x)
+
+        given = {k: v for k, v in options.items() if k not in ("effects", "constants")}
+        f = m.jit(fun, **given)
+        names = {"m": m, "f": f, "x": m.numpy.arange(4.0), "within": within}
+        return [(eval(call, names), f._cache_size())[1] for call in calls]
+
+    assert sizes(minijax) == sizes(jax)
+
+
 def wrapped_call(f):
     call = linear_util.cache(lambda fun, *args: fun.call_wrapped(*args))
     fun = linear_util.wrap_init(f)

@@ -100,6 +100,9 @@ class Hooks(Slots):
         """Return the place of an equation in the user's program, and the scopes there."""
         return eqn.source
 
+    def settings_of(self, eqn: Any) -> Any:
+        """Return the settings that an equation is to be evaluated under."""
+
     def note_tracing(self, jitted: Any, call: Any, avals: tuple, seconds: float) -> None:
         """Note that a jitted function has been traced for these arguments, and how long it took."""
 

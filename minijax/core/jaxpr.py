@@ -86,6 +86,7 @@ class JaxprEqn:
         self.scope: str = scope
 
     source_info = property(lambda self: hooks.source_info(self))
+    ctx = property(lambda self: hooks.settings_of(self))
 
     def replace(self, **changes: Any) -> JaxprEqn:
         return JaxprEqn(**{name: getattr(self, name) for name in _EQN_FIELDS} | changes)
@@ -196,6 +197,9 @@ class ClosedJaxpr:
     effects = property(lambda self: self.jaxpr.effects)
     debug_info = property(lambda self: self.jaxpr.debug_info)
     is_high = False
+
+    def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> Any:
         return ClosedJaxpr(

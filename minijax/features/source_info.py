@@ -1,12 +1,15 @@
-"""The place of an equation as libraries see it: a frame, and the names of the scopes there."""
+"""The place of an equation, and its settings, as libraries see them, who evaluate equations themselves."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
+from minijax.config import local
 from minijax.core.hooks import hooks
+from minijax.runtime.mesh import get_abstract_mesh
 
-__all__ = ["NameStack", "SourceInfo"]
+__all__ = ["NameStack", "Settings", "SourceInfo"]
 
 
 class NameStack(NamedTuple):
@@ -33,5 +36,27 @@ class SourceInfo(NamedTuple):
 
     traceback = property(lambda self: self.where)  # upstream's name
 
+    def replace(self, *, traceback: Any = None, name_stack: Any = None) -> SourceInfo:
+        return SourceInfo(traceback or self.where, name_stack or self.name_stack)
 
-hooks.fill(source_info=lambda eqn: SourceInfo(eqn.source, NameStack.of(eqn.scope)))
+
+class Settings(NamedTuple):
+    """The settings for an equation: those in force now, as its parameters say what it depends on."""
+
+    compute_type: str | None
+    threefry_partitionable: bool
+    cur_abstract_mesh: Any
+    xla_metadata: dict[str, Any] | None
+
+    manager = property(lambda self: contextlib.nullcontext())
+
+    @classmethod
+    def of(cls, eqn: Any) -> Settings:
+        partitionable = local.context.settings.threefry_partitionable
+        return cls(None, partitionable, get_abstract_mesh(), None)
+
+
+hooks.fill(
+    source_info=lambda eqn: SourceInfo(eqn.source, NameStack.of(eqn.scope)),
+    settings_of=Settings.of,
+)

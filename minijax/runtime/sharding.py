@@ -57,6 +57,9 @@ class Sharding(_jax.Sharding):
         devices = self._assigned("is_fully_addressable")
         return len(self.addressable_devices) == len(set(devices))
 
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        """ValueError unless arrays of this shape can lie so."""
+
     def explicit_part(self, ndim: int) -> Any:
         """Return the part that belongs to the type of an array of this rank; None if there is none."""
         return None

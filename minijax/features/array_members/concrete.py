@@ -46,6 +46,11 @@ class _Members(ArrayImpl):
 
     __slots__ = ()
 
+    @property
+    def traceback(self) -> Any:
+        """The frames in which the buffer was made, as jaxlib recorded them."""
+        return self._buffer.traceback
+
     def is_deleted(self) -> bool:
         """Return a bool: whether the memory was freed or donated. Source: PJRT buffers.
 

@@ -170,11 +170,14 @@ def _sharding(aval: ShapedArray) -> Any:
 
 
 MEMBERS: dict[str, Callable[[ShapedArray], Any]] = {
+    "array_abstraction_level": lambda aval: 2,
     "explicit": explicit_of,
+    "has_qdd": lambda aval: False,
     "manual_axis_type": _manual_axis_type,
     "mat": _manual_axis_type,
     "memory_space": space_of_type,
     "sharding": _sharding,
+    "update_weak_type": lambda aval: lambda weak_type: aval.update(weak_type=weak_type),
     "vma": vma_of,
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
 from minijax.config import local, override
+from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from minijax.core.source import joined
 from minijax.explain.origins import Origins, watched
@@ -243,15 +244,22 @@ def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | N
 
 
 def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
-    """The origin within a loop or branch, in the first turn whose results are NaN, or a shard_map."""
+    """The origin within a loop, a branch or a shard_map; None elsewhere."""
     if eqn.primitive is shard_map_p and type(run) is Run:
         parts = _PartsRun(eqn, list(map(run.read, eqn.invars)))
         bad = [n for n, v in enumerate(parts.outvars) if has_nan(parts.read(v))]
         origin = search(parts, bad, turns)
-        if origin is not None:
-            parts.choose(_index(parts.read(origin.eqn.outvars[origin.place]))[0])
-        return origin
-    if eqn.primitive.rule_steps is None or type(run) is not Run:
+        if origin is None:
+            return None
+        parts.choose(_index(parts.read(origin.eqn.outvars[origin.place]))[0])
+        alone = not any(isinstance(effect, NamedAxisEffect) for effect in origin.eqn.effects)
+        return (alone and _within_turns(parts, origin.eqn, turns)) or origin
+    return _within_turns(run, eqn, turns) if type(run) is Run else None
+
+
+def _within_turns(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
+    """The origin within a loop or branch that runs on one device, in the first turn that has NaN."""
+    if eqn.primitive.rule_steps is None:
         return None
     found: list[_Origin | None] = []
     count = 0

@@ -359,6 +359,42 @@ line(in_parts(part, P("i", "j")), x - 3, 10, False, ())
 line(jax.grad(lambda x: in_parts(root, P("i"))(x).sum()), x, 14, True, (0, 0))
 line(jax.grad(lambda x: in_parts(jax.checkpoint(root), P("j"))(x).sum()), x, 14, True, (0, 0))
 line(jax.pmap(part, axis_name="j"), x - 20, 10, False, ())
+
+def rows(x):
+    return lax.scan(
+        lambda c, row: (
+            jnp.sqrt(c - 3),  # in the second turn
+            row,
+        ),
+        x[1], x[:3],
+    )[0] + x
+
+def repeated(x):
+    return lax.while_loop(lambda c: (c > 0).any(), lambda c: jnp.sqrt(c - 3), x)
+
+def chosen(x):
+    return lax.cond(x.sum() > 3, lambda x: jnp.log(-x), lambda x: x, x)
+
+def counted(x):
+    return lax.fori_loop(0, 3, lambda i, c: jnp.log(c) - lax.pmean(c, "i"), x)
+
+def turns(f, number, primitive, turns, checked):
+    g = jax.shard_map(f, mesh=mesh, in_specs=P(None, "i"), out_specs=P(None, "i"), check_vma=checked)
+    for each in (g, jax.jit(g)):
+        try:
+            explain.nan(each)(jnp.arange(1.0, 17.0).reshape(4, 4))
+        except explain.NanError as error:
+            found = error.line[1], error.primitive, error.turns
+            assert found == (number, primitive, turns), (str(error), found)
+        else:
+            raise AssertionError(f)
+
+at = {f: f.__code__.co_firstlineno for f in (rows, repeated, chosen, counted)}
+for checked in (True, False):
+    turns(rows, at[rows] + 3, "sqrt", (1,), checked)
+    turns(repeated, at[repeated] + 1, "sqrt", (1,), checked)
+    turns(chosen, at[chosen] + 1, "log", (), checked)
+    turns(counted, at[counted] + 1, "scan", (), checked)  # its body needs all devices
 """
 
 

@@ -21,7 +21,7 @@ from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
-from minijax.core.trace import eval_trace
+from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import library
 from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.transfer import device_put
@@ -158,7 +158,7 @@ def asarray(
     if isinstance(a, np.ma.MaskedArray) and (copy or dtype is not None):
         a = np.asarray(a)
     out = _to_array(a, dtype, bool(copy))
-    if copy is False and out is not a and isinstance(a, Array):
+    if copy is False and dtype is not None and out is not a and isinstance(a, Array):
         raise ValueError(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
         )
@@ -170,7 +170,7 @@ def asarray(
 def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
     if isinstance(x, Array):
         out = x if dtype is None else cast(x, dtype)
-        return copy_p.bind(out) if copied and out is x else out
+        return copy_p.bind(out) if out is x and (copied or _of_host(x)) else out
     kind = type(x)
     if kind in _NUMBERS:
         if dtype is None:
@@ -194,6 +194,13 @@ def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
             return _to_array(_plain(x), dtype, copied)
         x = _through_numpy(x, dtype)
     return _from_numpy(x, dtype)
+
+
+def _of_host(x: Any) -> bool:
+    """Whether a tracer stands for a known number or NumPy array, where no program is recorded."""
+    known = x.concrete() if isinstance(x, Tracer) else None
+    host = isinstance(known, (int, float, complex, np.ndarray, np.generic))
+    return host and recording_trace() is None
 
 
 def _plain(x: Any) -> Any:

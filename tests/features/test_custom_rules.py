@@ -665,7 +665,7 @@ def numbers_of_rules(m):
     seen = []
 
     def rule(p, t):
-        seen.append(all(type(x) is float for x in (*p, *t)))
+        seen.append(all(isinstance(x, float) for x in (*p, *t)))
         return p[0] ** 2, t[0] * 3
 
     out = []
@@ -830,6 +830,74 @@ def test_dtypes(kind, dtype):
 
     with x64(True):
         assert_same(run(minijax), run(jax), where=f"{kind} {dtype}")
+
+
+GIVEN = {  # how a function with a custom rule is called, with a second argument
+    "directly": lambda m, f, v: f(1.0, v),
+    "of a tree": lambda m, f, v: f([np.ones(2), 1], v),
+    "grad": lambda m, f, v: m.grad(f)(1.0, v),
+    "grad of NumPy's": lambda m, f, v: m.grad(f)(np.float64(1), v),
+    "grad of an array": lambda m, f, v: m.grad(lambda x: f(m.numpy.asarray(x), v))(1.0),
+    "grad of an array, NumPy's": lambda m, f, v: m.grad(lambda x: f(m.numpy.asarray(x), v))(np.float64(1)),
+    "jvp of an array": lambda m, f, v: m.jvp(lambda x: f(m.numpy.asarray(x), v), (1.0,), (1.0,)),
+    "grad of jit": lambda m, f, v: m.grad(m.jit(lambda x: f(x, 0.5)))(1.0),
+    "vmap": lambda m, f, v: m.vmap(lambda x: f(x, v))(np.ones(2)),
+    "nested grad": lambda m, f, v: m.grad(m.grad(lambda x: f(m.numpy.asarray(x), v)))(1.0),
+}  # fmt: skip
+SECOND = [
+    True,
+    2,
+    2.0,
+    2j,
+    np.float64(2),
+    np.ones(2),
+    np.ones(2, np.int8),
+    np.int64(3),
+    np.ones(2, BFLOAT16),
+    2**40,
+]
+
+
+def seen(m, leaves):
+    """What a user's function may ask of each of its arguments."""
+    kinds = {"tracer": m.core.Tracer, "array": m.Array, "NumPy's": (np.ndarray, np.generic)}
+    kinds |= {kind.__name__: kind for kind in (bool, int, float, complex)}
+    return [
+        (
+            next((name for name, kind in kinds.items() if isinstance(x, kind)), "NumPy's"),
+            str(getattr(x, "dtype", None)),
+            getattr(x, "shape", None),
+        )
+        for x in leaves
+    ]
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["", "x64"])
+@pytest.mark.parametrize("second", SECOND, ids=repr)
+@pytest.mark.parametrize("call", GIVEN)
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_arguments_of_users_functions(kind, call, second, wide):
+    """Numbers stay numbers and have dtypes; NumPy's values have those of programs."""
+
+    def run(m):
+        found = []
+
+        def tell(what, *args):
+            found.append((what, seen(m, m.tree.leaves(args))))
+
+        f = getattr(m, kind)(lambda x, n: tell("function", x, n) or x)
+        if kind == "custom_jvp":
+            f.defjvp(lambda p, t: tell("rule", *p) or (p[0], t[0]))
+        else:
+            f.defvjp(lambda x, n: tell("rule", x, n) or (x, None), lambda r, g: (g, None))
+        try:
+            GIVEN[call](m, f, second)
+        except (OverflowError, TypeError) as error:
+            found.append(error_name(error))
+        return found
+
+    with x64(wide):
+        assert run(minijax) == run(jax)
 
 
 @pytest.mark.parametrize("name", CASES)

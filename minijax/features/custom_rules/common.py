@@ -22,6 +22,7 @@ from minijax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.core.primitive import Primitive, Programs
 from minijax.core.staging import PartialTrace, trace_to_jaxpr
 from minijax.core.trace import Trace, Tracer
+from minijax.features.custom_rules.typed_values import typed
 from minijax.features.wrapped_functions import WrappedFun, wrap_init
 from minijax.namespace import written_in
 from minijax.transforms.batching import (
@@ -40,8 +41,8 @@ from minijax.transforms.tracing import any_constant, close_over
 
 __all__ = [
     "BatchedCall", "Batching", "Call", "Constants", "FlatFunction", "LayeredFunction", "Positional",
-    "Rule", "RuledCall", "SymbolicZero", "batch_call", "bind_call", "call_eagerly", "call_function", "given_to_rule",
-    "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
+    "Rule", "RuledCall", "SymbolicZero", "batch_call", "bind_call", "call_eagerly", "call_function", "check_values",
+    "given_to_rule", "resolve_nondiff", "run_batched", "show", "split_nondiff", "stage_call",
 ]  # fmt: skip
 
 
@@ -82,9 +83,9 @@ def as_symbolic_step(x: Any) -> Any:
 
 def given_to_rule(primals: Sequence[Any], function: Any) -> list[Any]:
     """Return the arguments of a user's rule: numbers of a recorded call as the arrays that its
-    function was given when it was recorded, those of a direct call as they were written.
+    function was given when it was recorded, those of a direct call with their dtypes.
     """
-    return [as_value(x) for x in primals] if type(function) is ClosedJaxpr else list(primals)
+    return list(map(as_value if type(function) is ClosedJaxpr else typed, primals))
 
 
 class Positional:
@@ -234,7 +235,7 @@ class Call:
 
     def __call__(self, *leaves):
         values, rest = self.constants.take(leaves)
-        args = self.constants.insert(values, self.in_tree.unflatten(rest))
+        args = self.constants.insert(values, self.in_tree.unflatten(map(typed, rest)))
         with own_lines(self.fun, self.origin):
             out = self.fun(*args)
         outs, tree = tree_util.flatten(out)
@@ -356,8 +357,12 @@ def bind_here(primitive: Any, args: Sequence[Any], params: dict) -> list[Any]:
 
 def call_eagerly(fun: Callable, numbers: Sequence[int], args: Sequence[Any]) -> Any:
     """Call a function outside of all transforms: no rule is needed."""
-    check_values(split_nondiff(numbers, args)[1] if numbers else args)
-    out = fun(*args)
+    constants, args = split_nondiff(numbers, args)
+    leaves, tree = tree_util.flatten(args)
+    if any(type(x) is not ArrayImpl for x in leaves):
+        args = tree.unflatten(map(typed, leaves))
+    values, _ = constants.take(constants.leaves)
+    out = fun(*constants.insert(values, args))
     check_values(out)
     return out
 

@@ -20,7 +20,7 @@ from minijax.core.trace import eval_trace
 from minijax.features.custom_rules.common import (
     Positional,
     SetsInnerRules,
-    call_eagerly,
+    check_values,
     own_lines,
 )
 from minijax.transforms.batching import AxisData, batch_flat
@@ -231,7 +231,10 @@ class custom_vmap(SetsInnerRules):
             self._positional = Positional(self.fun, "custom_vmap")
         args = self._positional(args, kwargs)
         if local.context.trace is eval_trace:
-            return tree_util.tree_map(as_result, call_eagerly(self.fun, (), args))
+            check_values(args)
+            out = self.fun(*args)
+            check_values(out)
+            return tree_util.tree_map(as_result, out)
         leaves, in_tree = tree_util.flatten(args)
         traced = trace_function(
             "custom_vmap", self.fun, positional(in_tree.children()),

@@ -1,7 +1,8 @@
 """Counterpart of `jax._src.literals`: numbers and NumPy arrays that know their type.
 
 Where upstream's programs hold such numbers, ours hold Python's own with their type beside them;
-these classes are for libraries that make them or look for them.
+these classes are for libraries that make them or look for them, and what functions with custom rules
+are given.
 """
 
 from __future__ import annotations
@@ -11,32 +12,14 @@ from typing import Any
 import numpy as np
 
 from minijax.core.avals import ShapedArray, aval_makers
+from minijax.features.custom_rules.typed_values import (
+    TypedComplex,
+    TypedFloat,
+    TypedInt,
+    typed_scalar_types,
+)
 
 __all__ = ["TypedComplex", "TypedFloat", "TypedInt", "TypedNdArray", "typed_scalar_types"]
-
-
-def _typed(kind: type, name: str) -> type:
-    """A class of numbers of a Python type, each with a dtype and a weak type."""
-
-    def new(cls: type, value: Any, dtype: Any) -> Any:
-        number = kind.__new__(cls, value)
-        number.dtype = np.dtype(dtype)
-        return number
-
-    members = {
-        "__new__": new,
-        "__repr__": lambda self: f"{name}({kind(self)}, dtype={self.dtype.name})",
-        "__getnewargs__": lambda self: (kind(self), self.dtype),
-        "__doc__": f"A {kind.__name__} with a dtype, which is weak.",
-        "__module__": __name__,
-    }
-    return type(name, (kind,), members)
-
-
-TypedInt = _typed(int, "TypedInt")
-TypedFloat = _typed(float, "TypedFloat")
-TypedComplex = _typed(complex, "TypedComplex")
-typed_scalar_types = {TypedInt, TypedFloat, TypedComplex}
 
 
 class TypedNdArray(np.ndarray):

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from minijax import dtypes, tree_util
+from minijax import dlpack, dtypes, tree_util
 from minijax.arguments.functions import check_at_most, check_callable
 from minijax.arrays.array import ArrayImpl, as_typed, as_value
 from minijax.config import local
@@ -770,20 +770,12 @@ def from_dlpack(
     """Convert an array of another library by the DLPack protocol, without a copy where possible.
 
     - `x`: object with `__dlpack__` and `__dlpack_device__`.
-    - `device`: placement of the result; `copy`: copy in any case.
+    - `device`: placement of the result; `copy`: copy in any case if True, in none if False.
 
-    Returns an array of the shape and dtype of `x`. TypeError if `x` lacks these methods. Source:
-    NumPy's `from_dlpack`, of the array API standard.
+    Returns an array of the shape of `x`, as `jax.dlpack.from_dlpack` does. TypeError if `x` lacks
+    these methods. Source: NumPy's `from_dlpack`, of the array API standard.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
     Array([0, 1, 2], dtype=int32)
     """
-    if isinstance(x, Array):
-        x = converted(x, x.dtype)
-        return placed(copy_p.bind(x) if copy else x, device)
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(
-            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods. Got "
-            f"{type(x)}."
-        )
-    return placed(as_value(np.from_dlpack(x)), device)
+    return dlpack.from_dlpack(x, device, copy)

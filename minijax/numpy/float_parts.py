@@ -175,7 +175,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     is_negative = compare.lt_p.bind(x1, number_like(x1, 0))
     is_zero = compare.eq_p.bind(x1, number_like(x1, 0))
     step = where(is_negative, number_like(x1, 0), number_like(x1, 1))
-    return settled(where(is_zero, x2, where(isnan(x1), x1, step)), args[0])
+    return settled(where(is_zero, x2, where(isnan(x1), x1, step)), *args)
 
 
 def _ignoring_nan(name: str, comparison: Callable) -> BinaryFunction:

@@ -246,13 +246,13 @@ _CPU, _CUDA, _CUDA_HOST, _ROCM = DLDeviceType
 
 
 def dlpack_device(kind: int, index: int) -> Any:
-    """The device that DLPack numbers so. BufferError for a kind that none of ours is."""
+    """The device that DLPack numbers so, or None for a kind that none of ours is."""
     if kind in (_CPU, _CUDA_HOST):
         return platforms.backend("cpu").local_devices()[0]
     if kind in (_CUDA, _ROCM):
         client = platforms.backend("cuda" if kind == _CUDA else "rocm")
         return client.device_from_local_hardware_id(index)
-    raise BufferError(f"DLPack device type {kind} is not one of CPU (1) and CUDA (2).")
+    return None
 
 
 def dlpack_kind(device: Any) -> tuple[int, int]:
@@ -269,13 +269,20 @@ def to_dlpack(buffer: Any, stream: Any = None) -> Any:
     return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=None if stream == -1 else stream)
 
 
-def from_dlpack(external: Any, device: Any) -> Any:
-    """A buffer that shares the memory of another library's array."""
-    if device.platform == "cpu":
-        return _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), device, None)
-    stream = device.get_stream_for_external_ready_events()  # on which the values are waited for
+def from_dlpack(external: Any, device: Any, copy: bool | None = None) -> Any:
+    """A buffer that shares the memory of another library's array, or holds a copy if that is not
+    aligned; None if `copy` is False then.
+    """
+    stream = None  # on which the values are waited for
+    if device.platform != "cpu":
+        stream = device.get_stream_for_external_ready_events()
     capsule = external.__dlpack__(stream=stream)
-    return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream)
+    try:
+        return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
+    except _jax.JaxRuntimeError as error:
+        if copy is not False or "unaligned" not in str(error):
+            raise
+        return None
 
 
 def retyped(buffer: Any, aval: Any, sharding: Any) -> Any:

@@ -72,6 +72,33 @@ def _rows(t, spec, axis_type, dtype):
     return [t.m.random.key_data(row) for row in rows] if keys else rows
 
 
+_FROM_DLPACK = {  # what is given, and where it shall be
+    "of NumPy's": lambda t: (np.arange(3.0), {"device": t.m.devices()[1]}),
+    "of NumPy's, no copy": lambda t: (np.arange(3.0), {"device": t.m.devices()[1], "copy": False}),
+    "of NumPy's, to a mesh": lambda t: (np.arange(8.0), {"device": t.named("x")}),
+    "of a mesh": lambda t: (t.put("x"), {}),
+    "of a device": lambda t: (t.m.device_put(X, t.m.devices()[1]), {}),
+    "of a device, to it": lambda t: (
+        t.m.device_put(X, t.m.devices()[1]), {"device": t.m.devices()[1]},
+    ),
+    "of a device, to it, no copy": lambda t: (
+        t.m.device_put(X, t.m.devices()[1]), {"device": t.m.devices()[1], "copy": False},
+    ),
+    "of a device, to another": lambda t: (
+        t.m.device_put(X, t.m.devices()[1]), {"device": t.m.devices()[2], "copy": True},
+    ),
+}  # fmt: skip
+
+
+def _from_dlpack(t, name):
+    x, keywords = _FROM_DLPACK[name](t)
+    return [f(x, **keywords) for f in (t.jnp.from_dlpack, t.m.dlpack.from_dlpack)]
+
+
+PROGRAMS |= {
+    f"from_dlpack {name}": lambda t, name=name: _from_dlpack(t, name) for name in _FROM_DLPACK
+}
+
 PROGRAMS |= {
     f"rows of {dtype} over {spec}, {kind}": lambda t, a=(spec, kind, dtype): _rows(t, *a)
     for dtype in ("float32", "bfloat16", "int4", "key")

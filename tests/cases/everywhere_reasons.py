@@ -16,7 +16,6 @@ _FAILS = "upstream fails inside of it; NumPy and SciPy, or the definition, have 
 REASONS = {
     # Types and errors, by "setting: row".
     r"signal\.(csd|welch)": "segments of 256, SciPy's default, as upstream's documentation says too",
-    r"from_dlpack": "upstream refuses a tracer that holds nothing of dlpack; ours is its value",
     r"conv_\w*shape_tuple": "plain integers, whose weak type upstream loses by NumPy's arithmetic",
     r"p(broadcast|cast|permute|send)\(F|ragged_all_to_all\(SQ": "two things are wrong at once",
     r"x64: .*owens_t": "float32 stays float32, as in all other special functions",

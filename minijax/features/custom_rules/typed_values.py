@@ -27,6 +27,7 @@ def _class_of(kind: type, name: str) -> type:
 
     members = {
         "__new__": new,
+        "__str__": kind.__repr__,
         "__repr__": lambda self: f"{name}({kind(self)}, dtype={self.dtype.name})",
         "__getnewargs__": lambda self: (kind(self), self.dtype),
         "__doc__": f"A {kind.__name__} with a dtype, which is weak.",

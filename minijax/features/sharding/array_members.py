@@ -162,8 +162,19 @@ class _Members(ArrayImpl):
         BufferError for a `dl_device` of no kind of ours, or another one where `copy` is False.
         """
         self._check_deleted()
-        buffer, where = self._buffer, self._one_device()
+        self._check_exported("__dlpack__")
+        buffer, where = self._buffer, self.signature.sharding
+        if len(where.device_set) > 1:
+            raise BufferError(
+                "to_dlpack can only pack a dlpack tensor from an array on a singular device, but an "
+                f"array with a Sharding over {len(where.device_set)} devices was provided: {where}."
+            )
         wanted = where.device if dl_device is None else buffers.dlpack_device(*dl_device)
+        if wanted is None:
+            raise BufferError(
+                "The device specification passed to to_dlpack contains an unsupported device type "
+                f"(DLDeviceType: {dl_device[0]})"
+            )
         if copy is False and wanted != where.device:
             raise BufferError(
                 f"__dlpack__: the array is on {where.device}, and dl_device={dl_device} takes a "
@@ -177,13 +188,17 @@ class _Members(ArrayImpl):
         return buffers.to_dlpack(buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return buffers.dlpack_kind(self._one_device().device)
-
-    def _one_device(self) -> Any:
+        self._check_exported("__dlpack_device__")
         where = self.signature.sharding
-        if len(where._device_assignment) > 1:
-            raise BufferError(f"DLPack knows arrays on one device only; this one is on {where}.")
-        return where
+        if len(where.device_set) > 1:
+            raise BufferError(
+                f"__dlpack__ only supported for unsharded arrays. This one is on {where}."
+            )
+        return buffers.dlpack_kind(where.device)
+
+    def _check_exported(self, name: str) -> None:
+        if dtypes.is_extended(self.dtype):
+            raise AttributeError(f"An array of {self.dtype} has no attribute {name!r}")
 
     global_shards = addressable_shards  # of one process; those of others have no data
 

@@ -268,11 +268,10 @@ def _power(x1, x2):
     inexact_base = dtypes.issubdtype(a.dtype, np.inexact)
     if inexact_base and dtypes.issubdtype(b.dtype, np.integer):
         return _power_with_integer(x1, x2)
-    args = x1, x2
     x1, x2 = promote_shapes("power", *promote_dtypes_numeric(x1, x2))
     if not dtypes.issubdtype(get_aval(x1).dtype, np.integer):
         return pow_p.bind(x1, x2)
-    return settled(_integers_to_integers(*_same_shape(x1, x2)), *args)
+    return settled(_integers_to_integers(*_same_shape(x1, x2)))
 
 
 def _power_with_integer(x1: Any, x2: Any) -> Any:
@@ -373,7 +372,6 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.gcd(jnp.array([12, 7]), jnp.array([18, 0]))
     Array([6, 7], dtype=int32)
     """
-    args = x1, x2
     x1, x2 = _integer_pair("gcd", x1, x2)
 
     def step(pair):
@@ -383,7 +381,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         return select_n_p.bind(zero, y, x), select_n_p.bind(zero, rem_p.bind(x, safe), y)
 
     start = (_absolute(x1), _absolute(x2))
-    return settled(while_loop(lambda pair: _any_nonzero(pair[1]), step, start)[0], *args)
+    return settled(while_loop(lambda pair: _any_nonzero(pair[1]), step, start)[0])
 
 
 @library
@@ -398,7 +396,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.lcm(jnp.array([4, 7]), jnp.array([6, 0]))
     Array([12,  0], dtype=int32)
     """
-    args = x1, x2
     check_ranks("lcm", x1, x2)
     x1, x2 = _integer_pair("lcm", x1, x2)
     x1, x2 = _absolute(x1), _absolute(x2)
@@ -407,4 +404,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     one = filled_like(x1, 1)
     safe = select_n_p.bind(zero, divisor, one)
     multiple = mul_p.bind(x1, div_p.bind(x2, safe))
-    return settled(select_n_p.bind(zero, multiple, divisor), *args)
+    return settled(select_n_p.bind(zero, multiple, divisor))

@@ -167,7 +167,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    args = x1, x2
+    is_scalar = not np.ndim(x1)
     check_arraylike("heaviside", x1, x2)
     x1, x2 = promote_dtypes_inexact(x1, x2)
     with promoting_freely():  # ranks alone
@@ -175,7 +175,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     is_negative = compare.lt_p.bind(x1, number_like(x1, 0))
     is_zero = compare.eq_p.bind(x1, number_like(x1, 0))
     step = where(is_negative, number_like(x1, 0), number_like(x1, 1))
-    return settled(where(is_zero, x2, where(isnan(x1), x1, step)), *args)
+    out = where(is_zero, x2, where(isnan(x1), x1, step))
+    return out if is_scalar else converted(out, out.dtype)
 
 
 def _ignoring_nan(name: str, comparison: Callable) -> BinaryFunction:
@@ -267,7 +268,7 @@ def _log_of_sum(name: str, exp: Callable, log1p: Callable, doc: str) -> BinaryFu
         x1, x2 = promote_inexact(name, x1, x2)
         shape = broadcast_shapes(np.shape(x1), np.shape(x2))
         out = from_same(broadcast_to_shape(x1, shape), broadcast_to_shape(x2, shape))
-        return (typed_as if name == "logaddexp" else settled)(out, *args)
+        return typed_as(out, *args) if name == "logaddexp" else settled(out)
 
     return named(fun, name, doc, PAIR + "a floating-point or complex dtype.", "float32")
 

@@ -183,12 +183,9 @@ def typed_as(out: Any, *args: Any) -> Any:
     return weakened(out) if weak else converted(out, out.aval.dtype)
 
 
-def settled(out: Any, *args: Any) -> Any:
-    """A result that is weakly typed only if it is a scalar and all arguments are weak."""
-    aval = out.aval
-    if not aval.weak_type or (not aval.ndim and all(get_aval(x).weak_type for x in args)):
-        return out
-    return converted(out, out.aval.dtype)
+def settled(out: Any) -> Any:
+    """Return a result whose type is weak only if it is a scalar."""
+    return converted(out, out.dtype) if out.aval.weak_type and out.aval.ndim else out
 
 
 def _pair_of(x: Any) -> tuple[Any, bool]:

@@ -546,7 +546,6 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.hypot(jnp.array([3.0]), jnp.array([4.0]))
     Array([5.], dtype=float32)
     """
-    args = x1, x2
     x1, x2 = promote_pair_inexact("hypot", x1, x2)
     if dtypes.dtype(x1).kind == "c":
         raise ValueError(
@@ -566,7 +565,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     )
     infinite = broadcast_to_shape(infinite, finite.shape)
     out = compare.select_n(infinite, finite, filled_like(finite, np.inf))
-    return settled(out, *args)
+    return settled(out)
 
 
 @library

@@ -99,6 +99,36 @@ def test_binary(name):
         _agree(name, [2.5, 3])
 
 
+WEAK = {  # makes a value of one type, which may be weak
+    "float": lambda m: 1.5, "int": lambda m: 2, "bool": lambda m: True,
+    "weak": lambda m: m.numpy.asarray(1.5),
+    "weak vector": lambda m: m.numpy.broadcast_to(m.numpy.asarray(1.5), (2,)),
+    "weak integers": lambda m: m.numpy.broadcast_to(m.numpy.asarray(2), (2,)),
+    "float32": lambda m: m.numpy.float32(1.5), "bool_": lambda m: m.numpy.bool_(True),
+    "int32": lambda m: m.numpy.int32(2), "float16": lambda m: m.numpy.float16(1.5),
+    "vector": lambda m: m.numpy.ones(2), "booleans": lambda m: m.numpy.ones(2, bool),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_weak_types_of_pairs(name):
+    """Numbers, scalars and arrays of weak and strong types, each with each."""
+
+    def found(m, one, two):
+        try:
+            out = getattr(m.numpy, name)(WEAK[one](m), WEAK[two](m))
+        except Exception as error:
+            return type(error).__name__
+        return [(x.dtype, x.weak_type, x.shape) for x in m.tree.leaves(out)]
+
+    pairs = [(one, two) for one in WEAK for two in WEAK]
+    if name in ("pow", "power"):  # upstream waits for the value of an exponent that is an array
+        pairs = [(one, two) for one, two in pairs if two not in ("int32", "bool_")]
+    assert {pair: found(minijax, *pair) for pair in pairs} == {
+        pair: found(jax, *pair) for pair in pairs
+    }
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
 def test_integers_to_any_power(dtype):
     # NumPy's: upstream's is wrong from an exponent of 64 on.

@@ -177,6 +177,37 @@ def test_derivatives_for_python_numbers(name):
         np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "transform"),
+    [
+        (name, transform)
+        for name in [*OF_NUMBERS, "fresnel", "sici"]
+        for transform in ("jvp", "grad", "jit of grad")
+        if hasattr(jax.scipy.special, name) and name != "wofz"  # which is complex
+        if transform != "jvp" or name not in ("rel_entr", "kl_div")  # strong, as those of xlogy
+    ],
+)
+def test_weak_types_of_derivatives(name, transform):
+    """By a Python number, derivatives have upstream's weak type."""
+    args = OF_NUMBERS.get(name, (0.3,))
+    place = len(args) - 1
+
+    def run(m):
+        fun = getattr(importlib.import_module(f"{m.__name__}.scipy.special"), name)
+
+        def of(x):
+            return fun(*args[:place], x)
+
+        if transform == "jvp":
+            out = m.jvp(of, (args[place],), (1.0,))[1]
+        else:
+            out = m.grad(lambda x: sum(m.tree.leaves(of(x))))
+            out = (m.jit(out) if transform == "jit of grad" else out)(args[place])
+        return [(x.dtype, x.weak_type) for x in map(m.numpy.asarray, m.tree.leaves(out))]
+
+    assert run(minijax) == run(jax)
+
+
 def test_every_special_function_has_a_row():
     theirs = importlib.import_module("jax.scipy.special")
     assert not missing(theirs, SPECIAL, {"bernoulli"})
@@ -281,6 +312,24 @@ def test_distribution_moved(name):
     else:
         both(lambda m: module(m).logpmf(x, *shape, 1), ulps=64, size=1.0)
     both(lambda m: getattr(module(m), function)([1.0], *shape))
+
+
+CONCENTRATIONS = [
+    [1.0, 1.0], [0.5, 2.0], [0.0, 1.0], [-1.0, 2.0], [np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "x", [[0.5, 0.5], [0.5, 0.6], [0.0, 1.0], [-0.1, 1.1], [np.nan, 0.5]], ids=str
+)
+@pytest.mark.parametrize("alpha", CONCENTRATIONS, ids=str)
+@pytest.mark.parametrize("name", ["logpdf", "pdf"])
+def test_dirichlet_of_special_values(name, alpha, x):
+    both(
+        lambda m: getattr(importlib.import_module(f"{m.__name__}.scipy.stats").dirichlet, name)(
+            np.float32(x), np.float32(alpha)
+        )
+    )
 
 
 def _counts():

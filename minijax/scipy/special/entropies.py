@@ -96,8 +96,7 @@ def _xlogx(x: Any) -> Array:
 @_xlogx.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    out = _xlogx(x)
-    return out, (t * (lax.log(x) + 1)).astype(out.dtype)
+    return _xlogx(x), t * (lax.log(x) + 1)
 
 
 @library

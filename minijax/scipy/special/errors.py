@@ -365,12 +365,10 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
 @fresnel.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    sine, cosine = fresnel(x)
-    angle = _fresnel_angle(_wide(jnp.asarray(x).astype(sine.dtype)))
-    slopes = [
-        f(angle).astype(sine.dtype) * jnp.asarray(t).astype(sine.dtype) for f in (jnp.sin, jnp.cos)
-    ]
-    return (sine, cosine), tuple(slopes)
+    is_low = dtypes.bit_width(x.dtype) < 32
+    angle = _fresnel_angle(x.astype(np.float32) if is_low else x)
+    slopes = jnp.sin(angle), jnp.cos(angle)
+    return fresnel(x), tuple([(s.astype(x.dtype) if is_low else s) * t for s in slopes])
 
 
 # -- Owen's function -------------------------------------------------------------------------------

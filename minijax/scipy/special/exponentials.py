@@ -114,12 +114,14 @@ def _any_expn(n, x):
 def _(primals, tangents):
     (n, x), (_, t) = primals, tangents
     out = _any_expn(n, x)
-    t = (
-        jnp.asarray(t).astype(out.dtype)
-        if dtypes.dtype(t) != dtypes.float0
-        else jnp.zeros(np.shape(x), out.dtype)
-    )
-    return out, -_any_expn(to_array("expn", n) - 1, x) * t
+    if dtypes.dtype(t) == dtypes.float0:
+        return out, jnp.zeros_like(out)
+    return out, _scaled(-_any_expn(to_array("expn", n) - 1, x), t)
+
+
+def _scaled(slope: Any, t: Any) -> Any:
+    """A tangent times a strongly typed derivative: so are the product and its cotangents."""
+    return lax.mul(slope, jnp.broadcast_to(t, slope.shape))
 
 
 @library
@@ -148,7 +150,7 @@ def _(primals, tangents):
     (x,), (t,) = primals, tangents
     out = _exp1_with_rule(x)
     x = jnp.asarray(x).astype(out.dtype)
-    return out, -(jnp.exp(-x) / x) * jnp.asarray(t).astype(out.dtype)
+    return out, _scaled(-(jnp.exp(-x) / x), t)
 
 
 @custom_jvp
@@ -198,9 +200,7 @@ def _expi(x: Any) -> Any:
 @expi.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    out = expi(x)
-    x = jnp.asarray(x).astype(out.dtype)
-    return out, jnp.exp(x) / x * jnp.asarray(t).astype(out.dtype)
+    return expi(x), jnp.exp(x) / x * t
 
 
 @custom_jvp
@@ -289,7 +289,5 @@ def _sici(x: Any) -> tuple[Any, Any]:
 @sici.defjvp
 def _(primals, tangents):
     (x,), (t,) = primals, tangents
-    outs = sici(x)
-    x, t = jnp.asarray(x).astype(outs[0].dtype), jnp.asarray(t).astype(outs[0].dtype)
     safe = jnp.where(x == 0, 1, x)
-    return outs, (jnp.where(x == 0, 1, jnp.sin(safe) / safe) * t, jnp.cos(x) / x * t)
+    return sici(x), (jnp.where(x == 0, 1, jnp.sin(safe) / safe) * t, jnp.cos(x) / x * t)

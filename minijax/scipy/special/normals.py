@@ -203,7 +203,9 @@ def _log_ndtr_with_rule(order: int) -> Any:
     if found is None:
         found = custom_jvp(library(lambda x: _log_ndtr_of(x, order)))
         found.defjvps(
-            lambda t, out, x: t * jnp.exp(-0.5 * jnp.square(x) - 0.5 * math.log(2 * math.pi) - out)
+            lambda t, out, x: lax.mul(
+                jnp.exp(-0.5 * jnp.square(x) - 0.5 * math.log(2 * math.pi) - out), t
+            )
         )
         _by_order[order] = found
     return found

@@ -46,7 +46,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     norm = jnp.sum(special.gammaln(alpha)) - special.gammaln(jnp.sum(alpha))
     powers = alpha.reshape(count, *[1] * (x.ndim - 1)) - 1
     out = jnp.sum(special.xlogy(powers, x), axis=0) - norm
-    return jnp.where(_is_simplex(x) & jnp.all(alpha > 0), out, -np.inf).astype(x.dtype)
+    return jnp.where(_is_simplex(x) & ~jnp.any(alpha <= 0), out, -np.inf).astype(x.dtype)
 
 
 def _is_simplex(x: Any) -> Any:

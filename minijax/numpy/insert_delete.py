@@ -200,7 +200,7 @@ def _insert_block(arr, places, values, axis, scalar):
     """All values at one place."""
     length = arr.aval.shape[axis]
     values = _values_to_insert(arr, values, axis, scalar)
-    count = values.aval.shape[axis] if scalar else 1
+    count = values.aval.shape[axis]
     if not count:
         return arr
     values = broadcast_to(values, _resized(arr.aval.shape, axis, count))
@@ -240,10 +240,10 @@ def _insert_each(arr, arrangement, values, axis):
     """Values at places of their own."""
     order, new, old = arrangement
     count = order.shape[0]
-    if not count:
-        return arr
     values = _values_to_insert(arr, values, axis, False)
     values = broadcast_to(values, _resized(arr.aval.shape, axis, count))
+    if not count:
+        return arr
     before = (slice(None),) * axis
     sizes = _resized(arr.aval.shape, axis, arr.aval.shape[axis] + count)
     out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], sizes)

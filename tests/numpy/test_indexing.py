@@ -1,5 +1,7 @@
 """`x[...]`, `x.at[...]`, `take` and their kin, against upstream: values, jaxprs, errors."""
 
+import itertools
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -413,3 +415,24 @@ def test_put():
     in_both(lambda m: m.numpy.put_along_axis(X, rows, 5.0, 1, inplace=False))
     in_both(lambda m: m.numpy.put_along_axis(X, rows[:1] + 9, 5.0, 1, inplace=False, mode="clip"))
     in_both(lambda m: m.numpy.put_along_axis(X, np.array([0, 7]), 5.0, None, inplace=False))
+
+
+@pytest.mark.parametrize("shape", [(3,), (0,), (2, 3), (0, 3), (3, 0), (1, 3), (2, 1, 2)], ids=str)
+def test_insert(shape):
+    """As NumPy's, or as upstream's where that takes no lists, or places out of bounds."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    sizes = [(), (1,), (2,), (3,), (0,), (1, 2), (2, 1), (2, 3)]
+    places = [0, 1, [0], np.array([0]), np.array([1]), np.array([-1]), np.array([0, 1])]
+    places += [slice(0, 1), slice(0, 2)]
+    for size, place, axis in itertools.product(sizes, places, (None, *range(len(shape)))):
+        values = -1 - np.arange(np.prod(size), dtype=np.float32).reshape(size)
+
+        def inserted(m, x=x, place=place, values=values, axis=axis):
+            try:
+                made = m.insert(x, place, values, axis=axis)
+            except (TypeError, ValueError, IndexError) as error:
+                return isinstance(error, TypeError)
+            return np.shape(made), np.asarray(made).tolist()
+
+        found = inserted(minijax.numpy)
+        assert found in (inserted(np), inserted(jax.numpy)), (size, place, axis, found)

@@ -2,7 +2,7 @@
 
 Types and errors of each row are compared with upstream's as given, with x64, where promotion of ranks
 is an error, and where promotion of dtypes is strict; gradients of all rows are traced under both.
-Then on empty arrays, gradients in both modes too, on Python numbers, within `jit` with an array for each
+Then on empty arrays, gradients in both modes too, also with arrays for numbers, on Python numbers, within `jit` with an array for each
 number and each parameter left out that upstream lets be one, within `shard_map` with split and
 replicated arrays, and of objects that become arrays: where both refuse, the classes of errors are the
 affair of `test_bad_calls`, but for those of an array where a number must be known. `SHARES` says how
@@ -32,6 +32,7 @@ PARTS = 16
 # Of the rows of a mode, one in so many runs, unless all are asked for.
 SHARES = {
     "empty": 8,
+    "arrays of empty": 4,
     "numbers": 2,
     "arrays": 1,
     "defaults": 4,
@@ -247,6 +248,9 @@ def _first_of_each_function():
 
 MODES = {
     "empty": lambda: (varied for row in ROWS for varied in everywhere_modes.empty(row)),
+    "arrays of empty": lambda: (
+        varied for row in ROWS for varied in everywhere_modes.arrays_of_empty(row)
+    ),
     "numbers": lambda: (varied for row in ROWS for varied in everywhere_modes.numbers(row)),
     "arrays": lambda: (varied for row in ROWS for varied in everywhere_modes.arrays(row)),
     "defaults": lambda: (

@@ -31,6 +31,14 @@ def empty(row):
         yield _varied(row, "batches", {name: np.stack([x, x]) for name, x in given.items()})
 
 
+def arrays_of_empty(row):
+    """A row whose arrays are empty for each number that may be an array."""
+    for bare in empty(row):
+        for varied in arrays(bare):
+            varied.label = f"{bare.label.split(':')[0]}, {varied.label}"
+            yield varied
+
+
 def split(row):
     """A row for the arrays of each subset of size one, and for all, split over eight devices."""
     for chosen in _choices(row):

@@ -23,7 +23,7 @@ from minijax.features.sharding.unreduced import first
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
 from minijax.lax.casts import as_names, common_state, pcast, pvary, pvary_p, unreduced_psum_p, vary
-from minijax.lax.convert import convert_element_type
+from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.named_axes import (
     axis_size,
@@ -66,8 +66,8 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
 
     @p.shape_rule
     def _(x, *, axes, axis_index_groups):
-        if axes:
-            return x.strip_weak_type()
+        if axes:  # where types say over which axes a value varies they stay weak
+            return x if frozenset(axes) <= local.context.varying else x.strip_weak_type()
         if local.context.varying:
             raise ValueError(
                 "psum is a variant->invariant collective. This means that the axis names mentioned "
@@ -231,7 +231,7 @@ def pmean(
             return leaf / size
         aval = get_aval(leaf)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
-            leaf = convert_element_type(leaf, dtypes.to_inexact_dtype(aval.dtype))
+            leaf = to_dtype(leaf, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
         return div(leaf, _like(leaf, size))
 
     return tree_util.tree_map(mean, total)

@@ -154,9 +154,11 @@ def ravel_multi_index(
             f"{'more' if len(parts) > len(dims) else len(parts)}."
         )
     if any(not dtypes.issubdtype(x.dtype, np.integer) for x in parts):
-        raise ValueError(
-            f"dtype={next(x.dtype for x in parts if x.dtype.kind not in 'iu')!r} is not an integer "
-            "type. It is that of an index of ravel_multi_index."
+        found = next(x.dtype for x in parts if x.dtype.kind not in "iu")
+        error = TypeError if found.kind == "b" else ValueError
+        raise error(
+            f"dtype={found!r} is not an integer type. It is that of an index of ravel_multi_index; "
+            "only int indices are permitted."
         )
     check_ranks("ravel_multi_index", *parts)
     if mode == "raise":

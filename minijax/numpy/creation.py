@@ -355,7 +355,7 @@ def astype(
 @library(static=("dtype",))
 def _astype(x, dtype):
     if dtype == dtypes.bool_ and x.aval.dtype.kind == "c":
-        return ne_p.bind(x, creation.full_like(x, 0))  # converted, only the real part would count
+        x = ne_p.bind(x, creation.full_like(x, 0))  # converted, only the real part would count
     return converted(x, dtype)
 
 

@@ -74,8 +74,6 @@ def _convolve(name, a, v, mode, is_correlation, precision, preferred) -> Any:
     }.get(mode)
     if padding is None:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    if is_correlation and swapped:
-        padding = padding[::-1]
     out = conv_general_dilated(
         reshaped(a, (1, 1, a.aval.shape[0])), reshaped(v, (1, 1, length)), (1,), [padding],
         precision=precision, preferred_element_type=preferred,

@@ -136,6 +136,7 @@ VARYING = """
     jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P(None, 'y'))), P('x'), P('x'), check_vma=False))(X)  # own words
     jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P('x'))), P('x'), P('x')))(X)  # own words
     jit(mapped(lambda a: constraint(a, NamedSharding(mesh, P())), P('x'), P('x'), check_vma=False))(X)
+    jit(mapped(lambda a: constraint(a, NamedSharding(jax.make_mesh((4, 2), ('u', 'v'), (AxisType.Auto,) * 2), P('u'))), P('x'), P('x'), check_vma=False))(X)  # own words
     lax.psum((X > 0, True, 2), ())
 """
 

@@ -166,3 +166,19 @@ def test_scalar_types():
         assert ours == theirs.dtype and hash(ours) == hash(theirs)
         assert not isinstance(ours(1), ours)
         assert ours.__name__ == theirs.__name__
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@pytest.mark.parametrize("complex_part", [0, 1j])
+def test_convolutions_of_all_small_sizes(name, mode, complex_part):
+    """Either may be the longer one, and of either parity."""
+    rng = np.random.RandomState(0)
+    for m in range(1, 7):
+        for n in range(1, 7):
+            a, v = (
+                rng.randint(-3, 4, size) + complex_part * rng.randint(-3, 4, size)
+                for size in (m, n)
+            )
+            found = getattr(minijax.numpy, name)(a.astype("complex64"), v.astype("complex64"), mode)
+            np.testing.assert_array_equal(found, getattr(np, name)(a, v, mode))

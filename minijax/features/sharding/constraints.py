@@ -123,7 +123,21 @@ def _(axis, args, dims, *, sharding):
 def _(b, x, *, sharding):
     if not isinstance(sharding, NamedSharding):
         return x
+    if b.module.manual and sharding.mesh.axis_sizes == b.module.manual.axis_sizes:
+        # Over the same devices under other names.
+        names = dict(zip(sharding.mesh.axis_names, b.module.manual.axis_names, strict=True))
+        _check_not_manual(sharding.spec, b.module.manual, names)
     return b.split(x, sharding)
+
+
+def _check_not_manual(spec: Any, mesh: Any, names: dict[Any, Any]) -> None:
+    """ValueError if a spec splits over manual axes of a mesh, which has these names for its axes."""
+    if manual := tuple(names[a] for a in spec.split_axes if names[a] in mesh.manual_axes):
+        raise ValueError(
+            f"pspec {spec} contains a manual axes {manual} of mesh which is not allowed. If you "
+            "are using a with_sharding_constraint under a shard_map, only use the mesh axis in "
+            "PartitionSpec which are not manual."
+        )
 
 
 def constrained(x: Any, sharding: Any) -> Any:
@@ -155,12 +169,7 @@ def _asked(x: Any, sharding: Any) -> Any:
     check_rank("with_sharding_constraint arguments", sharding, np.ndim(x))
     mesh, around = sharding.mesh, get_abstract_mesh()
     in_force = around.shape_tuple == mesh.shape_tuple
-    if manual := tuple(a for a in around.manual_axes if a in sharding.spec.split_axes):
-        raise ValueError(
-            f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. If you "
-            "are using a with_sharding_constraint under a shard_map, only use the mesh axis in "
-            "PartitionSpec which are not manual."
-        )
+    _check_not_manual(sharding.spec, around, {a: a for a in sharding.spec.split_axes})
     if in_force and mesh.are_all_axes_explicit:
         return _asserted(x, sharding)
     if sharding.explicit_part(np.ndim(x)) is not None:

@@ -217,13 +217,17 @@ def _by_fft(a: Any, b: Any, mode: str, axes: tuple[int, ...] | None) -> Any:
         a, b = b, a
     if not axes:
         return a * b
-    sizes = [a.shape[i] + b.shape[i] - 1 for i in axes]
-    if a.dtype.kind == "c":
-        out = fft.ifftn(fft.fftn(a, sizes, axes) * fft.fftn(b, sizes, axes), sizes, axes)
+    long = tuple([i for i in axes if 1 not in (a.shape[i], b.shape[i])])
+    sizes = [a.shape[i] + b.shape[i] - 1 for i in long]
+    if not long:
+        out = a * b
+    elif a.dtype.kind == "c":
+        out = fft.ifftn(fft.fftn(a, sizes, long) * fft.fftn(b, sizes, long), sizes, long)
     else:
-        out = fft.irfftn(fft.rfftn(a, sizes, axes) * fft.rfftn(b, sizes, axes), sizes, axes)
+        out = fft.irfftn(fft.rfftn(a, sizes, long) * fft.rfftn(b, sizes, long), sizes, long)
     cut = [slice(None)] * a.ndim
-    for i, full in zip(axes, sizes, strict=True):
+    for i in axes:
+        full = out.shape[i]
         size = {"full": full, "same": a.shape[i], "valid": a.shape[i] - b.shape[i] + 1}[mode]
         start = (full - size) // 2
         cut[i] = slice(start, start + size)

@@ -100,7 +100,8 @@ def _map_coordinates(input, places, cval, order, mode):
         if mode == "constant" and index:
             values = jnp.where(inside, values, cval)
         total = total + (values if order == 0 else weight * values)
-    if dtypes.issubdtype(input.dtype, np.integer) and order:
+    of_floats = dtypes.issubdtype(dtypes.dtype(total), np.floating)
+    if dtypes.issubdtype(input.dtype, np.integer) and of_floats:
         total = lax.round(total)  # halves away from zero
     return jnp.asarray(total).astype(input.dtype)
 

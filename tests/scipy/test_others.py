@@ -32,6 +32,15 @@ def test_map_coordinates(order, mode):
         )
 
 
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("place", ["int32", "uint8", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "float32", "complex64"])
+def test_map_coordinates_of_dtypes(dtype, place, order):
+    image = np.arange(12).reshape(3, 4).astype(dtype)
+    places = [np.asarray([0, 1, 2], place)] * 2
+    both(lambda m: module(m, "ndimage").map_coordinates(image, places, order), **BOUNDS)
+
+
 def test_map_coordinates_derivatives_and_errors():
     def run(m, image, x, y):
         return m.numpy.sum(module(m, "ndimage").map_coordinates(image, [x, y], 1, "nearest") ** 2)

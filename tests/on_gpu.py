@@ -28,6 +28,7 @@ from tests.harness.differential import is_inexact, is_key, sample
 
 PROGRAMS = ROWS + TRANSFORMED
 PATIENCE = 60  # seconds of one program
+ENDED = "ended the process"
 # Of sparse matrices with 6 entries and 4 rows: where rows begin, their columns, and their rows.
 BEGINS, COLUMNS, LINES = [0, 2, 3, 5, 6], [0, 2, 1, 0, 3, 2], [0, 0, 1, 2, 2, 3]
 # What cannot be compared, or differs with a reason.
@@ -118,7 +119,7 @@ def run(library, numbers):
                 if outs is not None:
                     found[number] = outs
             if began is not None:
-                found[began] = f"ended the process with status {status}"
+                found[began] = f"{ENDED} with status {status}"
         rest = [number for number in left if number not in found]
         if len(rest) == len(left):
             raise SystemExit(f"{library} does not start: status {status}")
@@ -162,6 +163,20 @@ def difference(ours, theirs):
     return ""
 
 
+def judged(ours, theirs):
+    """What became of a program: its kind, and a note where that is not equal results."""
+    failed = isinstance(ours, str), isinstance(theirs, str)
+    if failed == (False, False):
+        note = difference(ours, theirs)
+        return ("different" if note else "equal"), note
+    if failed == (False, True):
+        return "ours only", f"upstream {theirs[:150]!r}"
+    if failed == (True, False):
+        return "upstream only", ours
+    kind = "ended by ours" if ENDED in ours and ENDED not in theirs else "neither"
+    return kind, f"upstream {theirs[:150]!r}; ours {ours[:150]!r}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="processes of each library")
@@ -180,25 +195,13 @@ def main():
         ours, theirs = (collections.ChainMap(*[f.result() for f in fs]) for fs in (ours, theirs))
     counts = collections.Counter()
     for number in chosen:
-        name, a, b = PROGRAMS[number][0], ours[number], theirs[number]
-        failed = isinstance(a, str), isinstance(b, str)
-        note = difference(a, b) if failed == (False, False) else ""
-        why = next((why for pattern, why in REASONS if re.match(pattern, name)), None)
-        kind = {(False, True): "ours only", (True, True): "neither"}.get(failed, "equal")
-        if failed == (True, False):
-            kind, note = "upstream only", a
+        name = PROGRAMS[number][0]
+        kind, note = judged(ours[number], theirs[number])
+        if any(re.match(pattern, name) for pattern, _ in REASONS):
+            kind += ", with a reason"
         elif note:
-            kind = "different"
-        if failed == (True, True) and ("status" in a) > ("status" in b):
-            kind, note = "ended by ours", a
-        counts[kind if not why else f"{kind}, with a reason"] += 1
-        if note and not why:
             print(f"{kind}: {name}: {note}")
-        elif failed[1] and not why:
-            print(
-                f"{kind}: {name}: upstream {b[:150]!r}"
-                + (f"; ours {a[:150]!r}" if failed[0] else "")
-            )
+        counts[kind] += 1
     print(", ".join(f"{kind}: {count}" for kind, count in sorted(counts.items())))
 
 

@@ -51,8 +51,10 @@ def typed(x: Any) -> Any:
     """
     if isinstance(x, Array):
         return x
-    dtype = get_aval(x).dtype
-    kind = _classes.get(type(x))
+    aval, kind = get_aval(x), _classes.get(type(x))
+    if not hasattr(aval, "dtype"):  # of a type of a user's own
+        return x
+    dtype = aval.dtype
     if kind is not None:
         if kind is TypedInt:
             dtypes.number_as(x, dtype)

@@ -77,8 +77,12 @@ def _(x, *, sharding):
         params = {"sharding": where}
         return run_primitive(eval_trace, sharding_constraint_p, (x,), params, use_impl=False)
     array = as_array(x)
-    own = array.sharding
-    if array.committed and tuple(own._device_assignment) != tuple(sharding._device_assignment):
+    own, mesh = array.sharding, getattr(sharding, "mesh", None)
+    if (
+        array.committed
+        and not isinstance(mesh, AbstractMesh)  # it stands for that of the array, or in force
+        and tuple(own._device_assignment) != tuple(sharding._device_assignment)
+    ):
         raise ValueError(
             "Received incompatible devices for jitted computation. Got argument x of "
             f"with_sharding_constraint with {own} and a target sharding {sharding}. Move it with "

@@ -146,8 +146,9 @@ class _Members(ArrayImpl):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The description that Numba, CuPy and PyTorch read; AttributeError where it is on no GPU."""
         self._check_deleted()
+        described = self._buffer.__cuda_array_interface__
         self._buffer.block_until_ready()
-        return self._buffer.__cuda_array_interface__
+        return described
 
     def __dlpack__(
         self,

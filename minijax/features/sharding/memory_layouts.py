@@ -149,22 +149,27 @@ def _place(layout: Any, found: Any, where: Any, aval: Any) -> Any:
 
 # -- what a jit is asked for, in its program -------------------------------------------------------
 
-# Derivatives of the program are asked for the places too.
-asked_place_p = Primitive("asked_place")
-asked_place_p.shape_rule(lambda x, *, place: x)
+
+def _says_where(name: str) -> Primitive:
+    """A primitive that says of its operand where it lies; derivatives lie there too."""
+    p = Primitive(name)
+    p.shape_rule(lambda x, **params: x)
+
+    @p.jvp
+    def _(primals, tangents, **params):
+        (x,), (t,) = primals, tangents
+        return p.bind(x, **params), p.bind(t, **params)
+
+    @p.transpose
+    def _(ct, x, **params):
+        return [p.bind(ct, **params)]
+
+    return p
+
+
+asked_place_p = _says_where("asked_place")
 asked_place_p.impl(lambda x, *, place: x)
 asked_place_p.lower(lambda b, x, *, place: x)
-
-
-@asked_place_p.jvp
-def _(primals, tangents, *, place):
-    (x,), (t,) = primals, tangents
-    return asked_place_p.bind(x, place=place), asked_place_p.bind(t, place=place)
-
-
-@asked_place_p.transpose
-def _(ct, x, *, place):
-    return [asked_place_p.bind(ct, place=place)]
 
 
 @asked_place_p.batch
@@ -187,29 +192,13 @@ def asked_places(jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
 
 # -- values within a program -----------------------------------------------------------------------
 
-layout_constraint_p = Primitive("layout_constraint")
-
-
-@layout_constraint_p.shape_rule
-def _(x, *, layout):
-    return x
+layout_constraint_p = _says_where("layout_constraint")
 
 
 @layout_constraint_p.impl
 def _(x, *, layout):
     there = hooks.moved(x, Format(layout, x.sharding), False)
     return ArrayImpl(there._buffer, Signature(x.aval, there.signature.place, True))
-
-
-@layout_constraint_p.jvp
-def _(primals, tangents, *, layout):
-    (x,), (t,) = primals, tangents
-    return layout_constraint_p.bind(x, layout=layout), layout_constraint_p.bind(t, layout=layout)
-
-
-@layout_constraint_p.transpose
-def _(ct, x, *, layout):
-    return [layout_constraint_p.bind(ct, layout=layout)]
 
 
 @layout_constraint_p.batch

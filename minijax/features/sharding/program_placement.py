@@ -205,9 +205,10 @@ def place(
         default: Any = sharding.single_device(device)
         found = ProgramPlacement(default, True, None)
     else:
-        wants += [(f"{what} within it", where) for what, where in _inner(jaxpr)]
+        places = list(_places_in(jaxpr))
+        wants += [(f"{what} within it", where) for what, where in _inner(jaxpr, places)]
         found = _agreed(wants)
-        found.committed = found.committed or any(_transfers(jaxpr))
+        found.committed |= any(isinstance(where, MemorySpace) for where in places)
     if found.spmd:
         for mesh in meshes_in(jaxpr, meshes.AbstractMesh):
             _check_size(mesh, found.devices)
@@ -325,7 +326,7 @@ def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
     return f"argument {names[index]} of type {signature.aval.str_short()}"
 
 
-def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
+def _inner(jaxpr: Jaxpr, places: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Yield where meshes that the program names lie, that of `set_mesh`, and single devices."""
     if meshes.Mesh.made:
         for mesh in meshes_in(jaxpr):
@@ -333,35 +334,24 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[str, Any]]:
         context = local.context.mesh
         if isinstance(context, meshes.Mesh) and context.size:
             yield "the mesh of set_mesh", replicated(context)
-    for where in dict.fromkeys(_on_one_device(jaxpr)):
+    alone = [where for where in places if isinstance(where, sharding.SingleDeviceSharding)]
+    for where in dict.fromkeys([sharding.single_device(where._device) for where in alone]):
         yield "a sharding", where
 
 
 _PLACING = frozenset((asked_place_p, device_put_p, sharding_constraint_p))
 
 
-def _on_one_device(jaxpr: Jaxpr) -> Iterator[Any]:
-    """Yield the shardings of one device that equations of a program have as parameters."""
+def _places_in(jaxpr: Jaxpr) -> Iterator[Any]:
+    """Yield the parameters of equations that place values: shardings and memories, among others."""
     for eqn in jaxpr.eqns:
         if eqn.primitive in _PLACING:
             for value in eqn.params.values():
                 for one in value if type(value) is tuple else (value,):
-                    where = sharding_in(one) if eqn.primitive is asked_place_p else one
-                    if isinstance(where, sharding.SingleDeviceSharding):
-                        yield sharding.single_device(where._device)
+                    yield sharding_in(one) if eqn.primitive is asked_place_p else one
         elif eqn.primitive.holds_programs:
             for inner in jaxprs_in_params(eqn.params):
-                yield from _on_one_device(inner)
-
-
-def _transfers(jaxpr: Jaxpr) -> Iterator[bool]:
-    """Whether each equation puts something into a memory of devices."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive is device_put_p:
-            yield any(isinstance(where, MemorySpace) for where in eqn.params["devices"])
-        elif eqn.primitive.holds_programs:
-            for inner in jaxprs_in_params(eqn.params):
-                yield from _transfers(inner)
+                yield from _places_in(inner)
 
 
 def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:

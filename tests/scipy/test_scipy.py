@@ -1,7 +1,9 @@
 """`minijax.scipy` against upstream: every public name that stands has a row."""
 
 import importlib
+import math
 import re
+from fractions import Fraction
 
 import jax
 import numpy as np
@@ -358,6 +360,35 @@ def test_probabilities_of_counts(name):
     seen = wanted > -60
     np.testing.assert_allclose(logs[seen], wanted[seen], rtol=bound * eps, atol=8 * bound * eps)
     np.testing.assert_allclose(chances[seen], np.exp(wanted[seen]), rtol=8 * bound * eps)
+
+
+def _exact_binom(k, n, p):
+    return math.comb(n, k) * Fraction(p) ** k * (1 - Fraction(p)) ** (n - k)
+
+
+def _exact_betabinom(k, n, a, b):
+    """The ratio of products that the gamma functions of the probability make."""
+    rising = lambda x, count: math.prod(Fraction(x) + j for j in range(count))
+    return math.comb(n, k) * rising(a, k) * rising(b, n - k) / rising(Fraction(a) + b, n)
+
+
+@pytest.mark.parametrize(
+    "name, exact, parameters",
+    [("binom", _exact_binom, [(0.3,), (0.75,)]),
+     ("betabinom", _exact_betabinom, [(1.67, 2.0), (0.5, 12.25), (30.0, 3.5)])],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_of_few_counts(name, exact, parameters, dtype):
+    """Against exact fractions: where all arguments are small, SciPy itself loses some units."""
+    cases = [(k, n, *[float(dtype(x)) for x in more])
+             for n in (1, 2, 5, 14, 40) for k in range(n + 1) for more in parameters]  # fmt: skip
+    with x64(dtype == np.float64):
+        pmf = minijax.jit(getattr(minijax.scipy.stats, name).pmf)
+        got = np.asarray(pmf(*np.asarray(cases, dtype).T))
+    wanted = np.asarray([float(exact(*case)) for case in cases])
+    # The exponential of a logarithm, itself rounded.
+    bound = np.finfo(dtype).eps * (8 + 2 * np.abs(np.log(wanted)))
+    assert np.all(np.abs(got - wanted) <= bound * wanted), np.max(np.abs(got / wanted - 1) / bound)
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0, 5.0])

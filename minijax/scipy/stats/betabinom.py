@@ -25,7 +25,8 @@ def _some(k, n, a, b):
 
 def _log_ratio(more, base, ratio):
     """The logarithm of `1 + more / base`, which is `ratio` too."""
-    is_near = jnp.abs(more) < 0.5 * base
+    # XLA's log1p of float64 loses 100 units of the last place where its argument is near -0.4.
+    is_near = jnp.abs(more) < 0.25 * base
     return jnp.where(is_near, jnp.log1p(jnp.where(is_near, more / base, 0)), jnp.log(ratio))
 
 
@@ -33,7 +34,7 @@ def _none(n, a, b):
     """The logarithm of the probability of none: of `beta(a, n + b) / beta(a, b)`."""
     total = n + a + b
     part = a / total
-    log_rest = jnp.where(part < 0.5, jnp.log1p(-part), jnp.log((n + b) / total))
+    log_rest = jnp.where(part < 0.25, jnp.log1p(-part), jnp.log((n + b) / total))
     powers = (b - 0.5) * jnp.log1p(n * part / b) - a * jnp.log1p(n / (a + b))
     errors = stirling_error(n + b) - stirling_error(b) + stirling_error(a + b)
     return n * log_rest + powers + errors - stirling_error(total)

@@ -13,12 +13,14 @@ from typing import Any
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.features.custom_rules.custom_jvp import custom_jvp
-from minijax.scipy import special
 
 __all__ = ["binomial", "exactly", "poisson", "stirling_error"]
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of odd powers of 1 / x
+# Of odd powers of 1 / x.
+_STIRLING = (
+    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
+)  # fmt: skip
 _ATANH = tuple(1 / (2 * j + 1) for j in range(1, 9))  # of even powers, without the first
 
 
@@ -34,12 +36,14 @@ def exactly(value: Any, x: Any) -> Any:
 
 def stirling_error(x: Any) -> Any:
     """Compute `log(x!) - log(sqrt(2 pi x) (x / e)**x)`, for positive x."""
-    least = 16 if dtypes.bit_width(x.dtype) == 64 else 4
+    least = 8 if dtypes.bit_width(x.dtype) == 64 else 4
     is_small = x < least
-    large, small = jnp.where(is_small, least, x), jnp.where(is_small, x, least)
+    small = jnp.where(is_small, x, 1)
+    # The recurrence of the gamma function in steps of one: no step has a large logarithm to cancel.
+    steps = [(small + (j + 0.5)) * jnp.log1p(1 / (small + j)) - 1 for j in range(least)]
+    large = jnp.where(is_small, small + least, x)
     series = _polynomial(_STIRLING, 1 / large**2) / large
-    rest = special.gammaln(small + 1) - (small + 0.5) * jnp.log(small) + small - _HALF_LOG_2PI
-    return jnp.where(is_small, rest, series)
+    return series + jnp.where(is_small, sum(steps), 0)
 
 
 @custom_jvp

@@ -373,7 +373,7 @@ def _exact_betabinom(k, n, a, b):
 
 
 @pytest.mark.parametrize(
-    "name, exact, parameters",
+    ("name", "exact", "parameters"),
     [("binom", _exact_binom, [(0.3,), (0.75,)]),
      ("betabinom", _exact_betabinom, [(1.67, 2.0), (0.5, 12.25), (30.0, 3.5)])],
 )  # fmt: skip

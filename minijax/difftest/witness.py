@@ -166,7 +166,33 @@ _OWN = {  # and in terms of them
     "logaddexp": lambda m, x, y: m.log(m.exp(x) + m.exp(y)), "gamma": lambda m, x: m.gamma(x),
     "xlogy": lambda m, x, y: x * m.log(y), "erfcx": lambda m, x: m.exp(x * x) * m.erfc(x),
     "norm.cdf": lambda m, x, a, b: m.ncdf((x - a) / b), "betaln": lambda m, x, y: m.log(m.beta(x, y)),
+    "gammainc": lambda m, a, x: _lower_gamma(m, a, x), "igamma": lambda m, a, x: _lower_gamma(m, a, x),
+    "gammaincc": lambda m, a, x: _upper_gamma(m, a, x), "igammac": lambda m, a, x: _upper_gamma(m, a, x),
+    "igamma_grad_a": lambda m, a, x: m.diff(lambda s: _lower_gamma(m, s, x), a),
+    "random_gamma_grad": lambda m, a, x: -m.diff(lambda s: _lower_gamma(m, s, x), a)
+    * m.gamma(a) * m.exp(x) * x ** (1 - a),
+    "betainc": lambda m, a, b, x: m.betainc(a, b, 0, x, regularized=True),
+    "polygamma": lambda m, n, x: m.psi(int(n), x), "expn": lambda m, n, x: m.expint(n, x),
+    "i0": lambda m, x: m.besseli(0, x), "i1": lambda m, x: m.besseli(1, x),
+    "i0e": lambda m, x: m.besseli(0, x) * m.exp(-abs(x)),
+    "i1e": lambda m, x: m.besseli(1, x) * m.exp(-abs(x)),
+    "bessel_i0e": lambda m, x: m.besseli(0, x) * m.exp(-abs(x)),
+    "bessel_i1e": lambda m, x: m.besseli(1, x) * m.exp(-abs(x)),
+    "logit": lambda m, x: m.log(x / (1 - x)), "spence": lambda m, x: m.polylog(2, 1 - x),
+    "log_ndtr": lambda m, x: m.log(m.ncdf(x)), "ndtri": lambda m, p: m.sqrt(2) * m.erfinv(2 * p - 1),
+    "xlog1py": lambda m, x, y: x * m.log1p(y), "rel_entr": lambda m, x, y: x * m.log(x / y),
+    "kl_div": lambda m, x, y: x * m.log(x / y) - x + y, "entr": lambda m, x: -x * m.log(x),
+    "poch": lambda m, x, n: m.rf(x, n), "factorial": lambda m, n: m.factorial(n),
+    "hyp1f1": lambda m, a, b, x: m.hyp1f1(a, b, x),
 }  # fmt: skip
+
+
+def _lower_gamma(m: Any, a: Any, x: Any) -> Any:
+    return m.gammainc(a, 0, x, regularized=True)
+
+
+def _upper_gamma(m: Any, a: Any, x: Any) -> Any:
+    return m.gammainc(a, x, m.inf, regularized=True)
 
 
 def _mpmath(program: Program, ours: Outcome) -> Outcome:
@@ -174,8 +200,9 @@ def _mpmath(program: Program, ours: Outcome) -> Outcome:
     try:
         mpmath = importlib.import_module("mpmath")
         (operation,) = program.operations()
-        word = operation.split(".")[-1]
-        function = _OWN.get(word) or (lambda m, *xs: getattr(m, _MPMATH[word])(*xs))
+        *_, family, word = operation.split(".")
+        own = _OWN.get(f"{family}.{word}") or _OWN.get(word)
+        function = own or (lambda m, *xs: getattr(m, _MPMATH[word])(*xs))
         (leaf,) = ours.leaves
         arrays = np.broadcast_arrays(*programs.arguments(program))
         number = lambda z: float(z.real) if not z.imag else np.nan

@@ -977,6 +977,52 @@ _LINEAR = {
 }  # fmt: skip
 
 
+_OF_NUMBERS = {
+    **{f"jnp.{name}": lambda m, x, name=name: getattr(m.numpy, name)(x) for name in (
+        "sin", "cos", "tanh", "exp", "log", "sqrt", "square", "abs", "negative", "arctan", "cbrt",
+        "reciprocal", "expm1", "log1p", "sinh", "cumsum", "sum", "mean", "max", "prod", "ravel",
+    )},
+    **{f"nn.{name}": lambda m, x, name=name: getattr(m.nn, name)(x) for name in (
+        "relu", "sigmoid", "silu", "gelu", "softplus", "elu", "log_sigmoid",
+    )},
+    "operators": lambda m, x: (x + x, x * 3, x**2, x**2.5, 2.0**x, x / x, -x, 1 - x),
+    "where": lambda m, x: m.numpy.where(x > 0, x * 2, x),
+    "at": lambda m, x: m.numpy.zeros(3).at[0].set(x),
+    "scan": lambda m, x: m.lax.scan(lambda c, _: (c * 2, c), x, None, length=2),
+    "fori_loop": lambda m, x: m.lax.fori_loop(0, 3, lambda i, c: c * 2, x),
+    "cond": lambda m, x: m.lax.cond(x > 0, m.numpy.sin, m.numpy.cos, x),
+    "while_loop": lambda m, x: m.lax.while_loop(lambda c: c < 3, lambda c: c * 2, x),
+    "checkpoint": lambda m, x: m.checkpoint(m.numpy.sin)(x),
+    "jit": lambda m, x: m.jit(lambda y: y)(x),
+    "jvp": lambda m, x: m.jvp(m.numpy.sin, (x,), (1.0,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _OF_NUMBERS)
+@pytest.mark.parametrize(
+    "x", [0.75, np.float32(0.75), np.complex64(0.75)], ids=["weak", "f32", "c64"]
+)
+def test_weak_types_of_derivatives_along_numbers(name, x):
+    """A Python number as a tangent makes nothing weak of what is not."""
+    if isinstance(x, np.complex64) and name not in (
+        "jnp.sin",
+        "jnp.exp",
+        "stack",
+        "scan",
+        "checkpoint",
+    ):
+        pytest.skip("for real numbers")
+    direction = 2.0 if np.ndim(x) == 0 and np.isrealobj(x) else 2.0 + 1j
+
+    def types(m):
+        call = lambda y: m.jvp(lambda z: _OF_NUMBERS[name](m, z), (y,), (direction,))
+        outs = [call(m.numpy.asarray(x)), m.jit(call)(x)]
+        return [(y.shape, str(y.dtype), y.weak_type) for y in m.tree.leaves(outs)]
+
+    theirs, ours = map(types, BOTH)
+    assert ours == theirs
+
+
 @pytest.mark.parametrize("name", _LINEAR)
 @pytest.mark.parametrize("weak", [False, True])
 def test_linear_transpose_keeps_weak_types(name, weak):

@@ -213,7 +213,8 @@ def _pow_dx(t, out, x, y):
 def _pow_dy(t, out, x, y):
     ones = full_like_aval(1, get_aval(x))
     base = select_n_p.bind(eq_p.bind(x, scalar_like(0, x)), x, ones)
-    return mul_p.bind(t, mul_p.bind(log_p.bind(base), out))
+    moved = mul_p.bind(t, mul_p.bind(log_p.bind(base), out))
+    return to_dtype(moved, get_aval(x).dtype, False)
 
 
 pow_p = elementwise("pow", _lower_pow, [INEXACT, NUMBER], jvp=[_pow_dx, _pow_dy])

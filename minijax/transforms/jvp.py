@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from minijax import dtypes
 from minijax.arrays.array import as_value
 from minijax.config import local
@@ -116,6 +118,9 @@ class JVPTrace(Trace):
             if tangent is None:
                 tangents[index] = zero_like(primals[index])
             elif type(tangent) in _NUMBERS and not user_rules:
+                aval = get_aval(primals[index])
+                if not aval.weak_type:  # a number as a tangent makes nothing weak
+                    tangent = np.asarray(tangent, aval.dtype)
                 tangents[index] = as_value(tangent)
         if user_rules:
             primals, tangents = tuple(primals), tuple(tangents)

@@ -18,10 +18,10 @@ from minijax.lax.compare import lt, select
 from minijax.lax.rules import scalar_like
 from minijax.lax.transcendental import exp, log1p
 
-__all__ = ["LARGE", "Uniform"]
+__all__ = ["FARTHEST", "LARGE", "Uniform"]
 
 LARGE = 1e4  # from here on the powers below are exact
-_FARTHEST = 0.6  # the |mu| beyond which E is 0
+FARTHEST = 0.6  # the |mu| beyond which E is 0, and the series and the fraction are short
 _POWERS, _TERMS = 4, 24
 # By the size of the dtype: the powers of 1 / a and of eta, and the terms of the logarithm.
 _SIZES = {4: (2, 12, 10), 8: (_POWERS, _TERMS, 24)}
@@ -73,7 +73,7 @@ class Uniform:
         powers, terms, logarithm = _SIZES[x.dtype.itemsize]
         self.coefficients = [row[:terms] for row in _coefficients()[:powers]]
         mu = div(sub(x, a), a)
-        self.mu = mu = max(min(mu, number(_FARTHEST)), number(-_FARTHEST))
+        self.mu = mu = max(min(mu, number(FARTHEST)), number(-FARTHEST))
         self.phi = _log1p_apart(mu, logarithm)
         self.eta = eta = mul(sign(mu), sqrt(mul(number(2), self.phi)))
         self.inverse = inverse = div(number(1), a)

@@ -21,7 +21,7 @@ from minijax.lax.arithmetic import abs, add, div, integer_pow, mul, neg, rsqrt, 
 from minijax.lax.compare import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, le, lt, ne, select
 from minijax.lax.control_flow.loops import while_loop
 from minijax.lax.convert import convert_element_type, to_dtype
-from minijax.lax.large_gammas import LARGE, Uniform
+from minijax.lax.large_gammas import FARTHEST, LARGE, Uniform
 from minijax.lax.reductions import reduce_or
 from minijax.lax.rules import FLOAT, elementwise, scalar_like, widened
 from minijax.lax.shapes import broadcast
@@ -332,7 +332,8 @@ class _Regions:
         undecided = bitwise_and(self.start, self.end)
         self.invalid = bitwise_or(nan, bitwise_or(negative, undecided))
         inside = bitwise_not(bitwise_or(self.invalid, bitwise_or(self.start, self.end)))
-        self.huge = bitwise_and(inside, ge(a, scalar_like(LARGE, a)))
+        near = le(abs(sub(div(x, a), one)), scalar_like(FARTHEST, x))
+        self.huge = bitwise_and(inside, bitwise_and(near, ge(a, scalar_like(LARGE, a))))
         self.uniform = Uniform(_where(self.huge, a, LARGE, a), _where(self.huge, x, LARGE, x))
         inside = bitwise_and(inside, bitwise_not(self.huge))
         self.a, self.x = _where(inside, a, 1.0, a), _where(inside, x, 1.0, x)

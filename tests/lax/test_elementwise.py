@@ -2,8 +2,11 @@
 text.
 """
 
+import itertools
+
 import jax
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 
@@ -646,3 +649,29 @@ def test_constants_divided_by_zero(dtype):
         constant = minijax.jit(lambda f=f: f(lax, jnp, jnp.asarray(x), jnp.asarray(y)))
         given = minijax.jit(lambda x, y, f=f: f(lax, jnp, x, y))
         assert_same(constant(), minijax.tree.map(np.asarray, given(x, y)), where=text)
+
+
+def _slope_of_gamma_samples(a, x):
+    """The derivative in `a` of a sample `x`, at most 1.2 `a`, by the series of P(a, x) (DLMF 8.7.1)."""
+    a, x = mpmath.mpf(float(a)), mpmath.mpf(float(x))
+    term, log_slope, total, slope = mpmath.mpf(1), mpmath.mpf(0), mpmath.mpf(1), mpmath.mpf(0)
+    for k in itertools.count(1):
+        term *= x / (a + k)
+        log_slope -= 1 / (a + k)
+        total += term
+        slope += term * log_slope
+        if term < total * mpmath.mpf(10) ** -36:
+            return float(x / a * (total * (mpmath.psi(0, a + 1) - mpmath.log(x)) - slope))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slopes_of_gamma_samples(dtype):
+    """Over all formulas: shapes from 1e-3 to 1e6, and samples far below them."""
+    rng = np.random.RandomState(1)
+    a = (10 ** rng.uniform(-3, 6, 60)).astype(dtype)
+    x = (a * 10 ** rng.uniform(-4, 0.07, 60)).astype(dtype)
+    with x64(dtype == np.float64):
+        got = np.asarray(minijax.jit(minijax.lax.random_gamma_grad)(a, x))
+    with mpmath.workdps(40):
+        wanted = np.asarray([_slope_of_gamma_samples(*pair) for pair in zip(a, x, strict=True)])
+    np.testing.assert_allclose(got, wanted, rtol=16 * np.finfo(dtype).eps)

@@ -1,6 +1,7 @@
 """`minijax.scipy` against upstream: every public name that stands has a row."""
 
 import importlib
+import itertools
 import math
 import re
 from fractions import Fraction
@@ -360,6 +361,23 @@ def test_probabilities_of_counts(name):
     seen = wanted > -60
     np.testing.assert_allclose(logs[seen], wanted[seen], rtol=bound * eps, atol=8 * bound * eps)
     np.testing.assert_allclose(chances[seen], np.exp(wanted[seen]), rtol=8 * bound * eps)
+
+
+def test_hypergeometric_functions_at_poles():
+    """Parameters that are whole, zero or negative, and arguments of either sign and zero."""
+    ends = (-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0)
+    cases = itertools.product(
+        ends, ends, (-2.0, -1.0, -0.5, -0.0, 0.0, 1.0), (-0.5, -0.0, 0.0, 0.5)
+    )
+    # The product is one whatever the parameters are, NaN among them, where the argument is zero.
+    cases = np.asarray(
+        [*cases, (np.nan, 1, 1, 0), (1, np.nan, 1, 0), (1, 1, np.nan, 0)], np.float32
+    )
+    ours, theirs = (
+        m.jit(importlib.import_module(f"{m.__name__}.scipy.special").hyp2f1)(*cases.T)
+        for m in (minijax, jax)
+    )
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
 
 
 def _exact_binom(k, n, p):

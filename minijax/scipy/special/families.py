@@ -179,7 +179,8 @@ def _sum(step: Callable, like: Any, limit: int) -> Any:
 
     def add(carry):
         k, term, total = carry
-        term = step(k.astype(like.dtype), term)
+        # A sum that has ended stays as it is while others go on.
+        term = jnp.where(term == 0, 0, step(k.astype(like.dtype), term))
         return k + 1, term, total + term
 
     ones = jnp.ones_like(like)
@@ -244,8 +245,8 @@ def _hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     out = out * jnp.where(is_negative, (1 - jnp.where(is_negative, x, 0)) ** -a, 1)
     at_one = _gauss(a, b, c)
     out = jnp.where(inside, out, jnp.where(x == 1, at_one, np.inf))
-    is_pole = (c <= 0) & (c == jnp.floor(c)) & (a != 0) & (b != 0)
-    return jnp.where(is_pole, np.inf, out)
+    is_pole = (c <= 0) & (c == jnp.floor(c)) & ((c == 0) | ((a != 0) & (b != 0)))
+    return jnp.where(x == 0, 1, jnp.where(is_pole, np.inf, out))
 
 
 def _gauss(a: Any, b: Any, c: Any) -> Any:

@@ -101,6 +101,8 @@ def all_gather(
     where, out = all_gather_dimension, b.out
     if not tiled:
         x = b.reshape(x, (*x.shape[:where], 1, *x.shape[where:]))
+    if x.shape[where] == 0:  # StableHLO gathers no parts without elements
+        return b.reshape(x, out.shape)
     attributes = f"all_gather_dim = {where} : i64, {_grouped(b, axis_name, axis_index_groups)}"
     return b.op("stablehlo.all_gather", (x,), out, attributes)
 
@@ -114,6 +116,8 @@ def reduce_scatter(
             "integer, floating, complexfloating. psum_scatter adds: convert its operand to integers."
         )
     where, out = scatter_dimension, b.out
+    if x.shape[where] == 0:  # nor does it scatter them
+        return b.reshape(x, out.shape)
     shape = list(x.shape)
     shape[where] //= axis_size
     attributes = f"scatter_dimension = {where} : i64, {_grouped(b, axis_name, axis_index_groups)}"
@@ -269,6 +273,8 @@ def partitions(b: Any, names: Sequence[Any], index_groups: Any) -> np.ndarray:
 def gathered(b: Any, rows: np.ndarray, x: Any) -> Any:
     """The rows of `x` of all partitions of a group, one after the other."""
     out = x.aval.update(shape=(x.shape[0] * rows.shape[1], *x.shape[1:]))
+    if x.shape[0] == 0:
+        return x
     attributes = (
         f"all_gather_dim = 0 : i64, {_channel(b)}, replica_groups = {_dense(rows)}, "
         "use_global_device_ids"

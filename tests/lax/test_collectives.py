@@ -333,3 +333,19 @@ def test_dtypes_over_a_mesh(name, dtype):
         return f(m.numpy.ones((1, 2), dtype))
 
     in_both(run)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["all_gather", "psum_scatter"])
+def test_parts_without_elements_over_a_mesh(name, axis):
+    """StableHLO has no such collectives, and upstream refuses them; vmap gives the shapes."""
+    x = np.zeros((0, 3) if axis == 0 else (3, 0), np.float32)
+    where = "axis" if name == "all_gather" else "scatter_dimension"
+    options = {"tiled": True, where: axis}
+    call = lambda y: getattr(minijax.lax, name)(y, "i", **options)
+    mesh = minijax.make_mesh((1,), ("i",), (minijax.sharding.AxisType.Auto,))
+    specs = {"mesh": mesh, "in_specs": minijax.P(), "out_specs": minijax.P(), "check_vma": False}
+    over_mesh = minijax.jit(minijax.shard_map(call, **specs))
+    wanted = minijax.vmap(call, axis_name="i")(x[None])[0]
+    assert_same(over_mesh(x), wanted)
+    assert_same(minijax.grad(lambda y: over_mesh(y).sum())(x), np.zeros_like(x))

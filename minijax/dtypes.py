@@ -572,8 +572,12 @@ def to_numeric_dtype(dtype: Any) -> DType:
 
 
 def to_real_dtype(dtype: Any) -> DType:
-    """The dtype of the real part: float32 for complex64; real dtypes stay."""
-    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    """The dtype of the real part: float32 for complex64; real dtypes stay.
+
+    That of an array is not narrowed: those of 64 bits may be used when x64 is disabled.
+    """
+    if not isinstance(dtype, np.dtype):
+        dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
     return _TO_REAL.get(dtype, dtype)
 
 
@@ -584,7 +588,8 @@ def to_floating_dtype(dtype: Any) -> DType:
 
 def to_complex_dtype(dtype: Any) -> DType:
     """The complex dtype: complex128 for 64-bit dtypes, complex64 for the other real ones."""
-    dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
+    if not isinstance(dtype, np.dtype):
+        dtype = canonicalize_dtype(dtype, allow_extended_dtype=True)
     return _TO_COMPLEX.get(dtype, dtype)
 
 

@@ -14,6 +14,7 @@ from minijax import dtypes, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.namespace import shown
+from minijax.numpy.promotion import check_arraylike
 
 __all__ = ["ravel_pytree"]
 
@@ -49,16 +50,18 @@ class _Unravel:
 
     def __call__(self, flat: Any) -> Any:
         sizes = [math.prod(shape) for shape in self.shapes]
-        if np.shape(flat) != (sum(sizes),):
-            raise ValueError(
-                f"unravel function given array of shape {np.shape(flat)}, but expected shape "
-                f"{(sum(sizes),)}"
-            )
+        check_arraylike("unravel", flat)
+        flat = jnp.asarray(flat)
         uniform = all(dtype == self.joint for dtype in self.dtypes)
-        given = flat.dtype if hasattr(flat, "dtype") else dtypes.dtype(flat)
-        if not uniform and given != self.joint:
+        if not uniform and flat.dtype != self.joint:
             raise TypeError(
-                f"unravel function given array of dtype {given}, but expected dtype {self.joint}"
+                f"unravel function given array of dtype {flat.dtype}, but expected dtype "
+                f"{self.joint}"
+            )
+        if flat.shape != (sum(sizes),):
+            raise ValueError(
+                f"unravel function given array of shape {flat.shape}, but expected shape "
+                f"{(sum(sizes),)}"
             )
         pieces = jnp.split(flat, np.cumsum(sizes)[:-1].tolist())
         parts = [part.reshape(shape) for part, shape in zip(pieces, self.shapes, strict=True)]

@@ -148,7 +148,6 @@ def check_scalar_output(
     outs: list,
     out_tree: Any,
     holomorphic: bool,
-    transform: str,
 ) -> None:
     """TypeError unless the output of a function is a scalar that has a gradient."""
     if len(outs) != 1 or not tree_util.treedef_is_leaf(out_tree):
@@ -166,19 +165,19 @@ def check_scalar_output(
     if holomorphic:
         if not dtypes.issubdtype(aval.dtype, np.complexfloating):
             raise TypeError(
-                f"{transform} with holomorphic=True requires outputs with complex dtype, but got "
+                "grad with holomorphic=True requires outputs with complex dtype, but got "
                 f"{aval.dtype.name}."
             )
     elif dtypes.issubdtype(aval.dtype, np.complexfloating):
         raise TypeError(
-            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
+            "grad requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For holomorphic differentiation, pass "
             "holomorphic=True. For differentiation of non-holomorphic functions involving complex "
             "outputs, use jax.vjp directly."
         )
     elif not dtypes.issubdtype(aval.dtype, np.floating):
         raise TypeError(
-            f"{transform} requires real-valued outputs (output dtype that is a sub-dtype of "
+            "grad requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {aval.dtype.name}. For differentiation of functions with "
             "integer outputs, use jax.vjp directly."
         )

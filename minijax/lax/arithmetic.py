@@ -790,7 +790,7 @@ _checked_shape = integer_pow_p.rule_shape
 def _(x, *, y):
     if y < 0 and dtypes.issubdtype(x.dtype, np.integer):
         raise TypeError(
-            f"Integers cannot be raised to negative powers, got integer_pow({x.str_short()}, {y}): "
+            f"Integers cannot be raised to negative powers, got integer_pow({x}, {y}): "
             "convert to a floating dtype."
         )
     return _checked_shape(x, y=y)

@@ -168,8 +168,7 @@ def _(
     shape = [0] * len(sizes)
     for size, axis in zip(sizes, out, strict=True):
         shape[axis] = size
-    weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(tuple(shape), dtype, weak)
+    return ShapedArray(tuple(shape), dtype, x.weak_type and y.weak_type)
 
 
 @layout(conv_general_dilated_p, "parts")

@@ -23,7 +23,7 @@ from minijax.features.sharding.sharding_rules import (
     parts_of,
 )
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
-from minijax.lax.convert import lower_conversion, to_dtype
+from minijax.lax.convert import lower_conversion, to_type
 from minijax.lax.precision import (
     CanonicalPrecision,
     DotAlgorithm,
@@ -175,8 +175,7 @@ def _(x, y, *, dimension_numbers, precision, preferred_element_type, out_shardin
         if not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
             check_preferred("dot_general", dtype, preferred_element_type)
         dtype = preferred_element_type
-    weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return ShapedArray(shape, dtype, weak)
+    return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
 
 @layout(dot_general_p, "sums")
@@ -281,7 +280,8 @@ def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params
     places = (*batch, *free, *[contract[i] for i in order])
     params = {**params, "out_sharding": cotangent_sharding(aval, places, ct, other)}
     out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
-    return to_dtype(permute(out, np.argsort(places)), aval.dtype)
+    out = permute(out, np.argsort(places))
+    return out if out.aval.dtype == aval.dtype else to_type(out, aval)
 
 
 # -- batching -------------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ def _(x, *, fft_type, fft_lengths):
     if x.dtype not in accepted:
         names = " or ".join(np.dtype(dtype).name for dtype in accepted)
         raise ValueError(
-            f"fft: {fft_type.name} takes operands of dtype {names}; got {x.str_short()}."
+            f"{'FFT' if fft_type == FftType.IFFT else fft_type.name} input must be {names}, got {x.dtype.name} (operand "
+            f"{x.str_short()})."
         )
     count = len(fft_lengths)
     if not 1 <= count <= 3 or count > x.ndim:

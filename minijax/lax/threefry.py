@@ -18,7 +18,7 @@ from minijax.core.primitive import Primitive, no_rule
 from minijax.features.queries import certain, is_dim
 from minijax.lax.arithmetic import add, mul
 from minijax.lax.compare import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from minijax.lax.convert import bitcast_convert_type, convert_element_type
+from minijax.lax.convert import bitcast_convert_type, convert_element_type, to_dtype
 from minijax.lax.creation import broadcasted_iota, full, iota
 from minijax.lax.joining import concatenate, stack, unstack
 from minijax.lax.prng import PRNGImpl, register_prng
@@ -218,7 +218,8 @@ def seed_words(seed: Any) -> tuple[Any, Any]:
     low = convert_element_type(seed, _WORD)
     high = np.uint32(0)
     if aval.dtype.itemsize == 8:
-        high = convert_element_type(shift_right_logical(seed, aval.dtype.type(32)), _WORD)
+        width = to_dtype(aval.dtype.type(32), aval.dtype)  # a constant is narrowed without x64
+        high = convert_element_type(shift_right_logical(seed, width), _WORD)
     return high, low
 
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.arrays.array import ArrayImpl
-from minijax.config import local
 from minijax.core.avals import get_aval
-from minijax.core.trace import eval_trace
 from minijax.features.library import library
 from minijax.lax import arithmetic, compare
 from minijax.lax.arithmetic import add_p, div_p, mul_p, rem_p, sub_p
@@ -233,24 +231,15 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     kind = type(x2)
     if kind is int or kind is bool:
         return _integer_power(x1, int(x2))
-    if isinstance(x2, (np.integer, np.bool_)):
-        return _integer_power(x1, int(x2))
-    if kind is np.ndarray and x2.ndim == 0 and x2.dtype.kind in "iub":
-        return _integer_power(x1, int(x2))
-    if kind is ArrayImpl and not x2.shape and local.context.trace is eval_trace:
-        if dtypes.issubdtype(x2.dtype, np.integer) and _is_integer(x1) and int(x2) < 0:
+    if isinstance(x2, (np.integer, np.ndarray, ArrayImpl)):
+        if not x2.shape and x2.dtype.kind in "iu":
             return _integer_power(x1, int(x2))
-        return _power(x1, x2)
     out = _power(x1, x2)
     # By repeated multiplication, of which weakly typed operands do not come back weakly typed.
     return converted(out, out.dtype) if out.dtype.kind in "iu" else out
 
 
 pow = power
-
-
-def _is_integer(x: Any) -> bool:
-    return dtypes.issubdtype(dtypes.dtype(x), np.integer)
 
 
 @library(static=("y",))

@@ -15,6 +15,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.features.library import library
 from minijax.lax import compare, creation
+from minijax.lax.convert import to_dtype
 from minijax.lax.dot import dot_general
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.reductions import reduce_or_p
@@ -25,13 +26,7 @@ from minijax.numpy.contraction_paths import (
     contraction_path,
     contractions,
 )
-from minijax.numpy.promotion import (
-    check_arraylike,
-    converted,
-    number_like,
-    to_array,
-    weakened,
-)
+from minijax.numpy.promotion import check_arraylike, converted, number_like, to_array
 from minijax.numpy.selecting import choose_where
 from minijax.runtime.named_sharding import out_sharding_of
 from minijax.transforms.primitives import reduce_sum_p, transpose_p
@@ -239,8 +234,7 @@ def _einsum(text, optimize, precision, preferred, dot, out_sharding, *operands):
             x = transpose_p.bind(x, permutation=order)
         terms.append((step.result, x))
     [(_, x)] = terms
-    x = converted(x, dtype, weak)
-    return weakened(x) if weak else x
+    return to_dtype(x, dtype, weak)
 
 
 def _result_type(arrays: Sequence[Any], preferred: Any) -> tuple[Any, bool]:

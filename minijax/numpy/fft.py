@@ -23,7 +23,7 @@ from minijax.lax.slicing import pad_p, slice_p
 from minijax.namespace import shown
 from minijax.numpy import ufuncs
 from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import axis_of, check_arraylike, converted, to_array
+from minijax.numpy.promotion import axis_of, cast, check_arraylike, converted, to_array
 from minijax.numpy.shapes import moveaxis, roll
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
@@ -472,7 +472,10 @@ def fftfreq(
         counted = np.arange(max(n, 0))
         return np.where(counted < (n + 1) // 2, counted, counted - n)
 
-    return _frequencies("fftfreq", n, d, dtype, device, places)
+    if dtype is None or dtypes.issubdtype(dtype, np.inexact):
+        return _frequencies("fftfreq", n, d, dtype, device, places)
+    dtype = dtypes.check_user_dtype_supported(dtype, "fftfreq")
+    return cast(_frequencies("fftfreq", n, d, None, device, places), dtype)
 
 
 def rfftfreq(

@@ -67,9 +67,10 @@ def _index_dtype(shape: Sequence[int]) -> np.dtype:
 
 def wrapped(place: Any, size: int) -> Any:
     """Places below zero count from the end of an axis of this size."""
-    dtype = get_aval(place).dtype
+    dtype = dtypes.canonicalize_dtype(get_aval(place).dtype)
     if not dtypes.issubdtype(dtype, np.signedinteger):
         return place
+    place = to_dtype(place, dtype)
     if is_dim(size):
         size = to_dtype(size.__jax_array__(), dtype, False)
         return select_n_p.bind(lt_p.bind(place, dtype.type(0)), place, add_p.bind(place, size))

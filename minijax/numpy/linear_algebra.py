@@ -18,6 +18,7 @@ from minijax.features.library import library
 from minijax.lax import arithmetic, creation, indexing, slicing
 from minijax.lax.arithmetic import add_p, mul_p, sub_p
 from minijax.lax.compare import and_p, eq_p
+from minijax.lax.convert import to_dtype
 from minijax.lax.dot import dot_general
 from minijax.lax.index_numbers import GatherDimensionNumbers
 from minijax.lax.joining import concatenate_p, stack_p
@@ -39,7 +40,6 @@ from minijax.numpy.promotion import (
     promote_pair,
     promote_shapes,
     to_array,
-    weakened,
 )
 from minijax.numpy.selecting import choose_where
 from minijax.numpy.shapes import expanded, moveaxis, ravel, reshaped
@@ -72,7 +72,7 @@ def contract(
     out = dot_general(
         a, b, dims, precision=precision, preferred_element_type=preferred, out_sharding=out_sharding
     )
-    return weakened(out) if weak else out
+    return to_dtype(out, preferred, weak)
 
 
 _NO_BATCH = ((), ())
@@ -263,7 +263,8 @@ def inner(
     """
     a, b = to_array("inner", a), to_array("inner", b, 1)
     if not a.aval.ndim or not b.aval.ndim:
-        product = mul_p.bind(*promote_pair("inner", a, b))
+        a, b = promote_pair("inner", a, b)
+        product = (and_p if a.aval.dtype == dtypes.bool_ else mul_p).bind(a, b)
         preferred = as_dtype(preferred_element_type, "inner")
         return product if preferred is None else converted(product, preferred)
     dims = (((a.aval.ndim - 1,), (b.aval.ndim - 1,)), _NO_BATCH)

@@ -98,7 +98,7 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     del sorted
-    ar = to_array("unique", ar)
+    ar = _typed_if_complex(to_array("unique", ar))
     wanted = (return_index, return_inverse, return_counts)
     if axis is not None:
         axis = axis_of(axis, ar.ndim)
@@ -298,7 +298,12 @@ def unique_values(
 def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
     check_arraylike(name, ar1, ar2)
     one, two = promote_dtypes(to_array(name, ar1), to_array(name, ar2))
-    return ravel(one), ravel(two)
+    return _typed_if_complex(ravel(one)), _typed_if_complex(ravel(two))
+
+
+def _typed_if_complex(x: Any) -> Any:
+    """Return an array that is not weakly typed if it is complex: so are upstream's sets of these."""
+    return converted(x, x.aval.dtype) if x.aval.dtype.kind == "c" else x
 
 
 def _by_mask(x: Any, mask: Any, size: int, fill: Any) -> Any:
@@ -354,7 +359,7 @@ def setdiff1d(
     Array([1, 3], dtype=int32)
     """
     one, two = _pair("setdiff1d", ar1, ar2)
-    first = to_array("setdiff1d", ar1)
+    first = _typed_if_complex(to_array("setdiff1d", ar1))
     if size is None:
         values = [known(x, "setdiff1d", _GIVE_SIZE) for x in (one, two)]
         return _as(np.setdiff1d(*values, assume_unique=assume_unique), first)

@@ -18,6 +18,7 @@ from minijax.lax.convolution import conv_general_dilated
 from minijax.lax.precision import PrecisionLike
 from minijax.lax.special import bessel_i0e, bessel_i1e
 from minijax.numpy import reductions, ufuncs
+from minijax.numpy.creation import asarray
 from minijax.numpy.cumulative import cumsum
 from minijax.numpy.division import divide, remainder
 from minijax.numpy.joining import joined
@@ -298,7 +299,7 @@ def trapezoid(
     if x is None:
         (y,) = promote_dtypes_inexact(to_array("trapezoid", y))
         y = moveaxis(y, axis, -1)
-        step = dx
+        step = asarray(dx)
     else:
         y, x = promote_dtypes_inexact(to_array("trapezoid", y), to_array("trapezoid", x, 1))
         if x.aval.ndim == 1:
@@ -341,6 +342,8 @@ def unwrap(
     else:
         interval = divide(period, 2)
     axis = axis_of(axis, p.aval.ndim)
+    if not p.aval.shape[axis]:
+        return p
     steps = diff(p, axis=axis)
     turned = ufuncs.subtract(remainder(ufuncs.add(steps, interval), period), interval)
     at_edge = compare.and_p.bind(

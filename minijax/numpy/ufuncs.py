@@ -664,9 +664,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Array([90.], dtype=float32)
     """
     z = promote_one("angle", z)
-    if not _is_inexact(z):
+    is_real = z.aval.dtype.kind != "c"
+    if not _is_inexact(z) or (is_real and not z.aval.ndim):  # a real number has the default dtype
         z = converted(z, dtypes.float_())
-    if z.aval.dtype.kind != "c":  # the type of a complex number alone stays weak
-        z = converted(z, z.aval.dtype)
     out = arctan2(imag(z), real(z))
     return degrees(out) if deg else out

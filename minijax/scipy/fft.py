@@ -105,6 +105,9 @@ def _axes_and_sizes(x: Any, s: Any, axes: Any) -> list[tuple[int, int | None]]:
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = list(items_of(axes)) if isinstance(axes, (Sequence, range)) else [axes]
+    axes = [axis_of(axis, x.ndim) for axis in axes]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"repeated axis: {tuple(axes)}")
     sizes = [None] * len(axes) if s is None else s
     if len(sizes) != len(axes):
         raise ValueError(f"Shape and axes have different lengths: {s} and {axes}.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import dtypes, tree_util
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.namespace import shown
@@ -84,7 +84,7 @@ class RegularGridInterpolator:
         if isinstance(xi, tuple):
             xi = jnp.stack(jnp.broadcast_arrays(*map(jnp.asarray, xi)), axis=-1)
         else:
-            check_arraylike("RegularGridInterpolator.__call__", xi)
+            check_arraylike("_ndim_coords_from_arrays", xi)
             xi = jnp.asarray(xi)
             xi = xi[:, None] if xi.ndim == 1 and len(self.grid) == 1 else jnp.atleast_2d(xi)
         count = len(self.grid)
@@ -103,6 +103,20 @@ class RegularGridInterpolator:
             beyond = beyond.reshape(-1, *[1] * (out.ndim - 1))
             out = jnp.where(beyond, self.fill_value, out)
         return out.reshape(*lead, *self.values.shape[count:])
+
+
+def _flatten(x: RegularGridInterpolator) -> tuple:
+    return (x.grid, x.values, x.fill_value), (x.method, x.bounds_error)
+
+
+def _unflatten(aux: tuple, children: Any) -> RegularGridInterpolator:
+    """Rebuild without the checks: the children may be placeholders."""
+    made = object.__new__(RegularGridInterpolator)
+    (made.grid, made.values, made.fill_value), (made.method, made.bounds_error) = children, aux
+    return made
+
+
+tree_util.register_pytree_node(RegularGridInterpolator, _flatten, _unflatten)
 
 
 def _check_method(method: str) -> None:

@@ -80,6 +80,8 @@ def map_coordinates(
             f"jax.scipy.ndimage.map_coordinates currently requires order<=1; got order={order!r}."
         )
     check_ranks("map_coordinates", *places)
+    if not isinstance(cval, Array):  # NumPy refuses numbers that the dtype has not
+        cval = np.asarray(cval, dtypes.dtype(input))
     return _map_coordinates(input, places, cval, order, mode)
 
 
@@ -111,7 +113,7 @@ def _corners(place: Any, order: int) -> list[tuple[Any, Any]]:
     if order == 0:
         if dtypes.issubdtype(place.dtype, np.integer):
             return [(place, 1)]
-        return [(jnp.floor(place + 0.5).astype(np.int32), 1)]
+        return [(lax.round(place).astype(np.int32), 1)]  # halves away from zero
     below = jnp.floor(place)
     upper = place - below
     index = below.astype(np.int32)

@@ -97,7 +97,9 @@ class _State(NamedTuple):
     failed: Any
 
 
-def _bfgs(fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10) -> OptimizeResults:
+def minimize_bfgs(
+    fun, x, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=10
+) -> OptimizeResults:
     maxiter = x.size * 200 if maxiter is None else maxiter
     both = value_and_grad(fun)
     value, slope = both(x)
@@ -147,14 +149,16 @@ class _History(NamedTuple):
     status: Any  # as of `OptimizeResults`; -1 while it goes on
 
 
-def _lbfgs(
+def _minimize_lbfgs(
     fun, x, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-5,
     maxfun=None, maxgrad=None, maxls=20,
 ) -> OptimizeResults:  # fmt: skip
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         of_parts = lambda parts: fun(lax.complex(*jnp.split(parts, 2)))
         parts = jnp.concatenate([x.real, x.imag])
-        found = _lbfgs(of_parts, parts, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxls)
+        found = _minimize_lbfgs(
+            of_parts, parts, maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad, maxls
+        )
         real, imag = jnp.split(found.jac, 2)
         return found._replace(x=lax.complex(*jnp.split(found.x, 2)), jac=lax.complex(real, -imag))
     both = value_and_grad(fun)
@@ -212,7 +216,7 @@ def _limited(slope: Any, pairs: tuple[Any, Any, Any], scale: Any) -> Any:
     return -lax.scan(forward, scale * rest, (pairs, parts))[0]
 
 
-_METHODS = {"bfgs": _bfgs, "l-bfgs-experimental-do-not-rely-on-this": _lbfgs}
+_METHODS = {"bfgs": minimize_bfgs, "l-bfgs-experimental-do-not-rely-on-this": _minimize_lbfgs}
 
 
 class _Search(NamedTuple):

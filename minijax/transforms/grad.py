@@ -374,7 +374,7 @@ def differentiated(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, t
         call = with_arguments(fun, args, kwargs, chosen, single)
         flat = FlatFunction(call, OneArgument(in_tree), has_aux, transform)
         outs, pullback = pullback_of(flat, leaves, in_tree)
-        check_scalar_output(outs[: flat.count], flat.out_tree, holomorphic, transform)
+        check_scalar_output(outs[: flat.count], flat.out_tree, holomorphic)
         out, aux = flat.results(outs)
         seed = [_seed(get_aval(outs[0]))] if pullback.live[0] else []
         gradient = in_tree.unflatten([as_result(ct) for ct in pullback.pull(seed)])

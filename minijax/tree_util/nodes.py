@@ -305,8 +305,8 @@ def register_dataclass(
     if not given:
         if not is_dataclass:
             raise TypeError(
-                f"register_dataclass: `nodetype` {nodetype!r} is not a dataclass. Pass data_fields "
-                "and meta_fields."
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not "
+                f"a dataclass. Got {nodetype=}."
             )
         kept = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
         data_fields = [f.name for f in kept if not f.metadata.get("static", False)]

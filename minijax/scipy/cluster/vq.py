@@ -42,7 +42,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     apart = obs[:, None] - code_book[None]
     squares = jnp.sum(jnp.real(apart * jnp.conj(apart)), axis=-1)
     code = jnp.argmin(squares, axis=-1)
-    return code, jnp.sqrt(jnp.min(squares, axis=-1, initial=np.inf)).astype(obs.dtype)
+    return code, jnp.sqrt(jnp.min(squares, axis=-1, initial=np.inf))
 
 
 __dir__ = shown(__name__)

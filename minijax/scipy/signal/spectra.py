@@ -181,7 +181,8 @@ def _transformed(x: Any, window: Any, plan: _Plan) -> Any:
 
 
 def _places_of(plan: _Plan, length: int, fs: Any, dtype: Any) -> tuple[Any, Any]:
-    frequencies = (fft.rfftfreq if plan.one_sided else fft.fftfreq)(plan.nfft, 1 / fs, dtype=dtype)
+    wide = np.float32 if dtypes.bit_width(dtype) < 32 else dtype
+    frequencies = (fft.rfftfreq if plan.one_sided else fft.fftfreq)(plan.nfft, 1 / fs, dtype=wide)
     half = plan.size / 2
     times = np.arange(half, length - half + 1, plan.step)
     times = (times - half if plan.boundary is not None else times).astype(dtype)
@@ -349,7 +350,7 @@ def istft(
     size = int(nperseg) if nperseg else default
     if nfft is None:
         nfft = size if input_onesided and size == default + 1 else default
-    elif nfft < size:
+    if nfft < size:
         raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({size}).")
     step, _ = _step_and_nfft(size, noverlap or None, None)
     if _is_named(window):

@@ -81,14 +81,16 @@ def _expn(n: Any, x: Any) -> Any:
     at_zero = jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1), np.inf)
     out = jnp.where(is_small, near, far)
     out = jnp.where(x == 0, at_zero, out)
-    return jnp.where((x < 0) | (n != jnp.floor(n)) | jnp.isnan(x), np.nan, out)
+    unknown = is_small & (n != jnp.floor(n))  # the series is that of integers
+    return jnp.where((x < 0) | unknown | jnp.isnan(x), np.nan, out)
 
 
+@custom_jvp
 @library
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
 
-    - `n`: nonnegative integers; the result for a negative one is NaN
+    - `n`: integers of either sign, or real numbers where x > 1; others give NaN for smaller x
     - `x`: nonnegative real array that broadcasts with `n`
 
     The result has the arguments' common shape and a floating-point dtype. ValueError for complex
@@ -98,25 +100,17 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> jax.scipy.special.expn(2, 0.0)
     Array(1., dtype=float32)
     """
-    out = _any_expn(n, x)
-    return jnp.where(to_array("expn", n) < 0, np.nan, out)
-
-
-@custom_jvp
-@library
-def _any_expn(n, x):
-    """Compute `expn`, of negative orders too: they are the derivatives of the others."""
     n, x = jnp.broadcast_arrays(*_reals("expn", n, x))
     return _in_wide(_expn, n, x)
 
 
-@_any_expn.defjvp
+@expn.defjvp
 def _(primals, tangents):
     (n, x), (_, t) = primals, tangents
-    out = _any_expn(n, x)
+    out = expn(n, x)
     if dtypes.dtype(t) == dtypes.float0:
         return out, jnp.zeros_like(out)
-    return out, _scaled(-_any_expn(to_array("expn", n) - 1, x), t)
+    return out, _scaled(-expn(to_array("expn", n) - 1, x), t)
 
 
 def _scaled(slope: Any, t: Any) -> Any:

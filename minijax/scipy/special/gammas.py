@@ -14,7 +14,7 @@ from minijax.arguments.values import known_count
 from minijax.core.array import Array
 from minijax.features.custom_rules.custom_jvp import custom_jvp
 from minijax.features.library import library
-from minijax.numpy.promotion import check_arraylike, promote_inexact, promote_shapes
+from minijax.numpy.promotion import check_arraylike, converted, promote_inexact, promote_shapes
 from minijax.transforms.grad import jvp
 from minijax.typing import ArrayLike
 
@@ -335,7 +335,8 @@ def _zeta(x, q):
 
 @_zeta.defjvp
 def _zeta_jvp(primals, tangents):
-    return _zeta(*primals), jvp(_zeta_series, primals, tangents)[1]
+    out = _zeta(*primals)
+    return converted(out, out.dtype), jvp(_zeta_series, primals, tangents)[1]
 
 
 @library

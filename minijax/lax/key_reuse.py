@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import errors
 from minijax.arrays.array import ArrayImpl
+from minijax.config import local
 from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
@@ -294,7 +295,9 @@ def watcher_of(closed: ClosedJaxpr) -> Callable | None:
     looped = len(eqns) == 1 and eqns[0].primitive.rule_steps is not None
 
     def before(args: Sequence[ArrayImpl]) -> Callable:
-        walk = _Walk(summarize(capture()) if at_once else None, looped)
+        # Where a program is run operation by operation, each has the place of its equation.
+        place = summarize(local.context.source or capture()) if at_once else None
+        walk = _Walk(place, looped)
         outs = walk.closed(
             closed, [_numbers_of(a) if _is_key(a.aval) else _known_if(at_once, a) for a in args]
         )

@@ -1,6 +1,7 @@
 """`minijax.strict()`: silent faults are errors with the user's line; nothing else is one."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -184,6 +185,47 @@ def test_keys_that_are_used_twice(name):
     assert any(f"{__file__}:{line}:" in str(caught.value) for line in (first, first + 1))
     with jax.strict(keys=False):
         f(random.key(0))
+
+
+def _drawn(k):
+    return random.normal(k)
+
+
+def _drawn_twice(x, k):
+    first = x * random.normal(k)
+    return first + random.uniform(k)
+
+
+def _twice(f):
+    return lambda k: f(k) + f(k)
+
+
+_INNER = {
+    "checkpoint": lambda k: jax.checkpoint(_drawn_twice)(1.0, k),
+    "gradient of a checkpoint": lambda k: jax.grad(jax.checkpoint(_drawn_twice))(1.0, k),
+    "in jit": lambda k: jax.jit(jax.grad(jax.checkpoint(_drawn_twice)))(1.0, k),
+    "checkpoint in vmap": lambda k: jax.vmap(jax.checkpoint(_drawn_twice), (0, None))(
+        jnp.ones(2), k
+    ),
+    "checkpoint called twice": _twice(jax.checkpoint(_drawn)),
+    "jit called twice": _twice(jax.jit(_drawn)),
+    "jit called twice in jit": jax.jit(_twice(jax.jit(_drawn))),
+    "jit in a jit that is called twice": _twice(jax.jit(lambda k: jax.jit(_drawn)(k) + 0)),
+    "jit in a checkpoint": _twice(jax.checkpoint(jax.jit(_drawn))),
+}
+
+
+@pytest.mark.parametrize(
+    "guard", [jax.strict, lambda: jax.debug_key_reuse(True)], ids=["strict", "keys"]
+)
+@pytest.mark.parametrize("name", _INNER)
+def test_the_lines_of_keys_within_functions(name, guard):
+    with guard(), pytest.raises(jax.errors.KeyReuseError) as caught:
+        _INNER[name](random.key(0))
+    inner = _drawn if "twice" in name or "in a checkpoint" in name else _drawn_twice
+    first = inner.__code__.co_firstlineno
+    lines = [first + 1] if inner is _drawn else [first + 1, first + 2]
+    assert [int(n) for n in re.findall(rf"{__file__}:(\d+):", str(caught.value))] == lines
 
 
 @pytest.mark.parametrize("name", LEAKS)

@@ -14,15 +14,15 @@ import numpy as np
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import named_after
 from minijax.config import local, override
-from minijax.core.effects import NamedAxisEffect
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.core.source import joined
+from minijax.core.trace import Tracer
 from minijax.explain.origins import Origins, watched
+from minijax.explain.parts import PartsTrace, on_device, run_steps
 from minijax.explain.programs import (
     called,
     expression_at,
     file_name,
-    inlined,
     line_of,
     on_arrays,
     place_named,
@@ -32,9 +32,7 @@ from minijax.explain.programs import (
     values_of,
 )
 from minijax.lax.compare import select_n_p
-from minijax.lax.shard_map import shard_map, shard_map_p
-from minijax.sharding import PartitionSpec
-from minijax.transforms.jit import jit
+from minijax.lax.shard_map import shard_map_p
 
 __all__ = ["NanError", "Run", "has_nan", "nan", "nan_error", "search", "tell_nan"]
 
@@ -176,36 +174,6 @@ class Run:
             self.values.update(zip(eqn.outvars, outs, strict=True))
 
 
-class _PartsRun(Run):
-    """The program of a `shard_map` with its values on all devices, along a leading axis."""
-
-    def __init__(self, eqn: JaxprEqn, args: Sequence[Any]):
-        (program,) = sub_programs(eqn)
-        flat, params = inlined(program), eqn.params
-        self.same, self.outvars = {}, flat.outvars
-        self.eqns = [each.replace(scope=joined(eqn.scope, each.scope)) for each in flat.eqns]
-        self.maker = {v: n for n, each in enumerate(self.eqns) for v in each.outvars}
-        made = list(self.maker)
-        names = [*(var for var, _ in flat.constants), *flat.invars]
-
-        def values(*args):
-            given = [*(value for _, value in flat.constants), *args]
-            jaxpr = Jaxpr(names, [], [*names, *made], flat.eqns)
-            return [x[None] for x in eval_jaxpr(jaxpr, given)]
-
-        axes = [axis for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"]]
-        run = shard_map(
-            values, mesh=params["mesh"], in_specs=params["in_specs"],
-            out_specs=PartitionSpec(tuple(axes)), axis_names=set(axes),
-            check_vma=params["check_vma"],
-        )  # fmt: skip
-        self.values = dict(zip([*names, *made], jit(run)(*args), strict=True))
-
-    def choose(self, part: int) -> None:
-        """Keep the values on one device."""
-        self.values = {var: value[part] for var, value in self.values.items()}
-
-
 class _Origin(NamedTuple):
     """An equation that makes NaN, in a run of a program, and the turns of the loops around it."""
 
@@ -245,20 +213,9 @@ def _first(run: Run, atoms: Sequence[Any], bad: Callable) -> tuple[int, int] | N
 
 def _within(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
     """The origin within a loop, a branch or a shard_map; None elsewhere."""
-    if eqn.primitive is shard_map_p and type(run) is Run:
-        parts = _PartsRun(eqn, list(map(run.read, eqn.invars)))
-        bad = [n for n, v in enumerate(parts.outvars) if has_nan(parts.read(v))]
-        origin = search(parts, bad, turns)
-        if origin is None:
-            return None
-        parts.choose(_index(parts.read(origin.eqn.outvars[origin.place]))[0])
-        alone = not any(isinstance(effect, NamedAxisEffect) for effect in origin.eqn.effects)
-        return (alone and _within_turns(parts, origin.eqn, turns)) or origin
-    return _within_turns(run, eqn, turns) if type(run) is Run else None
-
-
-def _within_turns(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | None:
-    """The origin within a loop or branch that runs on one device, in the first turn that has NaN."""
+    args = list(map(run.read, eqn.invars))
+    if eqn.primitive is shard_map_p:
+        return _within_parts(eqn, args, turns)
     if eqn.primitive.rule_steps is None:
         return None
     found: list[_Origin | None] = []
@@ -279,10 +236,26 @@ def _within_turns(run: Run, eqn: JaxprEqn, turns: tuple[int, ...]) -> _Origin | 
         return inner.results
 
     try:
-        eqn.primitive.rule_steps(turn, *(run.read(v) for v in eqn.invars), **eqn.params)
+        run_steps(eqn, args, turn)
     except _FoundError:
         pass
     return found[0] if found else None
+
+
+def _within_parts(eqn: JaxprEqn, args: Sequence[Any], turns: tuple[int, ...]) -> _Origin | None:
+    """The origin within a `shard_map`, with the values on one of the devices where it arose."""
+    (program,) = sub_programs(eqn)
+    eqns = [each.replace(scope=joined(eqn.scope, each.scope)) for each in program.eqns]
+    parts = PartsTrace(eqn)
+    with parts.entered():
+        program = ClosedJaxpr(program.jaxpr.replace(eqns=eqns), program.consts)
+        run = Run(program, parts.split(eqn, args))
+        origin = search(run, [n for n, x in enumerate(run.results) if has_nan(x)], turns)
+        made = origin and origin.run.read(origin.eqn.outvars[origin.place])
+        if isinstance(made, Tracer):  # as it is not where a `shard_map` within has been looked into
+            row, values = _index(made)[0], origin.run.values
+            values.update({var: on_device(x, row) for var, x in values.items()})
+    return origin
 
 
 class _FoundError(Exception):

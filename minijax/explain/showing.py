@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from minijax.explain.lines import Book, Line, Span, sources
 from minijax.explain.origins import Applied, watched
+from minijax.explain.parts import PartsTrace, run_steps
 from minijax.explain.programs import called, placed, start_of, sub_programs, traced, values_of
 from minijax.explain.tables import Report, Table
 from minijax.explain.timing import Times
 from minijax.explain.work import CostReport, cost_rows
 from minijax.features.queries import is_ref
 from minijax.lax.refs import new_ref
+from minijax.lax.shard_map import shard_map_p
 from minijax.stages import Traced
 
 __all__ = ["Explanation", "Stage", "explain"]
@@ -124,7 +126,7 @@ def explain(
 
     - `args`, `kwargs`: arrays and pytrees as `f` takes them, or `ShapeDtypeStruct`s
     - `values`: whether to run it, and to show the range of each value and how many are NaN, in loops
-      over their turns
+      over their turns, in a `shard_map` over all devices
     - `compile`: whether to show XLA's optimised program
 
     The stages are the source, the program before and after each transform within `f` and around it,
@@ -230,7 +232,7 @@ def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
             else:
                 out = eqn.primitive.bind(*ins, **eqn.params)
                 outs = out if eqn.primitive.multiple_results else [out]
-                if eqn.primitive.rule_steps is not None and not eqn.effects:
+                if all(effect.pure for effect in eqn.effects):
                     within(eqn, ins)
             env.update(zip(eqn.outvars, outs, strict=True))
             for var, value in zip(eqn.outvars, outs, strict=True):
@@ -239,7 +241,13 @@ def _note_values(book: Book, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
 
     def within(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
         try:
-            eqn.primitive.rule_steps(turn, *ins, **eqn.params)
+            if eqn.primitive is shard_map_p:
+                parts = PartsTrace(eqn)
+                (program,) = sub_programs(eqn)
+                with parts.entered():
+                    run(program, *parts.split(eqn, ins))
+            elif eqn.primitive.rule_steps is not None:
+                run_steps(eqn, ins, turn)
         except _EnoughError:
             made = (v for p in sub_programs(eqn) for e in p.eqns for v in e.outvars)
             for var in filter(book.values.__contains__, made):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes, random
 from minijax.config import local
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, eval_jaxpr
-from minijax.explain.programs import called, on_arrays, place_named, traced, values_of
+from minijax.explain.parts import PartsTrace, run_steps
+from minijax.explain.programs import called, on_arrays, place_named, sub_programs, traced, values_of
 from minijax.explain.strictness import outside
 from minijax.explain.tables import Report, Table
 from minijax.features.printing import letters
+from minijax.lax.shard_map import shard_map_p
 from minijax.transforms.jit import jit_p
 
 __all__ = ["Stepper", "faulty", "nonfinite", "out_of_bounds", "step"]
@@ -39,7 +42,8 @@ def out_of_bounds(stepper: Stepper) -> bool:
     eqn = stepper.last
     if eqn is None:
         return False
-    return outside(eqn.primitive, stepper.inputs, eqn.params, eqn.source) is not None
+    calls = zip(*stepper.inputs, strict=True) if stepper.ran_on else [stepper.inputs]
+    return any(outside(eqn.primitive, x, eqn.params, eqn.source) is not None for x in calls)
 
 
 def faulty(stepper: Stepper) -> bool:
@@ -51,11 +55,24 @@ class _EnoughError(Exception):
     """Raised within a loop that turns for too long."""
 
 
+class _Call(NamedTuple):
+    """A program with its operands, and within a `shard_map` the devices on which it runs."""
+
+    program: ClosedJaxpr
+    args: Sequence[Any]
+    parts: PartsTrace | None = None
+    active: Any = None
+
+    def entered(self) -> AbstractContextManager:
+        return self.parts.entered(self.active) if self.parts else nullcontext()
+
+
 class _Frame:
     """A program that is being run: its variables so far, and the equation that is next."""
 
-    def __init__(self, closed: ClosedJaxpr, args: Sequence[Any], runs: list, turn: int):
-        closed = on_arrays(closed)
+    def __init__(self, runs: Sequence[_Call], turn: int):
+        self.call = runs[turn]
+        closed, args = on_arrays(self.call.program), self.call.args
         self.jaxpr = closed.jaxpr
         self.index, self.runs, self.turn = 0, runs, turn
         self.env = dict(zip(self.jaxpr.constvars, closed.consts, strict=True))
@@ -66,7 +83,7 @@ class _Frame:
     def read(self, atoms: Sequence[Any]) -> list[Any]:
         return [v.value() if type(v) is Literal else self.env[v] for v in atoms]
 
-    def run(self) -> list[Any]:
+    def run(self) -> None:
         """Compute the results of the next equation, unless they have been computed before."""
         eqn = self.jaxpr.eqns[self.index]
         if not all(v in self.env for v in eqn.outvars):
@@ -74,13 +91,24 @@ class _Frame:
             saved, context.source = context.source, eqn.source or context.source
             try:
                 kept = {"donated_invars": ()} if eqn.primitive is jit_p else {}  # for steps back
-                out = eqn.primitive.bind(*self.read(eqn.invars), **(eqn.params | kept))
+                with self.call.entered():
+                    out = eqn.primitive.bind(*self.read(eqn.invars), **(eqn.params | kept))
             finally:
                 context.source = saved
             outs = out if eqn.primitive.multiple_results else [out]
             self.env.update(zip(eqn.outvars, outs, strict=True))
         self.index += 1
-        return [self.env[v] for v in eqn.outvars]
+
+    def places(self) -> list[dict[str, int]] | None:
+        with self.call.entered():
+            return self.call.parts and self.call.parts.places()
+
+    def shown(self, values: Sequence[Any]) -> list[Any]:
+        """Values as users see them: within a `shard_map` those of all devices."""
+        if self.call.parts is None:
+            return list(values)
+        with self.call.entered():
+            return list(map(self.call.parts.shown, values))
 
 
 class Stepper(Report):
@@ -91,11 +119,12 @@ class Stepper(Report):
     """
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any], out_tree: Any):
-        self._frames = [_Frame(closed, args, [(closed, args)], 0)]
+        self._frames = [_Frame([_Call(closed, args)], 0)]
         self._out_tree = out_tree
         self.last: JaxprEqn | None = None
         self.inputs: list[Any] = []  # of the last equation
         self.outputs: list[Any] = []
+        self.ran_on: list[dict[str, int]] | None = None  # `places` of these
 
     # -- the place ---------------------------------------------------------------------------------
 
@@ -122,11 +151,22 @@ class Stepper(Report):
         return tuple(frame.turn for frame in self._frames[1:])
 
     @property
+    def places(self) -> list[dict[str, int]] | None:
+        """Within a `shard_map`, the coordinates in the mesh of the devices that get there."""
+        return self._frames[-1].places()
+
+    @property
     def values(self) -> dict[str, Any]:
-        """The variables that have a value here, by the letters that the jaxpr is printed with."""
+        """The variables that have a value here, by the letters that the jaxpr is printed with.
+
+        Within a `shard_map` they have a leading axis, along which are those of the devices in
+        `places`.
+        """
         frame = self._frames[-1]
         later = {v for eqn in frame.jaxpr.eqns[frame.index :] for v in eqn.outvars}
-        return {frame.names[v]: x for v, x in frame.env.items() if v not in later}
+        found = [v for v in frame.env if v not in later]
+        shown = frame.shown([frame.env[v] for v in found])
+        return {frame.names[v]: x for v, x in zip(found, shown, strict=True)}
 
     @property
     def done(self) -> bool:
@@ -150,8 +190,8 @@ class Stepper(Report):
             raise ValueError("The program has run to its end: .back() goes back.")
         frame = self._frames[-1]
         if frame.index < len(frame.jaxpr.eqns):
-            self.last = frame.jaxpr.eqns[frame.index]
-            self.inputs, self.outputs = frame.read(self.last.invars), frame.run()
+            frame.run()
+            self._look_back(frame)
             self._leave_finished()
         return self
 
@@ -161,7 +201,7 @@ class Stepper(Report):
         if frame.index:
             frame.index -= 1
         elif frame.turn:
-            before = self._enter(frame.runs, frame.turn - 1)
+            before = _Frame(frame.runs, frame.turn - 1)
             while before.index < len(before.jaxpr.eqns) - 1:
                 before.run()
             self._frames[-1] = before
@@ -169,22 +209,26 @@ class Stepper(Report):
             self._frames.pop()
         else:
             raise ValueError("This is the beginning of the program.")
-        frame = self._frames[-1]
-        self.last = frame.jaxpr.eqns[frame.index - 1] if frame.index else None
-        self.inputs = frame.read(self.last.invars) if self.last else []
-        self.outputs = frame.read(self.last.outvars) if self.last else []
+        self._look_back(self._frames[-1])
         return self
 
+    def _look_back(self, frame: _Frame) -> None:
+        """Note the equation before the place, with its values."""
+        self.last = frame.jaxpr.eqns[frame.index - 1] if frame.index else None
+        self.inputs = frame.shown(frame.read(self.last.invars)) if self.last else []
+        self.outputs = frame.shown(frame.read(self.last.outvars)) if self.last else []
+        self.ran_on = frame.places()
+
     def into(self) -> Stepper:
-        """Enter the body of the next equation: a scan, while, cond, or a call of a program.
+        """Enter the body of the next equation: a scan, while, cond, shard_map, or a call.
 
         ValueError where the equation has none.
         """
         runs = self._runs()
         if not runs:
             raise ValueError(f"{self.eqn and self.eqn.primitive} has no body to step into.")
-        self._frames.append(self._enter(runs, 0))
-        self.last, self.inputs, self.outputs = None, [], []
+        self._frames.append(_Frame(runs, 0))
+        self._look_back(self._frames[-1])
         self._leave_finished()
         return self
 
@@ -218,32 +262,41 @@ class Stepper(Report):
 
     def _has_body(self) -> bool:
         eqn = self.eqn
-        return eqn is not None and (eqn.primitive.rule_steps is not None or called(eqn) is not None)
+        if eqn is None:
+            return False
+        runs = eqn.primitive is shard_map_p or eqn.primitive.rule_steps is not None
+        return runs or called(eqn) is not None
 
-    def _runs(self) -> list[tuple[ClosedJaxpr, Sequence[Any]]]:
+    def _runs(self) -> list[_Call]:
         """The programs that the next equation runs one after the other, each with its operands."""
         eqn, frame = self.eqn, self._frames[-1]
         if eqn is None or not self._has_body():
             return []
-        args = frame.read(eqn.invars)
-        if eqn.primitive.rule_steps is None:
-            return [(called(eqn), args)]
-        found: list[tuple[ClosedJaxpr, Sequence[Any]]] = []
+        args, parts = frame.read(eqn.invars), frame.call.parts
+        if eqn.primitive.rule_steps is None and eqn.primitive is not shard_map_p:
+            return [frame.call._replace(program=called(eqn), args=args)]
+        found: list[_Call] = []
 
         def run(program, *args):
             if len(found) == _MOST_TURNS:
                 raise _EnoughError
-            found.append((program, args))
+            found.append(_Call(program, args, parts, parts and parts.active))
+            if parts is not None:
+                return parts.run(program, *args)
             return eval_jaxpr(program.jaxpr, program.consts, *args)
 
-        try:
-            eqn.primitive.rule_steps(run, *args, **eqn.params)
-        except _EnoughError:
-            pass
+        with frame.call.entered():
+            if eqn.primitive is shard_map_p:
+                parts = PartsTrace(eqn)
+                (program,) = sub_programs(eqn)
+                with parts.entered():
+                    found.append(_Call(program, parts.split(eqn, args), parts, parts.active))
+                return found
+            try:
+                run_steps(eqn, args, run)
+            except _EnoughError:
+                pass
         return found
-
-    def _enter(self, runs: list, turn: int) -> _Frame:
-        return _Frame(*runs[turn], runs, turn)
 
     def _leave_finished(self) -> None:
         """Go on to the next turn of a loop whose body has run, or behind the loop."""
@@ -252,7 +305,7 @@ class Stepper(Report):
             if frame.index < len(frame.jaxpr.eqns):
                 return
             if frame.turn + 1 < len(frame.runs):
-                self._frames[-1] = self._enter(frame.runs, frame.turn + 1)
+                self._frames[-1] = _Frame(frame.runs, frame.turn + 1)
                 continue
             self._frames.pop()
             self._frames[-1].run()
@@ -260,6 +313,8 @@ class Stepper(Report):
     def tables(self) -> list[Table]:
         """Return the place and the variables there."""
         place = f"turn {self.turn}, " if self.turn else ""
+        if self.places is not None:
+            place += f"on {len(self.places)} devices, "
         last = f"after {self.last.primitive}" if self.last else "at the beginning"
         following = f"next: {self.eqn.primitive}" if self.eqn else "the end"
         title = f"{last}, {following}, {place}{self.line}"
@@ -293,7 +348,9 @@ def step(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Stepper:
     The result stands before the first equation: `.next()`, `.back()`, `.into()` a loop or call,
     `.out()`, and `.run_to(predicate)`, which by default stops at NaN, infinity and indices out of
     bounds, move it; `.values`, `.inputs`, `.outputs`, `.eqn`, `.line`, `.turn` say where it is.
-    TypeError where `f` cannot be traced. Source: the jaxpr, run as `eval_jaxpr` does.
+    Within a `shard_map` values have a leading axis, along which are those of the devices that get
+    there: `.places` says which, `.ran_on` those of `.inputs` and `.outputs`. TypeError where `f`
+    cannot be traced. Source: the jaxpr, run as `eval_jaxpr` does.
 
     >>> explain.step(lambda x: jnp.log(x - x), 1.0).run_to().last.primitive
     log

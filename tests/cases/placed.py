@@ -211,6 +211,21 @@ COLLECTIVES += """
     lax.psum_scatter(X, ())
 """
 
+# Within shard_map over one axis, shard_map over the other one, with and without checks.
+NESTED = "\n".join(
+    f"jit(mapped(lambda a: jax.shard_map(lambda a: {call}, in_specs=P(None, 'y'), out_specs=P(None, 'y'), "
+    f"axis_names={{'y'}}, check_vma={inner})(a), P('x'), P('x'), axis_names={{'x'}}, check_vma={outer}))(X)"
+    for outer in (True, False)
+    for inner in (True, False)
+    for call in (
+        "a + lax.axis_index('x')", "lax.psum(a, 'x') + a", "lax.pmax(a, 'y') * lax.axis_index('x') + a",
+        "lax.all_gather(a, 'x', tiled=True)[:2] * a", "lax.ppermute(a, 'x', [(0, 1), (1, 0)]) + lax.axis_index('y')",
+        "lax.pcast(lax.psum(a, 'x'), 'x', to='varying') + a", "grad(lambda a: jnp.sum(lax.psum(jnp.sin(a), 'y')))(a)",
+        "lax.fori_loop(0, 2, lambda i, c: c + lax.axis_index('x') * lax.psum(c, 'y'), a)",
+    )
+    if outer == inner or not call.startswith(("grad", "lax.fori_loop"))  # wrong types in upstream
+)  # fmt: skip
+
 # Arrays and shardings over several meshes, and over one device, in one program.
 _PLACES = (
     "named", "NamedSharding(mesh, P())", "NamedSharding(backwards, P('x', 'y'))", "NamedSharding(other, P('u', 'v'))",

@@ -378,6 +378,21 @@ def chosen(x):
 def counted(x):
     return lax.fori_loop(0, 3, lambda i, c: jnp.log(c) - lax.pmean(c, "i"), x)
 
+def summed(x):
+    return lax.scan(
+        lambda c, row: (jnp.sqrt(c) + lax.psum(row, "i") * 0 - 5, row), x[3] + 20, x[:3] * 0)[0] + x
+
+def apart(x):  # one device would go on to NaN if its loop had not ended before
+    i = lax.axis_index("i")
+    c = lax.while_loop(lambda c: c > 0.5 + 2 * i, lambda c: jnp.log(c - i), x[3, 0])
+    return jnp.sqrt(c - 2) * x
+
+def within_both(x):
+    def turn(c, row):
+        c = c - lax.pmax(row, "i")
+        return lax.cond(lax.axis_index("i") == 1, lambda c: jnp.log(c), lambda c: c - 100, c), row
+    return lax.scan(turn, 20 + x[3], x)[0] + x
+
 def turns(f, number, primitive, turns, checked):
     g = jax.shard_map(f, mesh=mesh, in_specs=P(None, "i"), out_specs=P(None, "i"), check_vma=checked)
     for each in (g, jax.jit(g)):
@@ -389,12 +404,32 @@ def turns(f, number, primitive, turns, checked):
         else:
             raise AssertionError(f)
 
-at = {f: f.__code__.co_firstlineno for f in (rows, repeated, chosen, counted)}
+at = {f: f.__code__.co_firstlineno for f in (rows, repeated, chosen, counted, summed, apart, within_both)}
 for checked in (True, False):
     turns(rows, at[rows] + 3, "sqrt", (1,), checked)
     turns(repeated, at[repeated] + 1, "sqrt", (1,), checked)
     turns(chosen, at[chosen] + 1, "log", (), checked)
-    turns(counted, at[counted] + 1, "scan", (), checked)  # its body needs all devices
+    turns(counted, at[counted] + 1, "log", (1,), checked)
+    turns(summed, at[summed] + 2, "sqrt", (2,), checked)
+    turns(apart, at[apart] + 3, "sqrt", (), checked)
+    turns(within_both, at[within_both] + 3, "log", (1,), checked)
+
+def outer(x):
+    inner = jax.shard_map(counted_over_j, in_specs=P(None, "j"), out_specs=P(None, "j"), axis_names={"j"})
+    return inner(x) + lax.axis_index("i")
+
+def counted_over_j(x):
+    return lax.fori_loop(0, 3, lambda i, c: jnp.log(c) - lax.pmean(c, "j"), x)
+
+nested = jax.jit(jax.shard_map(
+    outer, mesh=mesh, in_specs=P(None, "i"), out_specs=P(None, "i"), axis_names={"i"}))
+try:
+    explain.nan(nested)(jnp.arange(1.0, 17.0).reshape(4, 4))
+except explain.NanError as error:
+    assert error.line[1] == counted_over_j.__code__.co_firstlineno + 1, str(error)
+    assert (error.primitive, error.turns) == ("log", (1,)), str(error)
+else:
+    raise AssertionError
 """
 
 

@@ -111,8 +111,7 @@ def placed_results(primitive: Primitive, avals: Sequence[Any], params: dict[str,
     if varying and not primitive.holds_programs:
         wanted, collective = axes, rule is not None and rule.varying is not None
         if collective:
-            wanted, outs = rule.varying(axes, **params)
-            wanted &= varying
+            wanted, outs = (names & varying for names in rule.varying(axes, **params))
         if any(_vma_of_value(aval) != wanted and hasattr(aval, "vma") for aval in avals):
             _check_references(primitive, avals, wanted)
             raise Misplaced(wanted, collective)

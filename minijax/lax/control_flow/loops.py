@@ -68,7 +68,7 @@ while_p.lower(lower_while)
 def _(run, *args, cond_jaxpr, cond_nconsts, body_jaxpr, body_nconsts):
     test, rest = args[:cond_nconsts], args[cond_nconsts:]
     consts, carry = rest[:body_nconsts], rest[body_nconsts:]
-    while np.any(going := run(cond_jaxpr, *test, *carry)[0]):
+    while np.asarray(going := run(cond_jaxpr, *test, *carry)[0]).any():
         following = run(body_jaxpr, *consts, *carry)
         carry = [_where_going(going, *pair) for pair in zip(following, carry, strict=True)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from minijax.core.primitive import Primitive
 from minijax.lax.prng import PRNGImpl
 from minijax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["Text", "dtype_text", "literal", "tuple_text"]
+__all__ = ["Text", "dtype_text", "literal", "tree_text", "tuple_text"]
 
 MOST_ELEMENTS = 64  # of an array that is written out
 
@@ -37,6 +38,23 @@ class Text:
 def tuple_text(items: Any) -> str:
     items = list(items)
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def tree_text(tree: Any, write: Callable[[Any], str]) -> str:
+    """The text of dicts, lists and tuples, whose leaves `write` writes.
+
+    It is given other containers as well, and is to raise an error for them.
+    """
+    if tree is None:
+        return "None"
+    if type(tree) is tuple:
+        return tuple_text([tree_text(x, write) for x in tree])
+    if type(tree) is list:
+        return f"[{', '.join(tree_text(x, write) for x in tree)}]"
+    if type(tree) is dict:
+        found = {k: tree_text(tree[k], write) for k in sorted(tree)}
+        return "{" + ", ".join(f"{literal(k)}: {found[k]}" for k in tree) + "}"
+    return write(tree)
 
 
 def dtype_text(dtype: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ import numpy as np
 from minijax import dtypes, lax, random, tree_util
 from minijax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.primitive import Primitive
-from minijax.explain import references
+from minijax.explain import callbacks, references
 from minijax.explain.calls import BOUND, IMPLIED, OF_SCALARS, TEMPLATES, WINDOWS
 from minijax.explain.custom_rules import jvp_program, rule_key, vjp_program
-from minijax.explain.literals import Text, array_text, dtype_text, literal, tuple_text
+from minijax.explain.literals import Text, array_text, dtype_text, literal, tree_text, tuple_text
 from minijax.features.call_primitives import call_p, closed_call_p
 from minijax.features.checkpoint.checkpoint import remat_p
 from minijax.features.custom_rules.custom_jvp import custom_jvp_call_p
@@ -36,18 +36,27 @@ __all__ = ["Source", "to_python"]
 
 # Levels of rules of functions that rules call: each rule of `odeint` calls `odeint` on a larger system.
 _RULES_IN_RULES = 1
-_TAKEN = {*keyword.kwlist, "constants", "jax", "jnp", "lax", "np", "pl"}
+_TAKEN = {*keyword.kwlist, "callbacks", "constants", "io_callback", "jax", "jnp", "lax", "np", "pl"}
 
 
 class Source(str):
-    """Python source of a program. `constants` has the arrays that are too large for the text."""
+    """Python source of a program.
 
+    `constants` has the arrays that are too large for the text, `callbacks` the functions of Python
+    that the program calls, both by the names that the text has for them.
+    """
+
+    callbacks: dict[str, Callable]
     constants: dict[str, Any]
     name: str
 
-    def function(self) -> Callable[..., Any]:
-        """Run the text, and return the function that it defines."""
-        names = {"constants": self.constants, "__name__": f"explain.{self.name}"}
+    def function(self, callbacks: Mapping[str, Callable] | None = None) -> Callable[..., Any]:
+        """Run the text, and return the function that it defines.
+
+        `callbacks` has functions that it is to call in the place of those in `self.callbacks`.
+        """
+        names = {"callbacks": {**self.callbacks, **(callbacks or {})}, "constants": self.constants,
+                 "__name__": f"explain.{self.name}"}  # fmt: skip
         exec(compile(self, f"<explain.{self.name}>", "exec"), names)
         return names[self.name]
 
@@ -55,12 +64,12 @@ class Source(str):
         """The source with another import: `library` is "jax" or "minijax"."""
         text = re.sub(r"(?m)^(import|from) (mini)?jax(?=[ .])", rf"\1 {library}", str(self))
         text = re.sub(r"(?m)^import jax as jax$", "import jax", text)
-        return _source(text, self.name, self.constants)
+        return _source(text, self.name, self)
 
 
-def _source(text: str, name: str, constants: dict) -> Source:
+def _source(text: str, name: str, held: Source | Module) -> Source:
     made = Source(text)
-    made.name, made.constants = name, constants
+    made.name, made.callbacks, made.constants = name, held.callbacks, held.constants
     return made
 
 
@@ -96,6 +105,7 @@ class Module:
 
     def __init__(self) -> None:
         self.definitions: list[str] = []
+        self.callbacks: dict[str, Callable] = {}
         self.constants: dict[str, Any] = {}  # those that are not written out
         self.constant_lines: list[str] = []
         self.named: dict[int, tuple[str, Any]] = {}  # by id, with the value to keep it alive
@@ -111,6 +121,14 @@ class Module:
             name = f"{wanted}_{number}"
         self.taken.add(name)
         return name
+
+    def callback(self, function: Callable, called: str) -> str:
+        """The expression for a function that the program calls."""
+        name = next((name for name, known in self.callbacks.items() if known is function), None)
+        if name is None:
+            name = self.new_name(_identifier(called, "callback"))
+            self.callbacks[name] = function
+        return f"callbacks[{name!r}]"
 
     def constant(self, value: Any, aval: Any) -> str:
         """The name of a constant."""
@@ -543,6 +561,7 @@ RULES: dict[Primitive, Callable] = {
     remat_p: _remat,
     shard_map_p: _shard_map,
     svd_p: _svd,
+    **callbacks.RULES,
     **references.RULES,
 }
 
@@ -550,20 +569,13 @@ RULES: dict[Primitive, Callable] = {
 # -- the program of a function --------------------------------------------------------------------
 
 
-def _tree_text(tree: Any, leaves: Any) -> str:
-    """The text of results in dicts, lists and tuples; TypeError for other containers."""
-    if tree is None:
-        return "None"
-    if type(tree) is tuple:
-        return tuple_text([_tree_text(x, leaves) for x in tree])
-    if type(tree) is list:
-        return f"[{', '.join(_tree_text(x, leaves) for x in tree)}]"
-    if type(tree) is dict:
-        found = {k: _tree_text(tree[k], leaves) for k in sorted(tree)}
-        return "{" + ", ".join(f"{literal(k)}: {found[k]}" for k in tree) + "}"
-    if hasattr(tree, "shape"):
+def _array_text(leaves: Any) -> Callable[[Any], str]:
+    def write(leaf: Any) -> str:
+        if not hasattr(leaf, "shape"):
+            raise TypeError(type(leaf))
         return next(leaves)
-    raise TypeError(type(tree))
+
+    return write
 
 
 def _argument_names(f: Any, count: int) -> list[str]:
@@ -583,9 +595,10 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
       that of the values of static ones
     - `library`: "minijax" or "jax", that which the text imports as `jax`
 
-    The result is a string with `function()`, `constants` and `under(library)`. Sub-programs are
-    functions of their own, with their derivative rules. NotImplementedError names a primitive that no
-    public function applies (a callback).
+    The result is a string with `function()`, `constants`, `callbacks` and `under(library)`.
+    Sub-programs are functions of their own, with their derivative rules; functions that the program
+    calls back are taken from `callbacks`, and `function(callbacks={name: f})` replaces some.
+    NotImplementedError names a primitive that no public function applies.
 
     >>> print(explain.to_python(lambda x: jnp.sin(x) * 2, 1.0).splitlines()[-3])
         a = lax.sin(x)  # f32[]
@@ -614,14 +627,14 @@ def to_python(f: Any, *args: Any, library: str = "minijax") -> Source:
             lines.append(f"{tuple_text(parts)} = jax.tree.leaves({arg_name})")
     lines += body.lines()
     try:
-        result = _tree_text(shape, iter(body.outs()))
+        result = tree_text(shape, _array_text(iter(body.outs())))
     except TypeError:
         result = tuple_text(body.outs()) + "  # its leaves"
     if isinstance(f, (Jaxpr, ClosedJaxpr)):
         result = tuple_text(body.outs())
     module.define(module.new_name(name), ", ".join(names), [*lines, f"return {result}"])
     text = _whole(module, library)
-    return _source(text, _last_name(module), module.constants).under(library)
+    return _source(text, _last_name(module), module).under(library)
 
 
 def _last_name(module: Module) -> str:
@@ -631,6 +644,8 @@ def _last_name(module: Module) -> str:
 def _whole(module: Module, library: str) -> str:
     code = "\n\n".join(module.definitions)
     head = ["import minijax as jax", "import numpy as np"]
+    if "io_callback(" in code:
+        head.append("from minijax.experimental import io_callback")
     if "checkpoint_name(" in code:
         head.append("from minijax.ad_checkpoint import checkpoint_name")
     if "pl.ds(" in code:

@@ -172,6 +172,7 @@ def debug_callback(
         given, named = _put_together(leaves, statics, tree)
         callback(*given, **named)
 
+    _flat_callback.__wrapped__ = callback
     debug_callback_p.bind(
         *arrays, callback=_flat_callback, effect=_ORDERED if ordered else _DEBUG,
         partitioned=partitioned,

@@ -287,3 +287,146 @@ def test_source_runs_to_the_same_results(name):
     _same(minijax.tree.leaves(found), minijax.tree.leaves(wanted))
     theirs = jax.jit(source.under("jax").function())(*args)
     _same(jax.tree.leaves(theirs), minijax.tree.leaves(wanted), ulp=16)
+
+
+# -- callbacks: `f(m, tell)` of a library, and what is told of what the program calls ---------------
+
+
+def _calls(m, tell):
+    def scaled(x, by=1.0, tree=None):
+        return np.asarray(x) * np.asarray(by) + (0 if tree is None else np.asarray(tree["b"][0]))
+
+    def two(x):
+        return {"sum": np.asarray(x).sum(), "all": np.asarray(x) + 1}
+
+    def run(x):
+        like = m.ShapeDtypeStruct(x.shape, x.dtype)
+        one = m.ShapeDtypeStruct((), x.dtype)
+        y = m.pure_callback(scaled, like, x, by=x[0], tree={"b": [x, (x[1],)], "a": None})
+        both = m.pure_callback(two, {"sum": one, "all": like}, y)
+        return y, both, m.pure_callback(lambda: np.int32(7), m.ShapeDtypeStruct((), np.int32))
+
+    return run
+
+
+def _mapped_calls(method):
+    def make(m, tell):
+        def summed(x, y):
+            return (np.asarray(x) * np.asarray(y)).sum(-1).astype(np.float32)
+
+        def run(x):
+            one = m.ShapeDtypeStruct((), x.dtype)
+            call = lambda r, y: m.pure_callback(summed, one, r, y, vmap_method=method)
+            return m.vmap(call, in_axes=(0, None))(x[:, None] * x, x)
+
+        return run
+
+    return make
+
+
+def _ordered(m, tell):
+    io_callback = importlib.import_module(f"{m.__name__}.experimental").io_callback
+    like = m.ShapeDtypeStruct((), np.float32)
+
+    def counted(x):
+        tell("counted", np.asarray(x).tolist())
+        return np.float32(x) + 1
+
+    def run(x):
+        def turn(c, row):
+            c = io_callback(counted, like, c + row, ordered=True)
+            m.lax.cond(
+                c > 2,
+                lambda c: m.debug.callback(lambda c: tell("large", float(c)), c),
+                lambda c: None,
+                c,
+            )
+            return c, c
+
+        c, cs = m.lax.scan(turn, np.float32(0), x)
+        io_callback(lambda *xs: tell("none", len(xs)), None, c, cs, ordered=True)
+        return (
+            c,
+            cs,
+            m.lax.while_loop(lambda c: c < 9, lambda c: io_callback(counted, like, c * 2), c),
+        )
+
+    return run
+
+
+def _gradient(m, tell):
+    @m.custom_jvp
+    def f(x):
+        return m.pure_callback(
+            lambda x: np.sin(np.asarray(x)), m.ShapeDtypeStruct(x.shape, x.dtype), x
+        )
+
+    f.defjvp(lambda xs, ts: (f(*xs), m.numpy.cos(xs[0]) * ts[0]))
+
+    def run(x):
+        def loss(x):
+            m.debug.print("loss at {}", x, ordered=True)
+            m.debug.callback(
+                lambda x, name, *, by: tell(name, np.asarray(by[0]).tolist()), x, "by", by=[x]
+            )
+            return f(x * 2).sum()
+
+        return m.value_and_grad(loss)(x)
+
+    return run
+
+
+def _prints(m, tell):
+    def run(x):
+        say = partial(m.debug.print, ordered=True)
+        say("x={x} {} {{}} {:.3f} {s}", x[:1], x[1], x=x, s="text")
+        say("nothing {{}}")
+        say("{0} {1[a]} {0}", x[0], {"a": x[1]})
+        say("unused {0}", x[0], x[1], skip_format_check=True)
+        with np.printoptions(precision=2, suppress=True):
+            say("rounded {x}", x=x)
+        m.lax.fori_loop(0, 2, lambda i, c: (say("turn {i} {c}", i=i, c=c), c * 2)[1], x[0])
+        m.vmap(lambda r: m.debug.print("row {}", r) or r)(x)
+        return x
+
+    return run
+
+
+CALLBACKS = {
+    "values": _calls, "in order": _ordered, "under grad": _gradient, "prints": _prints,
+    **{f"mapped {method}": _mapped_calls(method) for method in
+       ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLBACKS)
+def test_callbacks_are_called_as_by_the_program(name, capsys):
+    told = []
+
+    def outcome(m, f):
+        told.clear()
+        results = m.jit(f)(X)
+        m.effects_barrier()
+        leaves = [np.asarray(x) for x in m.tree.leaves(results)]
+        return leaves, sorted(map(str, told)), sorted(capsys.readouterr().out.splitlines())
+
+    f = CALLBACKS[name](minijax, lambda *what: told.append(what))
+    wanted, said, printed = outcome(minijax, f)
+    source = explain.to_python(f, X)
+    for m in (minijax, jax):
+        found, says, prints = outcome(m, source.under(m.__name__).function())
+        _same(found, wanted, ulp=0 if m is minijax else 16)
+        assert (says, prints) == (said, printed)
+    assert bool(source.callbacks) == ("callbacks[" in source)
+
+
+def test_callbacks_that_are_given_take_the_place_of_those_of_the_program():
+    def doubled(x):
+        return np.asarray(x) * 2
+
+    f = lambda x: minijax.pure_callback(doubled, minijax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    source = explain.to_python(f, X)
+    assert source.callbacks == {"doubled": doubled}
+    np.testing.assert_array_equal(source.function()(X), X * 2)
+    given = source.function({"doubled": lambda x: np.asarray(x) * 3})
+    np.testing.assert_array_equal(given(X), X * np.float32(3))

@@ -8,6 +8,7 @@ module with such names ends in a `__getattr__` that asks `moved`.
 from __future__ import annotations
 
 import importlib
+import operator
 import warnings
 from typing import Any
 
@@ -23,7 +24,8 @@ _WITHOUT_ADVICE = (
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
 )  # fmt: skip
 
-# By module: of each name that still works, the module that has it and what the warning says.
+# By module: of each name that still works, the module that has it, or the place in there, and what
+# the warning says.
 _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
     "minijax.core": {
         **{
@@ -44,6 +46,57 @@ _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
             )
             for name in ("InconclusiveDimensionOperation", "JaxprTypeError")
         },
+        **{
+            name: (place, f"minijax.core.{name} is deprecated.")
+            for name, place in {
+                "call": "minijax.features.call_primitives:call_p.bind",
+                "concretization_function_error": "minijax.jax.private.scopes",
+                "is_concrete": "minijax.jax.private.internals",
+                "is_constant_dim": "minijax.jax.private.programs",
+                "is_constant_shape": "minijax.jax.private.programs",
+            }.items()
+        },
+    },
+    "minijax.experimental.pallas": {
+        "debug_checks_enabled": (
+            "minijax.lax.pallas.language",
+            "minijax.experimental.pallas.debug_checks_enabled is deprecated, use "
+            "pl.enable_debug_checks.value instead.",
+        ),
+        "dot": (
+            "minijax.experimental.pallas.triton",
+            "minijax.experimental.pallas.dot was moved to minijax.experimental.pallas.triton. "
+            "Accessing it via minijax.experimental.pallas is deprecated. You can use "
+            "minijax.numpy.dot, minijax.numpy.einsum or the @ operator instead in a TPU or MGPU "
+            "kernel.",
+        ),
+    },
+    "minijax.experimental.pallas.tpu": {
+        name: (
+            "minijax.experimental.pallas",
+            f"pltpu.{name} is deprecated, use pl.{name} instead.",
+        )
+        for name in (
+            "DeviceIdType",
+            "HOST",
+            "semaphore",
+            "semaphore_read",
+            "semaphore_signal",
+            "semaphore_wait",
+        )
+    },
+    "minijax.experimental.pjit": {
+        "pjit": (
+            "minijax.transforms.jit:jit",
+            "minijax.experimental.pjit.pjit has been deprecated. Please use `minijax.jit` instead.",
+        ),
+    },
+    "minijax.experimental.shard_map": {
+        "shard_map": (
+            "minijax.experimental.shard_map:_shard_map",
+            "minijax.experimental.shard_map is deprecated in v0.8.0. Used minijax.shard_map "
+            "instead.",
+        ),
     },
     "minijax.interpreters.pxla": {
         **{
@@ -118,15 +171,15 @@ _REMOVED: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def moved(module: str, name: str) -> Any:
+def moved(module: str, name: str, absent: str | None = None) -> Any:
     """The object that the name of a module stands for, with a DeprecationWarning to its user.
 
-    AttributeError if there is none, which says why if there was one.
+    AttributeError if there is none, which says why if there was one, or else `absent`.
     """
     found = _DEPRECATED.get(module, {}).get(name)
     if found is None:
         gone = _REMOVED.get(module, {}).get(name)
-        raise AttributeError(gone or f"module {module!r} has no attribute {name!r}")
-    place, message = found
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
-    return getattr(importlib.import_module(place), name)
+        raise AttributeError(gone or absent or f"module {module!r} has no attribute {name!r}")
+    place, _, attribute = found[0].partition(":")
+    warnings.warn(found[1], DeprecationWarning, stacklevel=3)
+    return operator.attrgetter(attribute or name)(importlib.import_module(place))

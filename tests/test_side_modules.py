@@ -128,20 +128,35 @@ def test_sharding_of_one_device(name):
     assert ours.committed == theirs.committed
 
 
-DEPRECATED = [
-    *[f"core.{name}" for name in (
-        "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr", "gensym",
-        "find_top_trace", "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn",
-        "no_effects", "valid_jaxtype", "unsafe_am_i_under_a_jit_DO_NOT_USE",
-        "InconclusiveDimensionOperation", "JaxprTypeError", "concrete_or_error",
-    )],
-    *[f"interpreters.pxla.{name}" for name in (
-        "are_hlo_shardings_equal", "is_hlo_sharding_replicated", "op_sharding_to_indices",
-        "thread_resources",
-    )],
-    "scipy.special.lpmn",
-    "scipy.special.lpmn_values",
-]  # fmt: skip
+# Registries and classes of upstream's compiler, which have no counterpart.
+INTERNAL = {
+    "core": (
+        "JaxprPpContext", "JaxprPpSettings", "OutputType", "abstract_token",
+        "aval_mapping_handlers", "custom_typechecks", "literalable_types", "no_axis_name",
+        "pytype_aval_mappings", "trace_ctx",
+    ),
+    "interpreters.pxla": (
+        "ArrayMapping", "Index", "MeshAxisName", "MeshComputation", "MeshExecutable",
+        "_UNSPECIFIED", "array_mapping_to_axis_resources", "global_aval_to_result_handler",
+        "global_avals_to_results_handler", "global_result_handlers",
+    ),
+}  # fmt: skip
+MODULES = (
+    "core", "experimental.pallas", "experimental.pallas.tpu", "experimental.pjit",
+    "experimental.shard_map", "interpreters.pxla", "scipy.special",
+)  # fmt: skip
+
+
+def _deprecated():
+    """The names of upstream that still work, with a warning."""
+    for module in MODULES:
+        table = importlib.import_module(f"jax.{module}")._deprecations
+        for name, (_, value) in table.items():
+            if value is not None and name not in INTERNAL.get(module, ()):
+                yield f"{module}.{name}"
+
+
+DEPRECATED = sorted(_deprecated()) if jax.__version__ == "0.10.2" else []
 REMOVED = [
     "core.get_aval", "core.TraceTag", "core.subjaxprs", "core.traverse_jaxpr_params",
     "device_put_replicated", "scipy.special.sph_harm",

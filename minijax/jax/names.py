@@ -78,6 +78,7 @@ ALIASES: dict[str, dict[str, str]] = {
     "jax._src": {},
     "jax._src.ad_util": {
         "Zero": "minijax.transforms.tangents:Zero",
+        "add_any_p": "minijax.transforms.primitives:add_any_p",
         "stop_gradient_p": "minijax.lax:stop_gradient_p",
     },
     "jax._src.api_util": {"shaped_abstractify": "minijax.core.avals:shaped_abstractify"},
@@ -167,6 +168,7 @@ ALIASES: dict[str, dict[str, str]] = {
     "jax._src.lax.lax": {
         "_const": f"{_INTERNALS}:const",
         "_convert_element_type": f"{_INTERNALS}:convert",
+        "_eq_meet": f"{_INTERNALS}:equal_in_meet",
     },
     "jax._src.lib": {
         **_of("minijax.runtime.versions", "_jax xla_client"),
@@ -228,9 +230,11 @@ ALIASES: dict[str, dict[str, str]] = {
         for name in ("fold_in", "random_bits", "seed", "split")
     },
     "jax._src.sharding": {"common_devices_indices_map": f"{_HERE}:common_devices_indices_map"},
+    "jax._src.random": {"Shape": "minijax.typing:Shape"},
     "jax._src.sharding_impls": {
         **_of("minijax.features.mlir_rules", "SPMDAxisContext ShardingContext"),
         **_of(_HERE, "MeshAxisName UNSPECIFIED UnspecifiedValue"),
+        "canonicalize_sharding": f"{_INTERNALS}:canonicalize_sharding",
     },
     "jax._src.state": {},
     "jax._src.state.primitives": {
@@ -249,6 +253,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "TransformedRef": "minijax.lax.ref_views:RefView",
         "shaped_array_ref": f"{_HERE}:shaped_array_ref",
     },
+    "jax._src.typing": {"DType": "numpy:dtype"},
     "jax._src.test_util": {"test_warning_util": "minijax.jax.testing.counts"},
     "jax._src.traceback_util": {
         **_of("minijax.tracebacks", "UnfilteredStackTrace register_exclusion"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax.deprecated import moved as _moved
 from minijax.experimental.checkify import debug_check as _checked
 from minijax.lax.dynamic_slices import Slice
 from minijax.lax.dynamic_slices import dslice as ds
@@ -84,7 +85,8 @@ def debug_check(condition: Any, message: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(
+    absent = (
         f"minijax has no 'experimental.pallas.{name}': kernels are interpreted, and have what that "
         "gives a meaning."
     )
+    return _moved(__name__, name, absent)

@@ -16,8 +16,10 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax import dtypes
 from minijax.core.array import Array
+from minijax.deprecated import moved
 from minijax.lax.pallas import specs
-from minijax.lax.pallas.language import semaphore_signal, semaphore_wait
+from minijax.lax.pallas.language import semaphore_signal as _signal
+from minijax.lax.pallas.language import semaphore_wait as _wait
 from minijax.lax.pallas.meshes import TensorCoreMesh
 from minijax.lax.pallas.specs import GridSpec, SemaphoreType, no_block_spec
 from minijax.lax.ref_views import recast, view_of
@@ -258,11 +260,11 @@ class _Copy:
             self.dst.addupdate(self.src.get())
         else:
             self.dst.set(self.src.get())
-        semaphore_signal(self.sem, self.src.size)
+        _signal(self.sem, self.src.size)
 
     def wait(self) -> None:
         """Nothing is to be waited for: take what was counted."""
-        semaphore_wait(self.sem, self.src.size)
+        _wait(self.sem, self.src.size)
 
     wait_send = wait_recv = wait
 
@@ -313,7 +315,8 @@ def roll(
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(
+    absent = (
         f"minijax has no 'experimental.pallas.tpu.{name}': kernels are interpreted, and have what that "
         "gives a meaning."
     )
+    return moved(__name__, name, absent)

@@ -13,6 +13,7 @@ from minijax import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.trace import Tracer
+from minijax.lax import eq
 from minijax.lax.convert import convert_element_type, convert_element_type_p
 from minijax.numpy import promotion
 from minijax.numpy.promotion import (
@@ -23,6 +24,7 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.runtime.mesh import constraint_mesh
+from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.runtime.platforms import Device
 from minijax.sharding import SingleDeviceSharding
 
@@ -106,8 +108,8 @@ def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether a value is known: no tracer."""
-    return not isinstance(x, Tracer)
+    """Whether a value is known: it is no tracer, or one of a derivative that is not recorded."""
+    return not isinstance(x, Tracer) or x.concrete() is not None
 
 
 def const(example: Any, val: Any) -> Any:
@@ -116,6 +118,13 @@ def const(example: Any, val: Any) -> Any:
     if type(val) in python_scalar_types and aval.weak_type:
         return dtypes.scalar_type_of(example)(val)
     return np.asarray(val, aval.dtype)
+
+
+def equal_in_meet(a: Any, b: Any) -> Any:
+    """Whether elements are equal, compared in the narrower of their dtypes."""
+    one, other = get_aval(a).dtype, get_aval(b).dtype
+    narrower = one if dtypes.promote_types(one, other) == other else other
+    return eq(convert_element_type(a, narrower), convert_element_type(b, narrower))
 
 
 def convert(
@@ -215,6 +224,14 @@ def check_for_prngkeys(fun_name: str, *args: Any) -> None:
 def canonicalize_device_to_sharding(device: Any) -> Any:
     """The sharding of a device; anything else as it is."""
     return SingleDeviceSharding(device) if isinstance(device, Device) else device
+
+
+def canonicalize_sharding(
+    sharding: Any, api_name: str, check_mesh_consistency: bool = True
+) -> NamedSharding | None:
+    """The sharding that `out_sharding` of the function `api_name` stands for, without devices."""
+    found = out_sharding_of(sharding, api_name)
+    return None if found is None else found.update(mesh=found.mesh.abstract_mesh)
 
 
 class _ResourceEnv:

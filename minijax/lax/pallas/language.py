@@ -32,7 +32,7 @@ from minijax.typing import ArrayLike
 
 __all__ = [
     "align_to", "broadcast_to", "cdiv", "debug_print", "empty", "empty_like", "empty_ref_like",
-    "enable_debug_checks", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2", "reciprocal",
+    "debug_checks_enabled", "enable_debug_checks", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2", "reciprocal",
     "run_scoped", "run_state", "semaphore_read", "semaphore_signal", "semaphore_wait",
     "strides_from_shape", "when", "with_scoped",
 ]  # fmt: skip
@@ -234,6 +234,12 @@ class _Switch(threading.local):
 
 
 enable_debug_checks = _Switch()
+
+
+def debug_checks_enabled() -> bool:
+    """Whether kernels are recorded with their checks."""
+    return enable_debug_checks.value
+
 
 # -- arithmetic -----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -22,6 +22,7 @@ from minijax.arrays.dispatch import program_for
 from minijax.config import local, promoting_freely
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
+from minijax.core.staging import JaxprTrace
 from minijax.core.trace import Tracer
 from minijax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from minijax.features.slots import slots
@@ -49,16 +50,23 @@ _F = TypeVar("_F", bound=Callable)
 
 
 @overload
-def library(fun: _F, *, static: Sequence[str] = (), converted: Sequence[str] = ()) -> _F: ...
+def library(
+    fun: _F, *, static: Sequence[str] = (), converted: Sequence[str] = (), whole: bool = False
+) -> _F: ...
 @overload
 def library(
-    fun: None = None, *, static: Sequence[str] = (), converted: Sequence[str] = ()
+    fun: None = None,
+    *,
+    static: Sequence[str] = (),
+    converted: Sequence[str] = (),
+    whole: bool = False,
 ) -> Callable[[_F], _F]: ...
 def library(
     fun: Callable[..., Any] | None = None,
     *,
     static: Sequence[str] = (),
     converted: Sequence[str] = (),
+    whole: bool = False,
 ) -> Any:
     """Decorator: see the top of this file.
 
@@ -67,14 +75,21 @@ def library(
     refused as `jit` refuses one, but for those `converted`: of these the function itself makes
     numbers. Arguments that are None count as static; those that are containers are flattened as
     pytrees. A result is split as the static parameter `out_sharding` says.
+
+    `whole` makes it one jitted function to a transform whose operations run at once too. So it should
+    be where there are many operations, or loops: each call would record their bodies anew, and what is
+    recorded anew is lowered anew.
     """
     if fun is None:
-        return functools.partial(library, static=tuple(static), converted=tuple(converted))
+        return functools.partial(
+            library, static=tuple(static), converted=tuple(converted), whole=whole
+        )
     if "out_sharding" in static:
         fun = _splitting(fun)
     general = _Calls(fun, static, converted)
     cells = (
-        fun, general.fun, general.plain, general, general.static_positions, general.alone
+        _whole(fun, general) if whole else fun,
+        general.fun, general.plain, general, general.static_positions, general.alone,
     )  # fmt: skip
     wrapper = (None if static else _of_few(fun, cells)) or _of_any(*cells)
     functools.update_wrapper(wrapper, fun)
@@ -99,6 +114,21 @@ def as_jitted(fun: Callable, static: Sequence[str] | None = None) -> PjitFunctio
             return None
         static = made.args[2]
     return jit(fun, static_argnames=tuple(static))
+
+
+def _whole(fun: Callable, calls: _Calls) -> Callable:
+    """`fun` where it is traced: jitted, unless it is recorded, or takes what `jit` does not."""
+    jitted = functools.cache(lambda: jit(fun, static_argnames=tuple(calls.static_names)))
+
+    @functools.wraps(fun)
+    def called(*args, **kwargs):
+        trace = local.context.trace
+        while trace is not None and type(trace) is not JaxprTrace:
+            trace = trace.parent
+        whole = trace is None and calls.suit_jit(args, kwargs)
+        return (jitted() if whole else fun)(*args, **kwargs)
+
+    return called
 
 
 def _of_few(fun: Callable, cells: tuple) -> Callable | None:
@@ -298,6 +328,17 @@ class _Calls:
         program, out_tree = entry
         outs = program(arrays)
         return outs[0] if out_tree is None else out_tree.unflatten(outs)
+
+    def suit_jit(self, args: tuple, kwargs: dict) -> bool:
+        """Whether static arguments can be hashed, and the others are arrays or None."""
+        given = [(x, place in self.static_positions) for place, x in enumerate(args)]
+        given += [(x, name in self.static_names) for name, x in kwargs.items()]
+        return all(
+            isinstance(x, Hashable) and not isinstance(x, (Tracer, ArrayImpl))
+            if static
+            else type(x) in _PLAIN or x is None or isinstance(x, Tracer)
+            for x, static in given
+        )
 
     def check_hashable(self, error: Exception, args: tuple, kwargs: dict) -> None:
         """Raise the error of a static argument that is a tracer, where one caused this error."""

@@ -349,7 +349,7 @@ def _absolute(x: Any) -> Any:
     return x if unsigned else arithmetic.abs(x)
 
 
-@library
+@library(whole=True)
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the greatest common divisor of integers.
 

@@ -82,7 +82,7 @@ def bincount(
     return _bincount(x, weights, length)
 
 
-@library(static=("length",))
+@library(static=("length",), whole=True)
 def _bincount(x, weights, length):
     if weights is None:
         weights = np.asarray(1, dtypes.int_())[()]
@@ -193,7 +193,7 @@ def histogram(
     return _histogram(a, weights, edges, bool(density)), edges
 
 
-@library(static=("density",))
+@library(static=("density",), whole=True)
 def _histogram(a, weights, edges, density):
     if weights is None:
         (a,) = promote_dtypes_inexact(to_array("histogram", a))
@@ -305,7 +305,7 @@ def histogramdd(
     return _histogramdd(sample, weights, edges, bool(density)), edges
 
 
-@library(static=("density",))
+@library(static=("density",), whole=True)
 def _histogramdd(sample, weights, edges, density):
     sizes = tuple([edge.aval.shape[0] + 1 for edge in edges])
     places = []

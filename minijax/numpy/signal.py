@@ -402,7 +402,7 @@ def interp(
     return _interp(x, xp, fp, left, right, period, tuple(kinds))
 
 
-@library(static=("kinds",))
+@library(static=("kinds",), whole=True)
 def _interp(x, xp, fp, left, right, period, kinds):
     check_arraylike("interp", x, xp, fp)
     x, xp = promote_dtypes_inexact(x, xp)

@@ -246,7 +246,7 @@ def _before(x: Any, y: Any) -> Any:
     return out
 
 
-@library(static=("side", "method"))
+@library(static=("side", "method"), whole=True)
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,

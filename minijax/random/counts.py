@@ -166,7 +166,7 @@ def _poisson_by_rejection(key: Any, lam: Any, dtype: np.dtype, limit: int) -> An
     return converted(out, dtype)
 
 
-@library(static=("shape", "dtype", "out_sharding"))
+@library(static=("shape", "dtype", "out_sharding"), whole=True)
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
@@ -327,7 +327,7 @@ def binomial_of(key: Any, n: Any, p: Any, dtype: np.dtype) -> Any:
     return lax.select(direct, out, lax.sub(converted(n, dtype), out))
 
 
-@library(static=("shape", "dtype"))
+@library(static=("shape", "dtype"), whole=True)
 def binomial(
     key: Array,
     n: ArrayLike,
@@ -360,7 +360,7 @@ def binomial(
     return binomial_of(keys, n, spread(p, shape), dtype)
 
 
-@library(static=("shape", "dtype", "unroll"), converted=("unroll",))
+@library(static=("shape", "dtype", "unroll"), converted=("unroll",), whole=True)
 def multinomial(
     key: Array,
     n: ArrayLike,

@@ -500,7 +500,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     return lax_linalg.schur(a)
 
 
-@library(static=("check_finite",))
+@library(static=("check_finite",), whole=True)
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Convert a real Schur form and its vectors to complex ones, with a triangular form.
 

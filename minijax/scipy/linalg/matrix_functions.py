@@ -120,7 +120,7 @@ def _exponential(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     return choose_where(count > max_squarings, np.asarray(np.nan, out.dtype)[()], out)
 
 
-@library(static=("upper_triangular", "max_squarings"))
+@library(static=("upper_triangular", "max_squarings"), whole=True)
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Compute the exponentials of square matrices.
 
@@ -145,7 +145,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return _batched(lambda a: _exponential(a, upper_triangular, max_squarings), A)
 
 
-@library(static=("method", "compute_expm"))
+@library(static=("method", "compute_expm"), whole=True)
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
@@ -196,7 +196,7 @@ def _fill(start: Any, entry: Callable) -> Any:
     return fori_loop(0, start.shape[0], column, start)
 
 
-@library(static=("blocksize",), converted=("blocksize",))
+@library(static=("blocksize",), converted=("blocksize",), whole=True)
 @override("default_matmul_precision", "highest")
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Compute the principal square root of a matrix.
@@ -246,7 +246,7 @@ def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | t
     return out if disp else (out, error)
 
 
-@library(static=("func",))
+@library(static=("func",), whole=True)
 def _funm(A, func):
     form, vectors = schur(A)
     if A.dtype.kind != "c":  # real eigenvalues stay real: functions may have branch cuts there
@@ -373,7 +373,7 @@ def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
     )
 
 
-@library(static=("method", "tol"))
+@library(static=("method", "tol"), whole=True)
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:

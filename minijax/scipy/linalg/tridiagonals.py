@@ -92,7 +92,7 @@ def _selected(select: str, wanted: Any, size: int) -> tuple[int, int]:
     return int(wanted[0]), int(wanted[1]) + 1
 
 
-@library(static=("first", "last", "tol"))
+@library(static=("first", "last", "tol"), whole=True)
 def _solve(d, e, key, first, last, tol):
     count = last - first
     if not d.shape[0] or not count:
@@ -104,7 +104,7 @@ def _solve(d, e, key, first, last, tol):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
-@library(static=("first", "count", "tol"))
+@library(static=("first", "count", "tol"), whole=True)
 def _values(d, e, first, count, tol):
     d, e = asarray(d), asarray(e)
     return d if d.shape[0] == 1 else _eigenvalues(d, e, first, count, tol)
@@ -117,7 +117,7 @@ def _(first, count, tol, primals, tangents):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
-@library(static=("first", "count", "tol"))
+@library(static=("first", "count", "tol"), whole=True)
 def _values_and_vectors(d, e, key, first, count, tol):
     d, e = asarray(d), asarray(e)
     values = _values(d, e, first, count, tol)

@@ -86,7 +86,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 @custom_jvp
-@library
+@library(whole=True)
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
 
@@ -118,7 +118,7 @@ def _scaled(slope: Any, t: Any) -> Any:
     return lax.mul(slope, jnp.broadcast_to(t, slope.shape))
 
 
-@library
+@library(whole=True)
 def exp1(x: ArrayLike) -> Array:
     """Compute the integral of `exp(-t) / t` from x to infinity, for x >= 0.
 
@@ -148,7 +148,7 @@ def _(primals, tangents):
 
 
 @custom_jvp
-@library
+@library(whole=True)
 def expi(x: ArrayLike) -> Array:
     """Compute the integral of `exp(t) / t` from -inf to x, its principal value for x > 0.
 

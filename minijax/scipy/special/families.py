@@ -65,7 +65,7 @@ def bernoulli(n: int) -> Array:
         return jnp.asarray(out.astype(dtypes.canonicalize_dtype(np.float64)))
 
 
-@library(static=("v", "n_iter"))
+@library(static=("v", "n_iter"), whole=True)
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """Compute the Bessel functions of the first kind of orders 0 to v.
 
@@ -138,9 +138,9 @@ def _by_partials(fun: Callable, name: str) -> Callable:
     Its partial derivatives are taken forward, and what is left is linear.
     """
 
-    @library
+    @custom_jvp
     @functools.wraps(fun)
-    def prepared(*args: ArrayLike) -> Array:
+    def made(*args: ArrayLike) -> Array:
         args = [jnp.asarray(x) for x in promote_inexact(name, *args)]
         dtype = args[0].dtype
         if dtype.kind == "c":
@@ -151,8 +151,6 @@ def _by_partials(fun: Callable, name: str) -> Callable:
         shape = jnp.broadcast_shapes(*[x.shape for x in args])
         return fun(*[jnp.broadcast_to(x, shape).astype(wide) for x in args]).astype(dtype)
 
-    made = custom_jvp(prepared)
-
     @made.defjvp
     def _(primals, tangents):
         out = made(*primals)
@@ -162,11 +160,11 @@ def _by_partials(fun: Callable, name: str) -> Callable:
             if dtypes.dtype(t) == dtypes.float0:
                 continue
             ones = [jnp.full_like(x, float(i == place)) for i, x in enumerate(primals)]
-            _, partial = jvp(prepared, primals, ones)
+            _, partial = jvp(made.fun, primals, ones)
             total = total + partial * jnp.asarray(t).astype(out.dtype)
         return out, total
 
-    return made
+    return library(whole=True)(made)
 
 
 def _sum(step: Callable, like: Any, limit: int) -> Any:
@@ -374,7 +372,7 @@ def sph_harm_y(
     return _sph_harm_y(n, m, theta, phi, known_index(n_max, where))
 
 
-@library(static=("n_max",))
+@library(static=("n_max",), whole=True)
 def _sph_harm_y(n, m, theta, phi, n_max):
     n, m, theta, phi = (jnp.asarray(x) for x in (n, m, theta, phi))
     if not any(x.ndim for x in (n, m, theta, phi)):

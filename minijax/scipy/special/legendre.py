@@ -53,12 +53,12 @@ def lpmn_values(m: int, n: int, z: Array, is_normalized: bool) -> Array:
     return _values(int(n), _checked(m, n, z), bool(is_normalized))
 
 
-@library(static=("n", "normalized"))
+@library(static=("n", "normalized"), whole=True)
 def _values(n, z, normalized):
     return _legendre(n, z, normalized)
 
 
-@library(static=("n",))
+@library(static=("n",), whole=True)
 def _values_and_slopes(n, z):
     values = _legendre(n, z, False)
     order, degree = (x[..., None].astype(z.dtype) for x in np.indices((n + 1, n + 1)))

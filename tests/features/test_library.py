@@ -1,0 +1,106 @@
+"""Library functions of many operations or loops, in transforms whose operations run at once."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax.jax.testing import counts
+from tests.harness.differential import assert_same
+
+X = np.array([[0.3, 0.9, 1.4], [0.1, 1.2, 2.5]], np.float32)
+N = np.array([[12, 18, 7], [5, 10, 0]], np.int32)
+A = X[:, :, None] * X[:, None, :] + 2 * np.eye(3, dtype=np.float32)
+
+# On a row of `X`, `N` or `A`; the name of a function says which has a gradient.
+OF_X = {
+    "searchsorted": lambda m, x: m.numpy.searchsorted(x, 1.0),
+    "digitize": lambda m, x: m.numpy.digitize(1.0, x, right=True),
+    "interp": lambda m, x: m.numpy.interp(x, np.arange(3.0), x),
+    "interp by a period": lambda m, x: m.numpy.interp(x, np.arange(3.0), x, period=2.0),
+    "histogram": lambda m, x: m.numpy.histogram(x, bins=3)[0],
+    "histogramdd": lambda m, x: m.numpy.histogramdd(x[:, None], bins=3)[0],
+    "bincount": lambda m, x: m.numpy.bincount(np.array([0, 2, 2]), x, length=3),
+    "expi": lambda m, x: m.scipy.special.expi(x),
+    "exp1": lambda m, x: m.scipy.special.exp1(x),
+    "expn": lambda m, x: m.scipy.special.expn(3, x),
+    "hyp1f1": lambda m, x: m.scipy.special.hyp1f1(0.5, 1.5, x),
+    "hyp2f1": lambda m, x: m.scipy.special.hyp2f1(0.5, 1.5, 2.5, x / 5),
+    "bessel_jn": lambda m, x: m.scipy.special.bessel_jn(x + 5, v=2),
+    "lpmn_values": lambda m, x: m.scipy.special.lpmn_values(2, 2, x / 5, True),
+    "sph_harm_y": lambda m, x: m.scipy.special.sph_harm_y(
+        np.array([1]), np.array([1]), x[:1], x[1:2], n_max=2
+    ).real,
+    "eigh_tridiagonal": lambda m, x: m.scipy.linalg.eigh_tridiagonal(x, x[1:], eigvals_only=True),
+}  # fmt: skip
+OF_N = {
+    "gcd": lambda m, n: m.numpy.gcd(n, 12),
+    "lcm": lambda m, n: m.numpy.lcm(n, 12),
+    "poisson": lambda m, n: m.random.poisson(m.random.key(n[0]), 3.0, (3,)),
+    "binomial": lambda m, n: m.random.binomial(m.random.key(n[0]), 9.0, 0.3, (3,)),
+    "multinomial": lambda m, n: m.random.multinomial(m.random.key(n[0]), 9.0, X[0] / X[0].sum()),
+}
+OF_A = {
+    "expm": lambda m, a: m.scipy.linalg.expm(a),
+    "expm_frechet": lambda m, a: m.scipy.linalg.expm_frechet(a / 9, a / 9)[1],
+    "sqrtm": lambda m, a: m.scipy.linalg.sqrtm(a).real,
+    "funm": lambda m, a: m.scipy.linalg.funm(a, m.numpy.exp, disp=False)[0].real,
+    "solve_sylvester": lambda m, a: m.scipy.linalg.solve_sylvester(a, a, a),
+    "rsf2csf": lambda m, a: m.scipy.linalg.rsf2csf(m.numpy.triu(a), m.numpy.eye(3))[0].real,
+}
+CALLS = [(f, array) for fs, array in ((OF_X, X), (OF_N, N), (OF_A, A)) for f in fs.items()]
+DIFFERENTIATED = [
+    (name, OF_X.get(name) or OF_A[name], (X if name in OF_X else A)[0])
+    for name in (
+        "searchsorted", "interp", "bincount", "exp1", "expi", "expn", "hyp1f1", "hyp2f1",
+        "lpmn_values", "expm", "expm_frechet",
+    )
+]  # fmt: skip
+
+
+def compiled_again(call):
+    call(), call()
+    with counts.count_primitive_compiles() as compiles:
+        call()
+    return compiles()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("f", "array"), [(f, array) for (_, f), array in CALLS], ids=[name for (name, _), _ in CALLS]
+)
+def test_a_batch_is_compiled_once(f, array):
+    call = lambda m: m.vmap(lambda x: f(m, x))(m.numpy.asarray(array))
+    assert compiled_again(lambda: call(minijax)) == 0
+    assert_same(call(minijax), call(jax), size=10.0)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("f", "array"), [row[1:] for row in DIFFERENTIATED], ids=[row[0] for row in DIFFERENTIATED]
+)
+def test_a_gradient_is_compiled_once(f, array):
+    call = lambda m: m.grad(lambda x: (f(m, x) * 2.5).sum() + x.sum())(m.numpy.asarray(array))
+    assert compiled_again(lambda: call(minijax)) == 0
+    assert_same(call(minijax), call(jax), size=10.0)
+
+
+def test_what_jit_does_not_take_is_refused_by_the_function():
+    def refused(m):
+        for call in (
+            lambda x: m.numpy.searchsorted("a", x),
+            lambda x: m.numpy.gcd([1, 2], x),
+            lambda x: m.numpy.searchsorted(X[0], x, side=x),
+            lambda x: m.random.poisson(m.random.key(0), x, shape=[2]),
+        ):
+            try:
+                yield m.vmap(call)(m.numpy.arange(3)).shape
+            except Exception as error:
+                yield type(error).__name__
+
+    assert [*refused(minijax)] == [*refused(jax)]
+
+
+def test_recorded_operations_are_not_wrapped():
+    jaxpr = minijax.make_jaxpr(minijax.vmap(lambda n: minijax.numpy.gcd(n, 12)))(N)
+    assert "jit" not in {str(equation.primitive) for equation in jaxpr.eqns}

@@ -225,16 +225,20 @@ def _rows(flat, leaves, holomorphic, transform):
     axis = AxisData(None, total)
     cts, dims = batch_flat(pull, axis, _basis(out_avals), [0] * len(out_avals))
     columns = [
-        _split_row(ct, dim, total, out_avals, get_aval(leaf).weak_type)
+        _split_row(ct, dim, total, out_avals, get_aval(leaf))
         for leaf, ct, dim in zip(leaves, cts, dims, strict=True)
     ]
     return [list(row) for row in zip(*columns, strict=True)], outs
 
 
-def _split_row(ct: Any, dim: Any, total: int, out_avals: Sequence[Any], weak: bool) -> list[Any]:
-    if getattr(ct, "dtype", None) == dtypes.float0:
-        return [float0_zeros((*aval.shape, *ct.shape)) for aval in out_avals]
-    if weak and not get_aval(ct).weak_type:
+def _split_row(ct: Any, dim: Any, total: int, out_avals: Sequence[Any], leaf: Any) -> list[Any]:
+    if getattr(ct, "dtype", None) == dtypes.float0:  # no output changes with an integer, or a key
+        shapes = [(*aval.shape, *ct.shape) for aval in out_avals]
+        if dtypes.is_extended(leaf.dtype):
+            return [float0_zeros(shape) for shape in shapes]
+        zeros = [np.zeros(shape, leaf.dtype) for shape in shapes]
+        return [to_dtype(x, x.dtype, True) for x in zeros] if leaf.weak_type else zeros
+    if leaf.weak_type and not get_aval(ct).weak_type:
         ct = to_dtype(ct, ct.dtype, True)
     return _split(to_front(ct, dim, total), 0, out_avals)
 

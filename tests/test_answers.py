@@ -970,6 +970,35 @@ def test_gradients_with_respect_to_keys(name):
     assert _kinds(minijax_) == _kinds(jax_)
 
 
+_OF_INTEGERS = {
+    "vector": lambda m, x: x * 1.5,
+    "matrix": lambda m, x: x * m.numpy.ones((2, 3, 3)),
+    "tree": lambda m, x: {"a": x * 2.0, "b": m.numpy.sin(x)},
+}
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "beside", "vmap"])
+@pytest.mark.parametrize("name", _OF_INTEGERS)
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int", "int16"])
+def test_jacobians_with_respect_to_integers(dtype, name, how):
+    found = []
+    for m in BOTH:
+        f = lambda x, m=m: _OF_INTEGERS[name](m, x)
+        x = 2 if dtype == "int" else m.numpy.arange(3, dtype=dtype)
+        jacobian = m.jacrev(f, allow_int=True)
+        if how == "jit":
+            jacobian = m.jit(jacobian)
+        elif how == "vmap":
+            jacobian, x = m.vmap(jacobian), m.numpy.stack([x, x])
+        elif how == "beside":
+            both = m.jacrev(
+                lambda x, y, f=f: m.tree.map(lambda z: z * y, f(x)), (0, 1), allow_int=True
+            )
+            jacobian = lambda x, both=both: both(x, 2.0)
+        found.append(jacobian(x))
+    assert_same(*found)
+
+
 _LINEAR = {
     "number": (lambda m, x: x * 2, 1.0), "integer": (lambda m, x: x * 2, 1),
     "passed on": (lambda m, x: {"a": x}, 1.0),

@@ -276,6 +276,7 @@ def _power_with_integer(x1: Any, x2: Any) -> Any:
 _LOW_BITS = 6
 
 
+@library(whole=True)
 def _integers_to_integers(x: Any, y: Any) -> Any:
     """Square and multiply, one step for each bit of the largest exponent."""
     bits = dtypes.bit_width(y.aval.dtype)

@@ -477,7 +477,7 @@ def _frexp_jvp(primals, tangents):
     return (mantissa, exponent), (multiply(tangents[0], scale), nothing)
 
 
-@library
+@library(whole=True)
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute x1 * 2**x2, rounded once.
 

@@ -93,7 +93,7 @@ def _all_roots(p):
     return choose_where(missing, np.nan, found)
 
 
-@library
+@library(whole=True)
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the polynomial with given roots, or the characteristic polynomial of a matrix.
 
@@ -166,7 +166,7 @@ def polyfit(
     return _polyfit(x, y, w, rcond, deg, bool(full), cov if isinstance(cov, str) else bool(cov))
 
 
-@library(static=("rcond", "deg", "full", "cov"))
+@library(static=("rcond", "deg", "full", "cov"), whole=True)
 def _polyfit(x, y, w, rcond, deg, full, cov):
     x, y = promote_dtypes_inexact(to_array("polyfit", x), to_array("polyfit", y))
     if rcond is None:

@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@library(static=("unroll",))
+@library(static=("unroll",), whole=True)
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate polynomials by Horner's rule.
 

@@ -142,7 +142,7 @@ def _as(found: np.ndarray, like: Any) -> Any:
     return weakened(out) if like.aval.weak_type else out
 
 
-@library(static=("axis", "equal_nan", "size"))
+@library(static=("axis", "equal_nan", "size"), whole=True)
 def _unique_of_size(ar, fill_value, axis, equal_nan, size):
     shape = ar.aval.shape
     rows = reshaped(ravel(ar), (ar.aval.size, 1)) if axis is None else _as_rows(ar, axis)
@@ -370,7 +370,7 @@ def setdiff1d(
     return weakened(out) if first.weak_type else out
 
 
-@library(static=("size", "assume_unique"))
+@library(static=("size", "assume_unique"), whole=True)
 def _setdiff_of_size(one, two, fill_value, size, assume_unique):
     if not one.aval.shape[0]:
         return _by_mask(one, None, size, fill_value)
@@ -409,7 +409,7 @@ def setxor1d(
     return _setxor_of_size(one, two, fill_value, known_size(size, "size argument of setxor1d()"))
 
 
-@library(static=("size",))
+@library(static=("size",), whole=True)
 def _setxor_of_size(one, two, fill_value, size):
     joined = sort(concatenate_p.bind(one, two, dimension=0))
     count = joined.aval.shape[0]
@@ -456,7 +456,7 @@ def intersect1d(
     return out if return_indices else out[0]
 
 
-@library(static=("size",))
+@library(static=("size",), whole=True)
 def _intersection_of_size(one, two, fill_value, size):
     counts = one.aval.shape[0], two.aval.shape[0]
     if not all(counts):

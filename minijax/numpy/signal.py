@@ -204,7 +204,7 @@ def ediff1d(
     return joined("ediff1d", [x for x in (parts[0], out, parts[1]) if x is not None], 0)
 
 
-@library(static=("axis", "edge_order"))
+@library(static=("axis", "edge_order"), whole=True)
 def gradient(
     f: ArrayLike,
     *varargs: ArrayLike,
@@ -315,7 +315,7 @@ def trapezoid(
     return ufuncs.multiply(0.5, total)
 
 
-@library(static=("axis",))
+@library(static=("axis",), whole=True)
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
 ) -> Array:

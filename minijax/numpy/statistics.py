@@ -278,7 +278,7 @@ def _weighted(rows: Any, q: Any, weights: Any, skip_nan: bool) -> Any:
 _STATIC = ("axis", "out", "overwrite_input", "method", "keepdims")
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -308,7 +308,7 @@ def quantile(
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, False)
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def nanquantile(
     a: ArrayLike,
     q: ArrayLike,
@@ -340,7 +340,7 @@ def _share(name: str, q: Any) -> Any:
     return divide(q, 100)
 
 
-@library(static=(*_STATIC, "out_sharding"))
+@library(static=(*_STATIC, "out_sharding"), whole=True)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -372,7 +372,7 @@ def percentile(
     )
 
 
-@library(static=_STATIC)
+@library(static=_STATIC, whole=True)
 def nanpercentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -401,7 +401,7 @@ def nanpercentile(
     )  # fmt: skip
 
 
-@library(static=("axis", "out", "overwrite_input", "keepdims"))
+@library(static=("axis", "out", "overwrite_input", "keepdims"), whole=True)
 def median(
     a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,

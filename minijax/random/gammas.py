@@ -332,7 +332,7 @@ def generalized_normal(
     return generalized_normal_of(keys, jnp.asarray(p), shape, dtype)
 
 
-@library(static=("d", *_STATIC), converted=("d",))
+@library(static=("d", *_STATIC), converted=("d",), whole=True)
 def ball(
     key: ArrayLike,
     d: int,

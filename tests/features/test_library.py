@@ -21,6 +21,14 @@ OF_X = {
     "histogram": lambda m, x: m.numpy.histogram(x, bins=3)[0],
     "histogramdd": lambda m, x: m.numpy.histogramdd(x[:, None], bins=3)[0],
     "bincount": lambda m, x: m.numpy.bincount(np.array([0, 2, 2]), x, length=3),
+    "ldexp": lambda m, x: m.numpy.ldexp(x, np.array([1, -2, 3])),
+    "gradient": lambda m, x: m.numpy.gradient(x),
+    "unwrap": lambda m, x: m.numpy.unwrap(4 * x),
+    "quantile": lambda m, x: m.numpy.quantile(x, 0.3),
+    "median": lambda m, x: m.numpy.median(x),
+    "poly": lambda m, x: m.numpy.poly(x),
+    "polyfit": lambda m, x: m.numpy.polyfit(x, x * x, 1),
+    "polyval": lambda m, x: m.numpy.polyval(x, 2.0),
     "expi": lambda m, x: m.scipy.special.expi(x),
     "exp1": lambda m, x: m.scipy.special.exp1(x),
     "expn": lambda m, x: m.scipy.special.expn(3, x),
@@ -35,12 +43,19 @@ OF_X = {
 }  # fmt: skip
 OF_N = {
     "gcd": lambda m, n: m.numpy.gcd(n, 12),
+    "power": lambda m, n: m.numpy.power(n, n),
+    "setxor1d": lambda m, n: m.numpy.setxor1d(n, n + 7, size=4),
     "lcm": lambda m, n: m.numpy.lcm(n, 12),
     "poisson": lambda m, n: m.random.poisson(m.random.key(n[0]), 3.0, (3,)),
     "binomial": lambda m, n: m.random.binomial(m.random.key(n[0]), 9.0, 0.3, (3,)),
+    "ball": lambda m, n: m.random.ball(m.random.key(n[0]), 3),
     "multinomial": lambda m, n: m.random.multinomial(m.random.key(n[0]), 9.0, X[0] / X[0].sum()),
 }
 OF_A = {
+    "inv": lambda m, a: m.numpy.linalg.inv(a),
+    "solve": lambda m, a: m.numpy.linalg.solve(a, a[0]),
+    "slogdet": lambda m, a: m.numpy.linalg.slogdet(a)[1],
+    "lstsq": lambda m, a: m.numpy.linalg.lstsq(a, a[0])[0],
     "expm": lambda m, a: m.scipy.linalg.expm(a),
     "expm_frechet": lambda m, a: m.scipy.linalg.expm_frechet(a / 9, a / 9)[1],
     "sqrtm": lambda m, a: m.scipy.linalg.sqrtm(a).real,
@@ -53,7 +68,8 @@ DIFFERENTIATED = [
     (name, OF_X.get(name) or OF_A[name], (X if name in OF_X else A)[0])
     for name in (
         "searchsorted", "interp", "bincount", "exp1", "expi", "expn", "hyp1f1", "hyp2f1",
-        "lpmn_values", "expm", "expm_frechet",
+        "lpmn_values", "ldexp", "gradient", "unwrap", "quantile", "median", "poly", "polyfit",
+        "polyval", "inv", "solve", "slogdet", "lstsq", "expm", "expm_frechet",
     )
 ]  # fmt: skip
 

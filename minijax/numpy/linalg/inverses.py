@@ -56,7 +56,7 @@ def solve_matrices(a: Any, b: Any) -> Any:
     return solve_general(a, b)
 
 
-@library
+@library(whole=True)
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve linear systems a @ x = b.
 
@@ -93,7 +93,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return solve_matrices(a, b)
 
 
-@library
+@library(whole=True)
 def inv(a: ArrayLike) -> Array:
     """Compute inverses of square matrices.
 
@@ -195,7 +195,7 @@ def pinv(
 # -- least squares --------------------------------------------------------------------------------
 
 
-@library
+@library(whole=True)
 @override("default_matmul_precision", "highest")
 def _lstsq(a, b, rcond):
     a, b = promote_dtypes_inexact(to_array("lstsq", a), to_array("lstsq", b))

@@ -463,7 +463,7 @@ for _rule in (_slogdet_lu, _slogdet_qr):
     _rule.defjvp(lambda primals, tangents, rule=_rule: _slogdet_jvp(primals, tangents, rule=rule))
 
 
-@library(static=("method",))
+@library(static=("method",), whole=True)
 def slogdet(a: ArrayLike, *, method: str | None = None) -> Any:
     """Compute signs and logarithms of absolute values of determinants.
 

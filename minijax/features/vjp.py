@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minijax import tree_util
+import numpy as np
+
+from minijax import dtypes, tree_util
 from minijax.core.hooks import hooks
 from minijax.namespace import hiding
 from minijax.transforms.linear_maps import Pullback, as_result
@@ -166,6 +168,16 @@ class VJP(Pullback):
             )
         return [arguments[n] if own else self._opaque[n] for own, n in self._places]
 
+    def pull(self, given: Sequence[Any]) -> list[Any]:
+        self.check_places([None] * len(self.in_avals))
+        return super().pull(given)
+
+    def check_places(self, places: Sequence[Any]) -> None:
+        """Raise a ValueError for the gradient of a reference that holds floats, which none takes."""
+        for aval, place in zip(self.in_avals, places, strict=True):
+            if type(place) is not DontWant and dtypes.issubdtype(aval.dtype, np.inexact):
+                aval.check_differentiated("vjp")
+
     def _flatten(self) -> tuple[Any, tuple]:
         children = self.args_res, self.opaque_residuals
         avals = tuple(self.in_avals), tuple(self.out_avals)
@@ -201,6 +213,7 @@ class VJP(Pullback):
 
 def _pull_into(vjp: VJP, places: list[Any], *cotangents: Any) -> Any:
     """Pull cotangents back to the places of gradients that `with_refs` was given."""
+    vjp.check_places(places)
     none = [is_float0(aval.to_tangent_aval()) for aval in vjp.in_avals]
     inputs = [place for place, dead in zip(places, none, strict=True) if not dead]
     sinks = {

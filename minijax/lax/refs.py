@@ -539,8 +539,8 @@ def get(ref: Ref, idx: Any = None) -> Array:
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
     """Write a part of the value; gives what it was before.
 
-    `idx` is an index, or None for the whole. `value` has the shape and dtype of that part (Python
-    numbers take the dtype): ValueError otherwise.
+    `idx` is an index, or None for the whole. `value` has the shape and dtype of that part, or an
+    integer dtype where that has one, or is a Python number of its kind: ValueError otherwise.
     """
     if not isinstance(ref, Ref):
         raise ValueError(f"Can only call `{_function_name}` on a `Ref`: {ref!r}.")
@@ -548,21 +548,34 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     return swap_p.bind(ref, _typed(ref, value), *operands, index=index)
 
 
-def _typed(ref: Any, value: Any) -> Any:
-    """A value in the dtype of the reference, if of weak type; weak as that. ValueError for a reference."""
+def _typed(ref: Any, value: Any, converts: bool = True) -> Any:
+    """A value in the dtype of the reference where it is converted; weak as that.
+
+    ValueError for a reference.
+    """
     if isinstance(value, Ref):
         raise ValueError(
             "Cannot store a Ref into another Ref. Did you forget to load from it using `[...]`?"
         )
     aval, held = get_aval(value), get_aval(ref) if isinstance(ref, Ref) else ref
     held = getattr(held, "inner_aval", held)
-    if aval.weak_type and (aval.dtype != held.dtype or not held.weak_type):
+    if aval.dtype == held.dtype:
+        strengthened = aval.weak_type and not held.weak_type
+    else:
+        strengthened = converts and _fits(aval, held.dtype)
+    if strengthened:
         value = convert_element_type(value, held.dtype)
         aval = get_aval(value)
     value = value if isinstance(value, (Array, Tracer)) else as_value(value)
     if held.weak_type and not aval.weak_type and aval.dtype == held.dtype:
         return to_dtype(value, held.dtype, True)
     return value
+
+
+def _fits(aval: ShapedArray, dtype: Any) -> bool:
+    """Whether a value of this type may be written to a reference of another dtype."""
+    kinds = [np.integer, *([np.floating, np.complexfloating] if aval.weak_type else [])]
+    return any(dtypes.issubdtype(aval.dtype, k) and dtypes.issubdtype(dtype, k) for k in kinds)
 
 
 def checked_value(name: str, part: ShapedArray, value: Any) -> Any:
@@ -582,7 +595,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     if not isinstance(ref, Ref):
         raise ValueError(f"Can only call `ref_addupdate` on a `Ref`: {ref!r}.")
     index, operands = split_index(... if idx is None else idx)
-    addupdate_p.bind(ref, _typed(ref, x), *operands, index=index)
+    addupdate_p.bind(ref, _typed(ref, x, converts=False), *operands, index=index)
 
 
 slots.fill(

@@ -4,6 +4,8 @@ A program takes the library's face and gives arrays; references that it makes or
 by what they hold afterwards.
 """
 
+import importlib
+
 import jax
 import numpy as np
 import pytest
@@ -322,3 +324,88 @@ def test_scan_over_a_reference_without_jit():
     compiled = minijax.new_ref(minijax.numpy.asarray(START))
     _rows_written(minijax, compiled, np.float32([2, 3]))
     assert_same(rows[...], compiled[...])
+
+
+# -- what may be written ---------------------------------------------------------------------------
+
+WRITES = {
+    "set": lambda m, ref, x: ref.__setitem__(0, x),
+    "swap": lambda m, ref, x: m.ref.swap(ref, 0, x),
+    "addupdate": lambda m, ref, x: m.ref.addupdate(ref, 0, x),
+    "jit": lambda m, ref, x: m.jit(lambda ref, x: ref.__setitem__(0, x))(ref, x),
+    "kernel": lambda m, ref, x: ref.__setitem__(
+        ...,
+        importlib.import_module(f"{m.__name__}.experimental.pallas").pallas_call(
+            lambda o: o.__setitem__(0, x), out_shape=m.typeof(ref[...]), interpret=True
+        )(),
+    ),
+}
+HELD = (
+    "bool", "int4", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "float32",
+    "float8_e5m2", "complex64",
+)  # fmt: skip
+WRITTEN = [
+    True, 3, -1, 1.5, 2j, np.True_, np.int8(-1), np.uint8(200), np.int64(3), np.float16(1.5),
+    np.float32(1.5), np.float64(1.5), np.complex64(1j),
+]  # fmt: skip
+
+
+# Upstream adds some booleans and refuses others, and has no kernels of complex numbers.
+UNEQUAL = {("bool", "addupdate"), ("complex64", "kernel")}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how"),
+    [(dtype, how) for dtype in HELD for how in WRITES if (dtype, how) not in UNEQUAL],
+)
+def test_dtypes_that_are_written(dtype, how):
+    """Numbers and integers fit as in upstream, all else is refused."""
+
+    def found(m):
+        for x in WRITTEN:
+            ref = m.new_ref(m.numpy.zeros(2, dtype))
+            try:
+                WRITES[how](m, ref, x)
+            except (TypeError, ValueError) as error:
+                yield repr(x), type(error).__name__
+            else:
+                yield repr(x), np.asarray(ref[0]).tolist()
+
+    assert [*found(minijax)] == [*found(jax)]
+
+
+OF_REFERENCES = {
+    "vjp": lambda m, ref: m.vjp(lambda ref: ref[...] * 2, ref)[1](np.float32(1)),
+    "vjp beside": lambda m, ref: m.vjp(lambda x, ref: x * ref[...], 1.0, ref)[1](1.0),
+    "with_refs": lambda m, ref: m.vjp(lambda ref: ref[...] * 2, ref)[1].with_refs(
+        m.new_ref(np.float32(0))
+    )(np.float32(1)),
+    "jit": lambda m, ref: m.jit(
+        lambda ref: m.vjp(lambda x, ref: x * ref[...], 1.0, ref)[1](1.0)
+    )(ref),
+    "grad": lambda m, ref: m.grad(lambda ref: ref[...] * 2)(ref),
+    "jacrev": lambda m, ref: m.jacrev(lambda ref: ref[...] * 2)(ref),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(jax.__version__ != "0.10.2", reason="0.10.2 takes no gradients of references")
+@pytest.mark.parametrize("how", OF_REFERENCES)
+def test_gradients_of_references_are_refused(how):
+    for m in (minijax, jax):
+        with pytest.raises(
+            ValueError, match=r"^Expected cotangent type Ref\{float32\[\]\} but got"
+        ):
+            OF_REFERENCES[how](m, m.new_ref(np.float32(5)))
+
+
+def test_references_that_are_not_differentiated():
+    """`DontWant` leaves a reference out, and one that holds integers has no gradient."""
+
+    def found(m):
+        f = lambda x, ref: x * ref[...]
+        of_floats = m.vjp(f, 3.0, m.new_ref(np.float32(5)))[1]
+        of_integers = m.vjp(f, 3.0, m.new_ref(np.int32(5)))[1]
+        wanted = (m.ad.GradValue(), m.ad.DontWant())
+        return of_floats.with_refs(*wanted)(np.float32(1))[0], of_integers(np.float32(1))[0]
+
+    assert [float(x) for x in found(minijax)] == [float(x) for x in found(jax)]

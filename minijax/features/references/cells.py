@@ -70,9 +70,11 @@ class AbstractRef(AbstractValue):
     to_cotangent_aval = to_ct_aval = to_tangent_aval
 
     def check_differentiated(self, transform: str) -> None:
-        raise TypeError(
-            f"{transform} cannot differentiate with respect to references: got "
-            f"{self.str_short()}. Pass the value, as in ref[...], and make a reference inside."
+        held = self.inner_aval.strip_weak_type().str_short()
+        raise ValueError(
+            f"Expected cotangent type {self.str_short()} but got {held}: {transform} cannot "
+            "differentiate with respect to references. Pass the value, as in ref[...], and make a "
+            "reference inside."
         )
 
     def check_constant(self, value: Any) -> None:

@@ -85,7 +85,6 @@ def _expn(n: Any, x: Any) -> Any:
     return jnp.where((x < 0) | unknown | jnp.isnan(x), np.nan, out)
 
 
-@custom_jvp
 @library(whole=True)
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
@@ -100,17 +99,22 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> jax.scipy.special.expn(2, 0.0)
     Array(1., dtype=float32)
     """
+    return _expn_with_rule(to_array("expn", n), to_array("expn", x))
+
+
+@custom_jvp
+def _expn_with_rule(n, x):
     n, x = jnp.broadcast_arrays(*_reals("expn", n, x))
     return _in_wide(_expn, n, x)
 
 
-@expn.defjvp
+@_expn_with_rule.defjvp
 def _(primals, tangents):
     (n, x), (_, t) = primals, tangents
-    out = expn(n, x)
+    out = _expn_with_rule(n, x)
     if dtypes.dtype(t) == dtypes.float0:
         return out, jnp.zeros_like(out)
-    return out, _scaled(-expn(to_array("expn", n) - 1, x), t)
+    return out, _scaled(-_expn_with_rule(n - 1, x), t)
 
 
 def _scaled(slope: Any, t: Any) -> Any:

@@ -177,8 +177,7 @@ def _sum(step: Callable, like: Any, limit: int) -> Any:
 
     def add(carry):
         k, term, total = carry
-        # A sum that has ended stays as it is while others go on.
-        term = jnp.where(term == 0, 0, step(k.astype(like.dtype), term))
+        term = step(k.astype(like.dtype), term)
         return k + 1, term, total + term
 
     ones = jnp.ones_like(like)
@@ -227,6 +226,9 @@ Array(1., dtype=float32)
 
 
 def _hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    is_whole = (c <= 0) & (c == jnp.floor(c))
+    is_pole = is_whole & ((c == 0) | ((a != 0) & (b != 0)))
+    c = jnp.where(is_whole, 1, c)
     is_polynomial = ((a <= 0) & (a == jnp.floor(a))) | ((b <= 0) & (b == jnp.floor(b)))
     # Pfaff's transformation brings negative arguments between 0 and 1.
     is_negative = (x < 0) & ~is_polynomial
@@ -243,7 +245,6 @@ def _hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     out = out * jnp.where(is_negative, (1 - jnp.where(is_negative, x, 0)) ** -a, 1)
     at_one = _gauss(a, b, c)
     out = jnp.where(inside, out, jnp.where(x == 1, at_one, np.inf))
-    is_pole = (c <= 0) & (c == jnp.floor(c)) & ((c == 0) | ((a != 0) & (b != 0)))
     return jnp.where(x == 0, 1, jnp.where(is_pole, np.inf, out))
 
 

@@ -203,7 +203,7 @@ def _hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     near_out = jnp.where(is_negative, jnp.exp(jnp.where(is_negative, -near, 0)), 1) * series
     out = jnp.where(is_large, large, near_out)
     out = jnp.where((b <= 0) & (b == jnp.floor(b)), np.inf, out)
-    return jnp.where((a == 0) | (x == 0), 1 + 0 * x * a, out)
+    return jnp.where((a == 0) | (x == 0) | (b == np.inf), 1 + 0 * x * a, out)
 
 
 def _gamma_sign(x: Any) -> Any:

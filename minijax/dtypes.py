@@ -232,8 +232,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
         if allow_extended_dtype:
             return dtype
         raise ValueError(
-            f"canonicalize_dtype(dtype): dtype is the extended dtype {dtype.name}, which has no "
-            "canonical NumPy dtype. Pass allow_extended_dtype=True to let it through."
+            f"Internal: canonicalize_dtype called on extended dtype {dtype.name} with "
+            "allow_extended_dtype=False. Pass True to let it through."
         )
     found = _as_dtype(dtype)
     if not local.context.settings.enable_x64:
@@ -365,8 +365,8 @@ def _raw_dtype(x: Any) -> DType:
             if is_python_scalar(x):
                 return next(d for t, d in python_scalar_dtypes.items() if isinstance(x, t))
             raise TypeError(
-                f"Cannot determine the dtype of {x!r}, of type {kind.__name__}. "
-                "Pass an array, a Python scalar, or a NumPy dtype."
+                f"Cannot determine dtype of {x!r}. It is of type {kind.__name__}: pass an array, a "
+                "Python scalar, or a NumPy dtype."
             )
     if found not in _SUPPORTED:
         raise TypeError(

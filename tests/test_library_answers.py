@@ -76,6 +76,7 @@ ANSWERS = {
         tree_util.register_dataclass(int)
         m.{{value_and_grad|grad}}(lambda v: {{v * 1j|jnp.int32(v)}})(1.0) | m.{{value_and_grad|grad}}(lambda v: v)(1j)
         m.{{value_and_grad|grad}}(lambda v: v.real, holomorphic=True)(1j)
+        m.grad(m.custom_gradient(lambda v, w: (v * w, lambda g: {{[g * w, g * v]|(g * w, g * v)}})), (0, 1))(3.0, 2.0)
     """,
 }  # fmt: skip
 

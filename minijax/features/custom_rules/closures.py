@@ -60,8 +60,8 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Define a function by its value and its reverse-mode rule: `fun(*args) -> (value, vjp)`.
 
     - `fun`: function of pytrees of arrays
-    - `vjp(cotangent)`: cotangents of the shapes and dtypes of the arguments, a tuple if there are
-      several; it may read any value that `fun` computes
+    - `vjp(cotangent)`: cotangents of the shapes and dtypes of the arguments, a tuple or list if
+      there are several; it may read any value that `fun` computes
 
     The result is a function `fun(*args) -> value`. TypeError in forward mode.
     Source: TensorFlow's `custom_gradient`.
@@ -84,7 +84,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     def bwd(pullback, cotangent):
         found = pullback(cotangent)
-        return found if isinstance(found, tuple) else (found,)
+        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
     wrapped = custom_vjp(_renamed(value_of, fun))
     wrapped.defvjp(fwd, bwd)

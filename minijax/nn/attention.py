@@ -123,9 +123,12 @@ def _check(query, key, value, bias, mask, lengths) -> None:
             f"{heads} vs {kv_heads}"
         )
     wanted = (batch, heads, query.shape[1], key.shape[1])
-    for name, x in (("bias", bias), ("mask", mask)):
+    for name, x, operation in (("bias", bias, "add"), ("mask", mask, "and")):
         if x is not None and any(s not in (1, w) for s, w in zip(x.shape, wanted, strict=True)):
-            raise AssertionError(f"{name} must be broadcastable to {wanted}; got {x.shape}.")
+            raise TypeError(
+                f"{operation} got incompatible shapes for broadcasting: {wanted}, {x.shape}. The "
+                f"{name} must broadcast to the first."
+            )
 
 
 def _seen(query, key, mask, is_causal, window, lengths) -> Any:

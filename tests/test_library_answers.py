@@ -171,6 +171,15 @@ def test_answers_of_libraries(area, wide):
     assert not any(found), "\n".join(filter(None, found))
 
 
+@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
+@pytest.mark.parametrize("axes", [("i", "i"), ("i", "j", "i")])
+def test_reductions_over_an_axis_that_is_named_twice(name, axes):
+    for m in BOTH:
+        fun = lambda x, m=m: getattr(m.lax, name)(x, axes)
+        with pytest.raises(ValueError, match="duplicate value in 'axes' of reduction"):
+            m.vmap(m.vmap(fun, axis_name="j"), axis_name="i")(m.numpy.ones((2, 3)))
+
+
 def test_arrays_of_64_bits_without_x64():
     names = {}
     with x64(True):

@@ -58,7 +58,9 @@ def _effects(names: Sequence[Name]) -> frozenset:
 
 def _no_groups(groups: Any) -> None:
     if groups is not None:
-        raise NotImplementedError("axis_index_groups is not supported in vmap collectives")
+        raise NotImplementedError(
+            "axis_index_groups not supported in vmap collectives: reshape, and sum over an axis."
+        )
 
 
 def index_groups(groups: Any, names: Sequence[Name], *, equal: bool = True) -> Any:

@@ -78,6 +78,8 @@ def _reduction(name: str, reduce: Callable, unmapped: Callable | None, op: str) 
 
     @batch_over(p)
     def _(axis, x, dim, *, axes, axis_index_groups):
+        if axes.count(axis.name) > 1:
+            raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
         if dim is not None:
             x = reduce(x, (dim,))
         elif unmapped is not None:

@@ -23,8 +23,8 @@ from minijax.arrays.dispatch import concrete, program_for
 from minijax.config import local
 from minijax.core.avals import abstract_token, get_aval
 from minijax.core.caches import ProgramCache
-from minijax.core.effects import NamedAxisEffect, ordered
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
+from minijax.core.effects import NamedAxisEffect, is_impure, ordered
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, dce_jaxpr, eval_jaxpr, jaxprs_in_params
 from minijax.core.primitive import Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace, is_constant
@@ -64,6 +64,7 @@ from minijax.runtime.mesh import (
 from minijax.runtime.named_sharding import NamedSharding
 from minijax.tracebacks import boundary
 from minijax.transforms.batching import AxisData, batch_jaxpr
+from minijax.transforms.call_rules import needed
 from minijax.transforms.grad import as_result, check_callable
 from minijax.transforms.jvp import jvp_jaxpr
 from minijax.transforms.linearize import linearize_jaxpr
@@ -325,6 +326,8 @@ def _(cts, *args, **params):
     given = [*_where(args, known), *_where(cts, flags)]
     in_specs = [*_where(ins, known), *[spec.to_ct_spec() for spec in _where(outs, flags)]]
     out_specs = [spec.to_ct_spec() for spec in _where(_where(ins, linear), out_flags)]
+    (back,), operands = needed((back,), list(zip(given, in_specs, strict=True)))
+    given, in_specs = [x for x, _ in operands], [spec for _, spec in operands]
     results = iter(_rebind(given, params, back, in_specs, out_specs))
     avals = [a.aval for a in args if is_undefined(a)]
     found = iter(
@@ -374,6 +377,27 @@ def _adjusted(made, params, known, flags, linear, out_flags) -> ClosedJaxpr:
             for aval, spec in zip(avals[kept:], specs, strict=True)
         ]
     return trace_to_jaxpr(fun, avals)
+
+
+@shard_map_p.dce
+def _(used, eqn):
+    if not any(used) and not is_impure(eqn.effects):
+        return [False] * len(eqn.invars), None
+    jaxpr = eqn.params["jaxpr"]
+
+    def make():
+        made, ins = dce_jaxpr(jaxpr.jaxpr, used)
+        return ClosedJaxpr(made, jaxpr.consts), ins
+
+    made, ins = jaxpr.derive(("dce", tuple(used)), make)
+    params = {
+        **eqn.params,
+        "jaxpr": made,
+        "in_specs": tuple(_where(eqn.params["in_specs"], ins)),
+        "out_specs": tuple(_where(eqn.params["out_specs"], used)),
+    }
+    invars, outvars = _where(eqn.invars, ins), _where(eqn.outvars, used)
+    return ins, eqn.replace(invars=invars, outvars=outvars, params=params)
 
 
 @shard_map_p.batch_axis

@@ -23,7 +23,7 @@ from minijax.transforms.tangents import (
 )
 from minijax.transforms.transpose import transpose_jaxpr
 
-__all__ = ["agreeing", "calls_program"]
+__all__ = ["agreeing", "calls_program", "needed"]
 
 Places = Sequence[int | None]
 
@@ -110,7 +110,8 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) 
         known = [a for a, lin in zip(args, linear, strict=True) if not lin]
         given = [ct for ct in cts if type(ct) is not Zero]
         sums = [a.sum for a, flag in zip(args, summed, strict=True) if flag]
-        results = bind(params, made, [*known, *given, *sums], [None] * len(made.out_avals))
+        (made,), given = needed((made,), [*known, *given, *sums])
+        results = bind(params, made, given, [None] * len(made.out_avals))
         avals = [a.aval for a in args if is_undefined(a)]
         return cotangents_of(args, spread_tangents(results, out_nonzeros, avals))
 
@@ -131,6 +132,12 @@ def calls_program(p: CallPrimitive, derived: Callable[..., dict] | None = None) 
         invars = [v for v, keep in zip(eqn.invars, ins, strict=True) if keep]
         outvars = [v for v, keep in zip(eqn.outvars, used, strict=True) if keep]
         return ins, eqn.replace(invars=invars, outvars=outvars, params=params)
+
+
+def needed(programs: tuple, args: Sequence[Any]) -> tuple[tuple, list[Any]]:
+    """Return programs without the inputs that none of them reads, and the arguments that are left."""
+    made, ins = _used_parts(programs, [True] * len(programs[0].out_avals))
+    return programs if all(ins) else made, [x for x, used in zip(args, ins, strict=True) if used]
 
 
 def _used_parts(programs: tuple, used: Sequence[bool]) -> tuple[tuple, list[bool]]:

@@ -121,7 +121,25 @@ DEAD = {
         lambda x: m.checkpoint(lambda y: (y + 1, p(y)))(x)[0]
     )(x),
     "grad": lambda m, p, x: m.jit(m.grad(lambda x: (p(m.lax.stop_gradient(x).astype(int)), x * 3)[1]))(x),
+    "shard_map": lambda m, p, x: m.jit(lambda x: _mapped(m, lambda y: (p(y), y * 2))(x)[1])(x),
+    "operand of shard_map": lambda m, p, x: m.jit(lambda x: _mapped(m, lambda y, z: (z, y))(p(x), x)[0])(x),
+    "residual of jit": lambda m, p, x: _residual(m, p, m.jit)(x),
+    "residual of jit in jit": lambda m, p, x: _residual(m, p, lambda f: m.jit(lambda x: m.jit(f)(x)))(x),
+    "residual of cond": lambda m, p, x: _residual(m, p, lambda f: lambda y: m.lax.cond(
+        y > 0, f, lambda y: (y, y * 3), y))(x),
+    "residual of shard_map": lambda m, p, x: _residual(m, p, lambda f: _mapped(m, f))(x),
 }  # fmt: skip
+
+
+def _mapped(m, f):
+    mesh, whole = m.make_mesh((1,), ("i",), (m.sharding.AxisType.Auto,)), m.P()
+    return m.shard_map(f, mesh=mesh, in_specs=whole, out_specs=whole)
+
+
+def _residual(m, p, called):
+    """A gradient that does not need what another result's derivative would."""
+    f = called(lambda y: (y * 2, p(m.lax.stop_gradient(y).astype(int)) * y))
+    return m.jit(m.grad(lambda x: f(x)[0]))
 
 
 @pytest.mark.parametrize("name", DEAD)

@@ -29,7 +29,7 @@ from minijax.lax.control_flow.dependence import (
 )
 from minijax.lax.convert import stop_gradient_p
 from minijax.transforms.batching import batch_jaxpr, to_front
-from minijax.transforms.call_rules import agreeing, calls_program
+from minijax.transforms.call_rules import agreeing, calls_program, needed
 from minijax.transforms.linearize import linearize_jaxpr
 from minijax.transforms.primitives import full_like_aval, moveaxis, to_shape
 from minijax.transforms.tangents import cotangents_of, is_undefined, spread_tangents, sums_among
@@ -198,7 +198,8 @@ def _(cts, index, *ops, branches, **params):
     made, out_flags = _derived(branches, key, make)
     known = [a for a in ops if not is_undefined(a)]
     sums = [a.sum for a in chosen(ops, summed)]
-    outs = iter(cond_p.bind(index, *known, *chosen(cts, flags), *sums, branches=made, **params))
+    made, given = needed(made, [*known, *chosen(cts, flags), *sums])
+    outs = iter(cond_p.bind(index, *given, branches=made, **params))
     return [None, *cotangents_of(ops, [next(outs) if nz else None for nz in out_flags])]
 
 

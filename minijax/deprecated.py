@@ -156,6 +156,12 @@ _REMOVED: dict[str, dict[str, str]] = {
             )
         },
     },
+    "minijax.lax": {
+        "pvary": (
+            "minijax.lax.pvary was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
+            "`minijax.lax.pcast(..., to='varying')"
+        ),
+    },
     "minijax.numpy": {
         "fix": (
             "minijax.numpy.fix was deprecated in JAX v0.9.0, and will be removed in JAX v0.10.0. "

@@ -8,6 +8,7 @@ imported when it is first asked for.
 import importlib as _importlib
 from typing import TYPE_CHECKING
 
+from minijax.deprecated import moved as _moved
 from minijax.features.sharding.constraints import sharding_constraint_p, with_sharding_constraint
 from minijax.features.sharding.transfer import (
     device_put_p,
@@ -258,7 +259,6 @@ from minijax.lax.parallel import (
     pmin_p,
     psum,
     psum_p,
-    pvary,
 )
 from minijax.lax.precision import (
     DotAlgorithm,
@@ -533,7 +533,7 @@ else:
         if name in _LATER:
             value = globals()[name] = getattr(_importlib.import_module(_LATER[name]), name)
             return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _moved(__name__, name)
 
 
 __dir__ = shown(__name__)

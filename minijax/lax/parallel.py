@@ -22,7 +22,7 @@ from minijax.features.sharding.types import vma_of
 from minijax.features.sharding.unreduced import first
 from minijax.lax import collective_lowering
 from minijax.lax.arithmetic import add_p, div, mul, mul_p
-from minijax.lax.casts import as_names, common_state, pcast, pvary, pvary_p, unreduced_psum_p, vary
+from minijax.lax.casts import as_names, common_state, pcast, pvary_p, unreduced_psum_p, vary
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.creation import iota_p
 from minijax.lax.named_axes import (
@@ -41,7 +41,7 @@ from minijax.typing import Array
 
 __all__ = [
     "axis_index", "axis_index_p", "axis_size", "pcast", "pmax", "pmax_p", "pmean", "pmin", "pmin_p",
-    "psum", "psum_p", "pvary", "pvary_p",
+    "psum", "psum_p", "pvary_p",
 ]  # fmt: skip
 
 _T = TypeVar("_T")

@@ -589,7 +589,7 @@ jnp iterable load ndim printoptions promote_types result_type save savez set_pri
 jnp size trim_zeros
 lax DotDimensionNumbers after_all broadcast_shapes conv_dimension_numbers conv_general_permutations
 lax conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple create_token dtype
-lax padtype_to_pads pbroadcast pcast precv psend pvary ragged_all_to_all reduce_window_shape_tuple
+lax padtype_to_pads pbroadcast pcast precv psend ragged_all_to_all reduce_window_shape_tuple
 lax shape_as_value stage with_sharding_constraint
 random key_dtype key_impl
 nn get_scaled_dot_general_config scaled_dot_general scaled_matmul

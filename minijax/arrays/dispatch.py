@@ -83,7 +83,7 @@ def lower_program(
         device=device,
         in_shardings=in_shardings and [in_shardings[index] for index in kept],
         out_shardings=out_shardings,
-        names=[arg_names[index] if arg_names else str(index) for index in kept],
+        called=lambda index: f"argument {_argument(closed, arg_names, kept[index])} of {name}",
     )
     lowered.devices = lowered.place.devices
     unknown = lowerable.filter_not_in(jaxpr.effects)
@@ -96,11 +96,17 @@ def lower_program(
     lowered.donated = [bool(donated[index]) for index in kept] if donated else []
     shown = None
     if located:
-        shown = [arg_names[index] if arg_names else f"args[{index}]" for index in kept]
+        shown = [_argument(closed, arg_names, index) for index in kept]
     builder = hooks.builder_for(closed.in_avals) if exported else None
     _write_module(lowered, small, platform, exported, builder, shown)
     monitoring.record_stage(monitoring.LOWERED, began, f"jit({name})")
     return lowered
+
+
+def _argument(closed: ClosedJaxpr, names: Sequence[str] | None, index: int) -> str:
+    """The name of an argument in messages."""
+    names = names or getattr(closed.jaxpr.debug_info, "arg_names", None) or ()
+    return names[index] if len(names) == len(closed.in_avals) else f"args[{index}]"
 
 
 def _write_module(

@@ -33,6 +33,11 @@ def _mesh(b: Any, names: Sequence[Any]) -> Any:
             f"Found an unbound axis name: {missing[0]}. A collective runs within the axis that it "
             "names: bind it by vmap(..., axis_name=...), pmap or shard_map."
         )
+    if mesh is None:
+        raise NotImplementedError(
+            "A collective over no axes must be used within a mapped context like vmap or shard_map: "
+            "it has no devices that it could run on."
+        )
     return mesh
 
 

@@ -31,11 +31,11 @@ from minijax.lax.indexing import GatherDimensionNumbers, gather
 from minijax.lax.named_axes import (
     axis_size,
     batch_over,
+    bound_names,
     check_bound,
     collective,
     group_size,
     index_groups,
-    some_names,
 )
 from minijax.lax.parallel import axis_index
 from minijax.lax.rules import linear_in, scalar_like
@@ -115,7 +115,7 @@ def ppermute(x: _T, axis_name: AxisNames, perm: Sequence[tuple[int, int]]) -> _T
     >>> jax.vmap(swap, axis_name="i")(jnp.array([4, 5]))
     Array([5, 4], dtype=int32)
     """
-    names = some_names("ppermute", axis_name)
+    names = bound_names("ppermute", axis_name)
     perm = tuple((int(src), int(dst)) for src, dst in perm)
     sources, targets = [s for s, _ in perm], [d for _, d in perm]
     if len(set(sources)) < len(perm) or len(set(targets)) < len(perm):
@@ -453,7 +453,7 @@ def all_to_all(
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
-    names = some_names("all_to_all", axis_name)
+    names = bound_names("all_to_all", axis_name)
     axis_index_groups = index_groups(axis_index_groups, names)
     size = group_size(axis_index_groups, names)
     name = names[0] if len(names) == 1 else tuple(names)
@@ -563,7 +563,7 @@ def pbroadcast(x: _T, axis_name: AxisNames, source: int) -> _T:
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([4, 5]))
     Array([5, 5], dtype=int32)
     """
-    names = some_names("pbroadcast", axis_name)
+    names = bound_names("pbroadcast", axis_name)
     check_bound("pbroadcast", names)
     size, source = axis_size(names), operator.index(source)
     if not -size <= source < size:

@@ -22,7 +22,13 @@ from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
 from minijax.runtime.mesh import PartitionSpec
-from minijax.runtime.named_sharding import NamedSharding, out_sharding_of, sharding_of, sums_open
+from minijax.runtime.named_sharding import (
+    NamedSharding,
+    is_empty,
+    out_sharding_of,
+    sharding_of,
+    sums_open,
+)
 from minijax.runtime.sharding import Sharding
 from minijax.typing import ArrayLike, DTypeLike, Shape
 
@@ -154,7 +160,7 @@ def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
     Of a sum that is still to be taken each device makes a summand.
     """
     if isinstance(where, (NamedSharding, PartitionSpec)):
-        where = sharding_of(where, "full")
+        where = None if is_empty(where) else sharding_of(where, "full")
     if where is not None and not sums_open(where) and local.context.trace is eval_trace:
         made = _filled(shape, scalar, None)
         return device_put(convert_element_type(made, made.dtype), where)

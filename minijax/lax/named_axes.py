@@ -10,12 +10,10 @@ from minijax.core.effects import NamedAxisEffect
 from minijax.core.primitive import Primitive
 from minijax.features.sharding.layouts import CollectivePrimitive, layout
 from minijax.lax.casts import as_names
-from minijax.runtime.mesh import get_abstract_mesh
 from minijax.transforms.primitives import moveaxis
 
 __all__ = [
-    "AxisNames", "Name", "axis_size", "batch_over", "check_bound", "collective", "group_size", "index_groups",
-    "some_names",
+    "AxisNames", "Name", "axis_size", "batch_over", "bound_names", "check_bound", "collective", "group_size", "index_groups",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -102,11 +100,9 @@ def check_bound(function: str, names: Sequence[Name], finds: bool = True) -> Non
             )
 
 
-def some_names(function: str, axis_name: Any) -> Sequence[Name]:
-    """The names, all bound. NotImplementedError if there are none, but for devices of a mesh."""
+def bound_names(function: str, axis_name: Any) -> Sequence[Name]:
+    """The names, all bound; there may be none."""
     names = as_names(axis_name)
-    if not (names or get_abstract_mesh().manual_axes):
-        raise NotImplementedError(f"{function} takes the name of an axis; got {axis_name!r}.")
     check_bound(function, names)
     return names
 

@@ -42,7 +42,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.shapes import broadcast_to, expanded
 from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import PartitionSpec, device_mesh
-from minijax.runtime.named_sharding import NamedSharding
+from minijax.runtime.named_sharding import NamedSharding, is_empty
 from minijax.runtime.platforms import Device
 from minijax.runtime.sharding import Sharding
 from minijax.transforms.vmap import vmap
@@ -57,14 +57,19 @@ __all__ = [
 _NUMBERS = dtypes.python_scalar_dtypes
 
 
-def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
-    """`x` on a device or sharding, if one was asked for; ValueError for a `Format`."""
+def placed(x: Any, device: Any, out_sharding: Any = None, name: str = "array") -> Any:
+    """`x` on a device or sharding, if one was asked for; ValueError for a `Format`.
+
+    `name` is "reshard" where `out_sharding` may be over another mesh than that in force.
+    """
     if isinstance(device, Format):
         raise ValueError(
             f"sharding={device} must be an instance of jax.sharding.Sharding: put the array there with "
             "minijax.device_put(x, format)."
         )
-    return split_as(x, out_sharding) if device is None else device_put(x, device)
+    if device is None or is_empty(device):
+        return split_as(x, out_sharding, name)
+    return device_put(x, device)
 
 
 def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
@@ -530,7 +535,7 @@ def full_like(
     weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
-    out = placed(_full_like(sizes, fill_value, found, weak), device, out_sharding)
+    out = placed(_full_like(sizes, fill_value, found, weak), device, out_sharding, "reshard")
     return creation.varying_as(out, aval)
 
 
@@ -566,7 +571,7 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
         return creation.full_like(a, value, dtype, shape)
     sizes = _like_shape(name, aval, shape)
     if dtype is None and getattr(aval, "weak_type", False):
-        out = placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding)
+        out = placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding, "reshard")
         return creation.varying_as(out, aval)
     found = (
         dtypes.canonicalize_dtype(aval.dtype)
@@ -575,7 +580,9 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     )
     if found == dtypes.float0:
         return np.zeros(sizes, found)
-    return creation.varying_as(placed(_filled(sizes, value, found), device, out_sharding), aval)
+    return creation.varying_as(
+        placed(_filled(sizes, value, found), device, out_sharding, "reshard"), aval
+    )
 
 
 def zeros_like(

@@ -31,7 +31,9 @@ from minijax.runtime.versions import HloSharding, xla_client
 
 __all__ = [
     "NamedSharding",
+    "check_not_empty",
     "check_rank",
+    "is_empty",
     "named_of_hlo",
     "out_sharding_of",
     "replicated",
@@ -392,6 +394,20 @@ def sharding_of(where: Any, what: str) -> Any:
     raise no_sharding(where, what)
 
 
+def is_empty(where: Any) -> bool:
+    """Whether a sharding is over a mesh without axes, as that of a type that says nothing."""
+    return isinstance(where, NamedSharding) and where.mesh.empty
+
+
+def check_not_empty(where: Any, what: str) -> None:
+    """ValueError for a sharding over a mesh without axes."""
+    if is_empty(where):
+        raise ValueError(
+            f"One of {what.split()[-1]} leaf specifications got an empty NamedSharding: {where} which "
+            "is not allowed. Leave it out, or give a sharding over a mesh."
+        )
+
+
 def no_sharding(where: Any, what: str) -> TypeError:
     """Return the error for what a user gave in place of a sharding."""
     return TypeError(
@@ -401,9 +417,22 @@ def no_sharding(where: Any, what: str) -> TypeError:
 
 
 def out_sharding_of(where: Any, what: str) -> NamedSharding | None:
-    """Return the sharding that a user gave as `out_sharding`: over a mesh, without devices."""
+    """Return the sharding that a user gave as `out_sharding`: over a mesh, without devices.
+
+    ValueError unless it is over the mesh in force, if there is one, but for `reshard`.
+    """
     if where is None or isinstance(where, (NamedSharding, PartitionSpec)):
-        return sharding_of(where, what)
+        found = sharding_of(where, what)
+        context = get_abstract_mesh()
+        if found is None or context.empty or what == "reshard":
+            return found
+        if found.mesh.abstract_mesh != context and not found.mesh.empty:
+            raise ValueError(
+                f"Context mesh {context} should match the mesh of sharding {found.mesh.abstract_mesh} "
+                f"passed to {what}. Give a PartitionSpec, which is over the mesh in force, or go to "
+                "another mesh with jax.sharding.reshard."
+            )
+        return found
     raise TypeError(
         f"`out_sharding` argument of {what} only supports instances of `NamedSharding` or "
         f"`PartitionSpec`. Got {where!r} of type {type(where)}: a device is given with `device`, or "

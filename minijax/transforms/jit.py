@@ -228,6 +228,8 @@ class PjitFunction(Generic[_P, _R]):
         )
         if not opaque_types.isdisjoint(map(type, leaves)):
             return self._bind(context, args, kwargs)
+        if self._asked is not None:
+            self._asked.check(call or self._marks.split(args, kwargs))
         arrays = [a if type(a) is ArrayImpl else self._as_array(a, args, kwargs) for a in leaves]
         statics = () if call is None else call.statics
         key = (tree, statics, *[a.signature for a in arrays])

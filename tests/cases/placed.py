@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+from functools import partial
 
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
@@ -268,6 +269,116 @@ PLACES += """
     ids(lambda: mapped(lambda a: a, P('x'), P('x'), mesh=half.abstract_mesh)(jax.device_put(X, named)))
 """
 
+# Shardings over a mesh without axes, as those of types that say nothing.
+EMPTY = "\n".join(
+    f"(lambda S: {call})(jax.typeof(jnp.arange(4.)).sharding)"
+    for call in (
+        "jnp.zeros(4, device=S)", "jnp.ones(4, device=S)", "jnp.full(4, 2, device=S)", "jnp.empty(4, device=S)",
+        "jnp.arange(4, device=S)", "jnp.linspace(0, 1, 4, device=S)", "jnp.array([1, 2.], device=S)",
+        "jnp.asarray([1, 2.], device=S)", "jnp.zeros_like(X, device=S)", "jnp.full_like(X, 1, device=S)",
+        "lax.full((4,), 1., sharding=S)", "jit(lambda: jnp.zeros(4, device=S))()", "jnp.zeros(4, out_sharding=S)",
+        "jit(lambda x: jnp.array(x, device=S))(X)", "jnp.array(jnp.array(X), device=S)", "jnp.arange(4, out_sharding=S)",
+        "jit(lambda x: x, in_shardings=S)", "jit(lambda x: x, out_shardings=S)", "jit(lambda x: x, out_shardings=(S, None))",
+        "constraint(X, S)", "jit(lambda x: constraint(x, S))(X)", "jit(lambda x: constraint([x], [S]))(X)",
+        "jax.reshard(X, S)", "jit(lambda x: jax.reshard(x, S))(X)", "jax.device_put(X, S)", "jit(lambda x: jax.device_put(x, S))(X)",
+        "grad(lambda x: jax.device_put(x, S).sum())(X)", "jit(grad(lambda x: jax.device_put(x, S).sum()))(X)",
+        "jit(lambda x: x * 2).lower(jax.ShapeDtypeStruct((4,), X.dtype, sharding=S)).compile()(X[0])",
+        "jnp.array(X).at[0].get(out_sharding=S)", "jit(lambda x: jnp.reshape(x, (4, 8), out_sharding=S))(X)",
+    )
+)  # fmt: skip
+
+# Explicit meshes of other devices than those of the argument, and meshes without devices.
+_EXPLICIT = (
+    "halves[0]", "halves[1]", "halves[2]", "NamedSharding(explicit, P('x'))", "halves[3]",
+    "NamedSharding(explicit.abstract_mesh, P('x'))",
+)  # fmt: skip
+MESHES = "\n".join(
+    f"ids(lambda: ({program.format(where)})({given}))"
+    for where in _EXPLICIT
+    for program in (
+        "jit(lambda a: jax.reshard(a, {}) * 2)", "jit(lambda a: jit(lambda b: jax.reshard(b, {}))(a) + 1)",
+        "lambda a: jax.reshard(a, {})", "vmap(lambda a: jax.reshard(a * 2, {}))",
+    )
+    for given in ("X", "jnp.array(X)", "jax.device_put(X, one[0])", *(f"jax.device_put(X, {e})" for e in _EXPLICIT[:4]))
+    if "jit" in program or not ("abstract" in where or ("vmap" in program and "[3]" in where))
+)  # fmt: skip
+MESHES += "\n" + "\n".join(
+    f"ids(lambda: jit(lambda a: ({program})(a) + 1)({given}))"
+    for program in (
+        "jit(lambda b: b * 2, in_shardings=open_half)", "jit(lambda b: b * 2, out_shardings=open_half)",
+        "vmap(jit(lambda b: b * 2, in_shardings=open_half))", "jit(jit(lambda b: b * 2, in_shardings=open_half))",
+        "grad(lambda b: jit(lambda b: b * 2, in_shardings=open_half)(b).sum())",
+    )
+    for given in ("X", "jax.device_put(X, one[0])", "jax.device_put(X, NamedSharding(half, P()))", "jax.device_put(X, named)")
+)  # fmt: skip
+
+# Places within shard_map over one of two axes.
+MANUAL = "\n".join(
+    f"jit(mapped(lambda a: {call}, P('x'), P('x'), axis_names={{'x'}}, check_vma={check}))(X)"
+    for check in (True, False)
+    for call in (
+        *(
+            f"{place}(a, {where})"
+            for place in ("constraint", "jax.device_put")
+            for where in ("NamedSharding(mesh, P('y'))", "NamedSharding(mesh, P())", "NamedSharding(mesh.abstract_mesh, P('y'))",
+                          "NamedSharding(jax.sharding.get_abstract_mesh(), P('y'))", "NamedSharding(other, P('v'))")
+            if place == "constraint" or not ("abstract" in where or "other" in where)
+        ),
+        "constraint(a, P('y'))", "constraint(jnp.ones((2, 4)), NamedSharding(mesh, P('y'))) * a",
+        "vmap(lambda b: constraint(b, NamedSharding(mesh, P('y'))))(a)", "jit(lambda b: b * 2, in_shardings=NamedSharding(mesh, P('y')))(a)",
+        "jit(lambda b: b * 2, out_shardings=NamedSharding(mesh, P('y')))(a)", "grad(lambda b: constraint(b, NamedSharding(mesh, P('y'))).sum())(a)",
+    )
+)  # fmt: skip
+
+# Collectives over no axes outside of a mesh.
+OUTSIDE = "\n".join(
+    f"{program.format(call)}  # own words"
+    for call in (
+        "lax.all_to_all(a, (), 0, 0)", "lax.all_to_all(a, (), 0, 1)", "lax.all_to_all(a, (), 0, 1, tiled=True)",
+        "lax.pswapaxes(a, (), 0)", "lax.pswapaxes(a, (), 1)", "lax.ppermute(a, (), [(0, 0)])", "lax.pshuffle(a, (), [0])",
+        "lax.pbroadcast(a, (), 0)", "lax.all_gather(a * 1, ())", "lax.psum_scatter(a * 1, ())",
+    )
+    for program in (
+        "(lambda a: {})(X[:1])", "vmap(lambda a: {})(A[:, :1])", "jax.eval_shape(lambda a: {}, X[:1])",
+    )
+)  # fmt: skip
+
+# Memories and layouts that a jit is asked for.
+MEMORIES = "\n".join(
+    f"({program.format(asked)})({given})"
+    for asked in ("host", "one[0]", "host_parts")
+    for program in (
+        "jit(lambda a: a, in_shardings={})",
+        "jit(lambda a: (a, a + 1), in_shardings={})",
+        "jit(lambda a: a, out_shardings={})",
+        "jit(lambda a: a * 2, out_shardings={})",
+        "jit(lambda a: jit(lambda b: b, out_shardings={})(a))",
+        "lambda a: jit(lambda a: a, in_shardings={}).lower(a).out_info",
+        "lambda a: jit(lambda a: a * 2, in_shardings={}).lower(a).compile()(a)",
+    )
+    for given in ("X", "jnp.array(X)", "jax.device_put(X, one[0])", "jax.device_put(X, host)")
+    if "lower" not in program or given != "X"
+)
+MEMORIES += "\n" + "\n".join(
+    f"jax.typeof({made.format(where)})"
+    for where in ("host", "host_parts", "NamedSharding(explicit, P('x'), memory_kind='pinned_host')")
+    for made in (
+        "jit(lambda a: a, out_shardings={})(X)", "jit(lambda a: a * 2)(jit(lambda a: a, out_shardings={})(X))",
+        "jax.device_put(X, {})", "jax.make_array_from_callback((8, 4), {}, lambda i: X[i])",
+    )
+)  # fmt: skip
+MEMORIES += "\n" + "\n".join(
+    f"{vmapped}(jit(lambda a, b: (a + b, a - 1), {asked}))(A[0], A[0])"
+    for asked in (
+        "in_shardings=(rows, None)", "in_shardings=(None, rows)", "in_shardings=(rows, rows)",
+        "out_shardings=(rows, None)", "out_shardings=(None, rows)", "in_shardings=one[0]",
+    )
+    for vmapped in (
+        "partial(vmap, in_axes=(0, None))", "partial(vmap, in_axes=(None, 0), out_axes=(0, None))",
+        "lambda f: vmap(lambda a, b: a + f(A[0], A[1])[0][0])", "lambda f: jit(vmap(jit(f), in_axes=(None, 0)))",
+    )
+)  # fmt: skip
+
 AHEAD = """
     S((8, 4), int, sharding=P('x')).sharding
     S((8, 4), int, sharding=devices[0])
@@ -390,6 +501,21 @@ EXPLICIT = """
     jit(lambda x: jax.reshard(x, None))(X)
 """
 
+EXPLICIT += "\n".join(
+    f"{jitted}(lambda a: {call})(X)  # own words"
+    for jitted in ("", "jit")
+    for call in (
+        "jnp.einsum('ab,cb->ac', a, a, out_sharding=apart)", "jnp.matmul(a, a.T, out_sharding=apart)",
+        "jnp.dot(a, a.T, out_sharding=apart)", "jnp.reshape(a, (4, 8), out_sharding=apart)", "lax.reshape(a, (4, 8), out_sharding=apart)",
+        "jnp.zeros((8, 4), out_sharding=apart)", "jnp.ones((8, 4), out_sharding=apart)", "jnp.full((8, 4), 1, out_sharding=apart)",
+        "jnp.empty((8, 4), out_sharding=apart)", "jnp.arange(8, out_sharding=apart)", "jnp.array(np.ones((8, 4)), out_sharding=apart)",
+        "jnp.asarray(np.ones((8, 4)), out_sharding=apart)", "lax.broadcasted_iota(int, (8, 4), 0, out_sharding=apart)",
+        "lax.broadcast_in_dim(1., (8, 4), (), out_sharding=apart)", "jnp.broadcast_to(a[:1], (8, 4), out_sharding=apart)",
+        "jnp.sum(a, axis=0, out_sharding=apart)", "jnp.ravel(a, out_sharding=apart)", "jax.random.normal(jax.random.key(0), (8, 4), out_sharding=apart)",
+        "jnp.zeros((8, 4), out_sharding=NamedSharding(mixed, P('x')))", "jnp.zeros((8, 4), out_sharding=NamedSharding(explicit, P('x')))",
+    )
+)  # fmt: skip
+
 TABLES = {
     name: text for name, text in globals().items() if isinstance(text, str) and name.isupper()
 }
@@ -429,6 +555,21 @@ class Library:
             m.jit(lambda a: a * 2, **options).lower(x).compile()
         )
         self.names["mapped"] = self.mapped
+        layout = importlib.import_module(f"{name}.experimental.layout")
+        self.names |= {
+            "apart": sharding.NamedSharding(
+                m.make_mesh((4, 2), ("u", "v"), axis_types=(kinds.Explicit,) * 2), m.P("v")
+            ),
+            "open_half": sharding.NamedSharding(self.names["half"].abstract_mesh, m.P("x")),
+            "halves": [
+                sharding.NamedSharding(sharding.Mesh(some, "x", (kinds.Explicit,)), m.P("x"))
+                for some in (rows.ravel()[:4], rows.ravel()[4:], rows.ravel()[3::-1], rows.ravel())
+            ],
+            "host": self.names["one"][0].with_memory_kind("pinned_host"),
+            "host_parts": self.names["named"].with_memory_kind("pinned_host"),
+            "rows": layout.Format(layout.Layout((1, 0)), self.names["one"][0]),
+            "partial": partial,
+        }
         self.names |= {"doubled": self.doubled, "slope": self.slope, "types": self.types}
         self.names["parts"] = lambda where: [
             m.device_put(X[index], device)

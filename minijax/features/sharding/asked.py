@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax import tree_util
+from minijax.arrays.array import ArrayImpl
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.features.sharding.constraints import (
@@ -17,7 +18,9 @@ from minijax.features.sharding.constraints import (
     flat_places,
 )
 from minijax.features.sharding.memory_layouts import asked_place_p, check_layout, layout_of
+from minijax.features.sharding.program_placement import check_memory
 from minijax.runtime.layouts import sharding_in
+from minijax.runtime.mesh import Mesh
 from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = ["AskedShardings"]
@@ -28,13 +31,17 @@ _LEAF = tree_util.tree_structure(0)
 class AskedShardings:
     """Trees of shardings and `Format`s, prefixes of those of arguments and results; part of a key."""
 
-    __slots__ = ("ins", "key", "outs")
+    __slots__ = ("elsewhere", "ins", "key", "outs")
 
     def __init__(self, ins: Any, outs: Any):
         check_asked("jit in_shardings", ins)
         check_asked("jit out_shardings", outs)
         self.ins, self.outs = tuple(ins) if isinstance(ins, list) else ins, outs
         self.key = _hashable(ins), _hashable(outs)
+        kinds = {getattr(sharding_in(x), "memory_kind", None) for x in tree_util.tree_leaves(ins)}
+        self.elsewhere = bool(
+            kinds - {None, "device"}
+        )  # whether an argument is not in device memory
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, AskedShardings) and self.key == other.key
@@ -86,6 +93,13 @@ class AskedShardings:
             return None
         return _flat("out_shardings", self.outs, out_tree)
 
+    def check(self, call: Any) -> None:
+        """ValueError for arrays in other memory than is asked for; values of the host are put there."""
+        if self.elsewhere:
+            for x, place in zip(call.leaves, self.arguments(call), strict=True):
+                if type(x) is ArrayImpl and place is not None:
+                    check_memory(x.signature, sharding_in(place))
+
     def constrain(self, run: Callable, call: Any) -> Callable:
         """Return `run`, a function on leaves, with arguments and results constrained as asked."""
 
@@ -102,7 +116,10 @@ class AskedShardings:
             return leaves
         info = getattr(getattr(leaves[0], "_trace", None), "debug_info", None) if leaves else None
         _check(leaves, asked, "argument", info and info.arg_names)
-        return list(map(_constrained, map(_marked, leaves, asked), asked))
+        return [
+            _constrained(_marked(x, place, False), place)
+            for x, place in zip(leaves, asked, strict=True)
+        ]
 
     def constrain_results(self, outs: Sequence[Any], out_tree: Any) -> Sequence[Any]:
         """Return the leaves of the results, constrained as asked."""
@@ -112,7 +129,10 @@ class AskedShardings:
         paths = tree_util.generate_key_paths(out_tree.unflatten(range(len(outs))))
         names = ["result" + tree_util.keystr(path) for path, _ in paths]
         _check(outs, asked, "output", names)
-        return list(map(_marked, map(_constrained, outs, asked), asked))
+        return [
+            _marked(_constrained(x, place), place, True)
+            for x, place in zip(outs, asked, strict=True)
+        ]
 
 
 def _check(
@@ -131,13 +151,14 @@ def _constrained(x: Any, place: Any) -> Any:
     return constrained(x, where) if isinstance(where, NamedSharding) else x
 
 
-def _marked(x: Any, place: Any) -> Any:
+def _marked(x: Any, place: Any, result: bool) -> Any:
     """Return an argument or a result, marked with what no constraint says of its place."""
     if layout_of(place) is None:
         place = sharding_in(place)
-    if place is None or isinstance(place, NamedSharding) or not hasattr(get_aval(x), "shape"):
+    named = isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh)
+    if place is None or named or not hasattr(get_aval(x), "shape"):
         return x
-    return asked_place_p.bind(x, place=place)
+    return asked_place_p.bind(x, place=place, result=result)
 
 
 def _flat(which: str, given: Any, tree: Any, **options: bool) -> tuple:

@@ -179,6 +179,8 @@ def make_array_from_callback(
         if key not in known:
             known[key] = data_callback(index)
         home = shardings.single_device(device)
+        if home.memory_kind != sharding.memory_kind:
+            home = home.with_memory_kind(sharding.memory_kind)
         arrays.append(device_put(known[key], _in_layout(layout, home)))
     if dtype is not None and arrays:
         found, dtype = arrays[0].dtype, dtypes.check_user_dtype_supported(dtype)

@@ -24,13 +24,14 @@ from minijax.features.sharding.memory import MemorySpace
 from minijax.features.sharding.memory_layouts import check_layout, layout_constraint_p, layout_of
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.transfer import device_put, put_array
-from minijax.features.sharding.types import explicit_of, space_of_type
+from minijax.features.sharding.types import check_manual, explicit_of, space_of_type
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.runtime.layouts import AutoLayout, Format, Layout, sharding_in
 from minijax.runtime.mesh import (
     UNCONSTRAINED,
     AbstractMesh,
     AxisType,
+    Mesh,
     PartitionSpec,
     axes_of,
     get_abstract_mesh,
@@ -38,6 +39,7 @@ from minijax.runtime.mesh import (
 )
 from minijax.runtime.named_sharding import (
     NamedSharding,
+    check_not_empty,
     check_rank,
     no_sharding,
     sharding_of,
@@ -172,6 +174,7 @@ def _asked(x: Any, sharding: Any) -> Any:
         return constrained(x, sharding)
     check_rank("with_sharding_constraint arguments", sharding, np.ndim(x))
     mesh, around = sharding.mesh, get_abstract_mesh()
+    check_manual(get_aval(x), sharding)
     in_force = around.shape_tuple == mesh.shape_tuple
     _check_not_manual(sharding.spec, around, {a: a for a in sharding.spec.split_axes})
     if in_force and mesh.are_all_axes_explicit:
@@ -254,6 +257,21 @@ def _(x, *, dst_sharding, free):
 def _(x, *, dst_sharding, free):
     x = as_array(x)
     mesh, own = dst_sharding.mesh, x.signature.sharding
+    if (
+        isinstance(mesh, Mesh)
+        and x.committed
+        and own._device_assignment != tuple(mesh.devices.flat)
+    ):
+        places = [
+            [d.id for d in devices] for devices in (own._device_assignment, mesh.devices.flat)
+        ]
+        platform = mesh.devices.flat[0].platform.upper()
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got argument args[0] of reshard "
+            f"with shape {x.aval.str_short()} and with device ids {places[0]} on platform {platform} "
+            f"and jit's context mesh with device ids {places[1]} on platform {platform}. Move it with "
+            "minijax.device_put(x, sharding)."
+        )
     if isinstance(own, NamedSharding) and own.mesh.shape_tuple == mesh.shape_tuple:
         mesh = own.mesh.update(axis_types=mesh.axis_types)
     spec = dst_sharding.spec
@@ -284,7 +302,8 @@ def _(ct, x, *, dst_sharding, free):
         return [reshard_p.bind(ct, dst_sharding=own, free=hides)]
     if free:
         return [hidden(ct, dst_sharding.mesh.axis_names)]
-    return [reshard_p.bind(ct, dst_sharding=dst_sharding.with_spec([]), free=False)]
+    whole = NamedSharding(dst_sharding.mesh.abstract_mesh, PartitionSpec())  # where it lies already
+    return [reshard_p.bind(ct, dst_sharding=whole, free=False)]
 
 
 @reshard_p.batch_axis
@@ -383,6 +402,7 @@ def flat_places(
 
 def _place_of(where: Any, what: str) -> Any:
     sharding = sharding_of(sharding_in(where), what)
+    check_not_empty(sharding, what)
     layout = layout_of(where)
     return sharding if layout is None else Format(layout, sharding)
 
@@ -397,6 +417,7 @@ def check_asked(what: str, given: Any) -> None:
             )
         if not isinstance(where, (Sharding, PartitionSpec, Format)):
             raise no_sharding(where, what)
+        check_not_empty(sharding_in(where), what)
 
 
 def check_ranks(what: str, places: Sequence[Any], values: Sequence[Any], names: Any) -> None:

@@ -18,10 +18,11 @@ from minijax.arrays.array import ArrayImpl, as_array
 from minijax.config import local
 from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
+from minijax.core.staging import recording_trace
 from minijax.core.trace import eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
 from minijax.features.sharding.transfer import put_array
-from minijax.features.sharding.types import explicit_of
+from minijax.features.sharding.types import check_manual, explicit_of
 from minijax.runtime.mesh import AxisType, PartitionSpec, entered_mesh, mesh_of
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
 from minijax.transforms.jit import jit
@@ -60,13 +61,17 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
     given = tree_util.broadcast_prefix(out_shardings, xs, is_leaf=is_leaf)
     places = [out_sharding_of(where, "reshard") for where in given]
-    if None in places:
-        raise ValueError(
-            "Reshard should only be used with out_shardings which are non-None and have a non-empty "
-            "mesh. Got sharding None."
-        )
     for where in places:
+        if where is None or where.mesh.empty:
+            raise ValueError(
+                "Reshard should only be used with out_shardings which are non-None and have a "
+                f"non-empty mesh. Got sharding {where}."
+            )
+    for x, where in zip(leaves, places, strict=True):
+        check_manual(get_aval(x), where)
         _check_explicit(where)
+    if recording_trace() is not None:  # its devices are those of the program
+        places = [NamedSharding(w.mesh.abstract_mesh, w.spec) for w in places]
     return tree.unflatten(
         [
             reshard_p.bind(x, dst_sharding=where, free=False)

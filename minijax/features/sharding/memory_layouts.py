@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.arrays.array import ArrayImpl, Signature
+from minijax.config import local
 from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.primitive import Primitive
 from minijax.dtypes import is_extended
 from minijax.lowering.types import physical
 from minijax.runtime.layouts import Format, Layout, placed, preferred
+from minijax.transforms.batching import BatchTrace
 
 __all__ = [
     "ProgramLayouts", "asked_place_p", "asked_places", "check_layout", "layout_constraint_p",
@@ -150,9 +152,23 @@ def _place(layout: Any, found: Any, where: Any, aval: Any) -> Any:
 # -- what a jit is asked for, in its program -------------------------------------------------------
 
 
-def _says_where(name: str) -> Primitive:
+class _AskedPlace(Primitive):
+    """The identity, which says where an argument or a `result` of a jit is to lie."""
+
+    __slots__ = ()
+
+    def bind(self, x, *, place, result):
+        if layout_of(place) is not None and type(local.context.trace) is BatchTrace:
+            raise NotImplementedError(
+                "Concrete layouts are not supported for vmap(jit). Apply vmap to the function inside, "
+                "as in jit(vmap(f), in_shardings=...), with a layout of all dimensions."
+            )
+        return super().bind(x, place=place, result=result)
+
+
+def _says_where(name: str, kind: type[Primitive] = Primitive) -> Primitive:
     """A primitive that says of its operand where it lies; derivatives lie there too."""
-    p = Primitive(name)
+    p = kind(name)
     p.shape_rule(lambda x, **params: x)
 
     @p.jvp
@@ -167,26 +183,27 @@ def _says_where(name: str) -> Primitive:
     return p
 
 
-asked_place_p = _says_where("asked_place")
-asked_place_p.impl(lambda x, *, place: x)
-asked_place_p.lower(lambda b, x, *, place: x)
+asked_place_p = _says_where("asked_place", _AskedPlace)
+asked_place_p.impl(lambda x, **params: x)
+asked_place_p.lower(lambda b, x, **params: x)
+asked_place_p.batch(lambda args, dims, **params: (asked_place_p.bind(*args, **params), *dims))
 
 
-@asked_place_p.batch
-def _(args, dims, *, place):
-    if layout_of(place) is not None:
-        raise NotImplementedError(
-            "Concrete layouts are not supported for vmap(jit). Apply vmap to the function inside, as "
-            "in jit(vmap(f), in_shardings=...), with a layout of all dimensions."
-        )
-    return asked_place_p.bind(*args, place=place), dims[0]
+@asked_place_p.transpose
+def _(ct, x, *, place, result):
+    return [asked_place_p.bind(ct, place=place, result=not result)]
 
 
 def asked_places(jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
-    """Return the places that a program is asked for, of its arguments and of its results; or None."""
-    marked = [eqn for eqn in jaxpr.eqns if eqn.primitive is asked_place_p]
-    ins = {eqn.invars[0]: eqn.params["place"] for eqn in marked}
-    outs = {eqn.outvars[0]: eqn.params["place"] for eqn in marked}
+    """Return the places that a program is asked for, of its arguments and of its results; or None.
+
+    Those over a mesh are constraints within it.
+    """
+    ins, outs = {}, {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is asked_place_p and not hasattr(eqn.params["place"], "mesh"):
+            found, var = (outs, eqn.outvars[0]) if eqn.params["result"] else (ins, eqn.invars[0])
+            found[var] = eqn.params["place"]
     return [ins.get(var) for var in jaxpr.invars], [outs.get(var) for var in jaxpr.outvars]
 
 

@@ -16,9 +16,9 @@ from minijax.arrays.dispatch import made_program
 from minijax.config import local
 from minijax.core.caches import ProgramCache
 from minijax.core.hooks import hooks
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxprs_in_params
 from minijax.features.diagnostics.execution import ArgumentError
-from minijax.features.sharding.constraints import sharding_constraint_p
+from minijax.features.sharding.constraints import reshard_p, sharding_constraint_p
 from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
 from minijax.features.sharding.memory_layouts import ProgramLayouts, asked_place_p, asked_places
@@ -32,7 +32,7 @@ from minijax.runtime.layouts import Format, sharding_in
 from minijax.runtime.named_sharding import NamedSharding, named_of_hlo, replicated, sums_open
 from minijax.runtime.topologies import placeholders
 
-__all__ = ["ProgramPlacement", "meshes_in", "moved", "over_devices", "place"]
+__all__ = ["ProgramPlacement", "check_memory", "meshes_in", "moved", "over_devices", "place"]
 
 
 class ProgramPlacement:
@@ -178,10 +178,10 @@ def place(
     device: Any = None,
     in_shardings: Sequence[Any] | None = None,
     out_shardings: Sequence[Any] | None = None,
-    names: Sequence[str],
+    called: Callable[[int], str],
 ) -> ProgramPlacement:
     """Return where to run a program for arguments of these signatures, which are those that it
-    reads.
+    reads; `called` gives what messages call them, by number.
 
     ValueError if committed arguments, or a sharding asked for, want different devices, and for
     layouts other than those of committed arguments.
@@ -195,20 +195,24 @@ def place(
     outs = list(out_shardings or outs)
     asked_in, asked_out = list(map(sharding_in, ins)), list(map(sharding_in, outs))
     wants = [
-        (_called(index, signature, names), signature.sharding)
+        (index, signature.sharding)
         for index, signature in enumerate(signatures)
         if signature.committed and asked_in[index] is None
     ]
-    wants += [("in_shardings", where) for where in asked_in if where is not None]
-    wants += [("out_shardings", where) for where in asked_out if where is not None]
+    wants += [("explicit input sharding", where) for where in asked_in if where is not None]
+    wants += [("explicit output sharding", where) for where in asked_out if where is not None]
+    told = lambda what: what if isinstance(what, str) else _told(called(what), signatures[what])
     if device is not None:
         default: Any = sharding.single_device(device)
         found = ProgramPlacement(default, True, None)
     else:
-        places = list(_places_in(jaxpr))
-        wants += [(f"{what} within it", where) for what, where in _inner(jaxpr, places)]
-        found = _agreed(wants)
-        found.committed |= any(isinstance(where, MemorySpace) for where in places)
+        placing = list(_placing(jaxpr))
+        wants += _inner(jaxpr, placing)
+        found = _agreed(wants, told)
+        found.committed |= any(isinstance(w, MemorySpace) for eqn in placing for w in _named(eqn))
+        for eqn in placing:
+            if eqn.primitive is reshard_p:
+                _check_type(eqn.outvars[0].aval, found.devices)
     if found.spmd:
         for mesh in meshes_in(jaxpr, meshes.AbstractMesh):
             _check_size(mesh, found.devices)
@@ -217,7 +221,7 @@ def place(
         for asked in (asked_in, asked_out)
     ]
     found.args = [
-        _argument(found, index, signature, asked, names)
+        _argument(found, index, signature, asked, told)
         for index, (signature, asked) in enumerate(zip(signatures, asked_in, strict=True))
     ]
     for where, asked, signature in zip(found.args, asked_in, signatures, strict=True):
@@ -305,6 +309,17 @@ def _check_size(mesh: Any, devices: Sequence[Any]) -> None:
         )
 
 
+def _check_type(aval: Any, devices: Sequence[Any]) -> None:
+    """ValueError unless the mesh of a type has as many places as a program has devices."""
+    size = explicit_of(aval).mesh.size if explicit_of(aval) is not None else len(devices)
+    if size != len(devices):
+        raise ValueError(
+            f"Length of device assignment {len(devices)} is not equal to the size of the mesh {size} "
+            f"of aval {aval.str_short(True, mesh_axis_types=True)}. Please enter your `jit` into a "
+            "mesh context via `jax.set_mesh`."
+        )
+
+
 def _over(where: NamedSharding, devices: Sequence[Any]) -> NamedSharding:
     mesh = where.mesh
     chosen = tuple(devices) or placeholders(mesh.size)
@@ -322,36 +337,48 @@ def _without_devices(where: Any) -> bool:
     return isinstance(where, NamedSharding) and not isinstance(where.mesh, meshes.Mesh)
 
 
-def _called(index: int, signature: Signature, names: Sequence[str]) -> str:
-    return f"argument {names[index]} of type {signature.aval.str_short()}"
+def _told(called: str, signature: Signature) -> str:
+    return f"{called} with shape {signature.aval.str_short()} and"
 
 
-def _inner(jaxpr: Jaxpr, places: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield where meshes that the program names lie, that of `set_mesh`, and single devices."""
+def _inner(jaxpr: Jaxpr, placing: Sequence[JaxprEqn]) -> Iterator[tuple[str, Any]]:
+    """Yield where meshes that the program names lie, that of `set_mesh`, and single devices.
+
+    The meshes without devices are those that the jits within it are asked for.
+    """
     if meshes.Mesh.made:
         for mesh in meshes_in(jaxpr):
-            yield "a mesh", replicated(mesh)
+            yield "a mesh inside jit", replicated(mesh)
         context = local.context.mesh
         if isinstance(context, meshes.Mesh) and context.size:
-            yield "the mesh of set_mesh", replicated(context)
+            yield "jit's context mesh", replicated(context)
+    places = dict.fromkeys(where for eqn in placing for where in _named(eqn))
     alone = [where for where in places if isinstance(where, sharding.SingleDeviceSharding)]
     for where in dict.fromkeys([sharding.single_device(where._device) for where in alone]):
-        yield "a sharding", where
+        yield "a sharding inside jit", where
+    asked = [eqn.params["place"] for eqn in placing if eqn.primitive is asked_place_p]
+    for where in filter(_without_devices, map(sharding_in, asked)):
+        yield "a jit inside jit", where
 
 
-_PLACING = frozenset((asked_place_p, device_put_p, sharding_constraint_p))
+_PLACING = frozenset((asked_place_p, device_put_p, reshard_p, sharding_constraint_p))
 
 
-def _places_in(jaxpr: Jaxpr) -> Iterator[Any]:
-    """Yield the parameters of equations that place values: shardings and memories, among others."""
+def _placing(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """Yield the equations that place values."""
     for eqn in jaxpr.eqns:
         if eqn.primitive in _PLACING:
-            for value in eqn.params.values():
-                for one in value if type(value) is tuple else (value,):
-                    yield sharding_in(one) if eqn.primitive is asked_place_p else one
+            yield eqn
         elif eqn.primitive.holds_programs:
             for inner in jaxprs_in_params(eqn.params):
-                yield from _places_in(inner)
+                yield from _placing(inner)
+
+
+def _named(eqn: JaxprEqn) -> Iterator[Any]:
+    """Yield the places that an equation names: shardings and memories, among others."""
+    for value in eqn.params.values():
+        for one in value if type(value) is tuple else (value,):
+            yield sharding_in(one) if eqn.primitive is asked_place_p else one
 
 
 def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:
@@ -366,18 +393,19 @@ def meshes_in(jaxpr: Jaxpr, kind: type = meshes.Mesh) -> Iterator[Any]:
             yield from meshes_in(inner, kind)
 
 
-def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
-    """One place for all; a mesh if anyone has one."""
+def _agreed(wants: Sequence[tuple[Any, Any]], told: Callable[[Any], str]) -> ProgramPlacement:
+    """One place for all; a mesh if anyone has one. `told` gives what messages say of who wants it."""
     if not wants:
         return ProgramPlacement(sharding.single_device(platforms.default_device()), False, None)
     placed = [(what, where) for what, where in wants if not _without_devices(where)]
     if not placed:
         what, where = wants[0]
         raise ValueError(
-            f"{what} is over an AbstractMesh, and only AbstractMesh exists in this jitted "
-            f"computation: {where} names no devices to compile for. Give a sharding over a "
-            "Mesh, or set one with minijax.set_mesh(mesh), or say for which platforms the "
-            "program is lowered: jit(f).trace(*args).lower(lowering_platforms=...)."
+            "Passing lowering_platforms via jax.export or "
+            "jit(f).trace(*args).lower(lowering_platforms=...) is required when only AbstractMesh "
+            f"exists in a jitted computation. Got context mesh: {meshes.device_mesh()}. "
+            f"{told(what)} names no devices to compile for: {where}. Give a sharding over a Mesh, or set one with "
+            "minijax.set_mesh(mesh)."
         )
     for _, where in wants:
         if _without_devices(where):
@@ -389,9 +417,9 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
             another.device_set != devices or tuple(another._device_assignment) != order
         ):
             raise ValueError(
-                f"Received incompatible devices for jitted computation. Got {first} on "
-                f"{device_ids(where)} and {other} on {device_ids(another)}. Move one of them with "
-                "minijax.device_put(x, device)."
+                f"Received incompatible devices for jitted computation. Got {told(first)} with "
+                f"{device_ids(where)} and {told(other)} with {device_ids(another)}. Move one of them "
+                "with minijax.device_put(x, device)."
             )
     for _, another in placed:
         named = getattr(another, "named", another)
@@ -401,7 +429,7 @@ def _agreed(wants: Sequence[tuple[str, Any]]) -> ProgramPlacement:
 
 
 def _argument(
-    found: ProgramPlacement, index: int, signature: Signature, asked: Any, names: Sequence[str]
+    found: ProgramPlacement, index: int, signature: Signature, asked: Any, told: Callable
 ) -> Any:
     """Return how an argument lies when the program starts."""
     own = signature.sharding
@@ -415,21 +443,28 @@ def _argument(
         # An argument in another memory of the device stays there: its type says that it does.
         moves = own.device_set != set(found.devices) or own.memory_kind == found.default.memory_kind
         return found.default if moves else found.default.with_memory_kind(own.memory_kind)
-    if signature.committed and own.memory_kind != asked.memory_kind:
-        raise ValueError(
-            "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got "
-            f"jit memory kind: {asked.memory_kind}, arg memory kind: {own.memory_kind} for "
-            f"arg type: {signature.aval.str_short()}: put it there with minijax.device_put, or "
-            "leave it out of in_shardings."
-        )
+    if signature.committed:
+        check_memory(signature, asked)
     ndim = signature.aval.ndim
     if signature.committed and not _split_alike(own, asked, ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got "
-            f"sharding {asked}, and {_called(index, signature, names)} has {own}: put it there "
-            "with minijax.device_put, or leave it out of in_shardings."
+            f"sharding {asked}, and {told(index)} has {own}: put it there with minijax.device_put, or "
+            "leave it out of in_shardings."
         )
     return asked
+
+
+def check_memory(signature: Signature, asked: Any) -> None:
+    """ValueError unless an argument is in the kind of memory that is asked for."""
+    own = signature.sharding.memory_kind
+    if own != asked.memory_kind:
+        raise ValueError(
+            "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got "
+            f"jit memory kind: {asked.memory_kind}, arg memory kind: {own} for arg type: "
+            f"{signature.aval.str_short()}: put it there with minijax.device_put, or leave it out of "
+            "in_shardings."
+        )
 
 
 def _split_alike(one: Any, other: Any, ndim: int) -> bool:

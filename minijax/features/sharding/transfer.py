@@ -18,6 +18,7 @@ from minijax.dtypes import is_extended
 from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace, space_of
 from minijax.features.sharding.memory_layouts import check_layout
+from minijax.features.sharding.types import check_manual
 from minijax.features.sharding.unreduced import sums_of
 from minijax.lowering.module import Value
 from minijax.runtime import buffers, platforms
@@ -241,6 +242,7 @@ def _check_placed(x: Any, where: NamedSharding) -> None:
     aval = get_aval(x)
     if hasattr(aval, "shape"):
         check_rank("device_put args", where, len(aval.shape))
+        check_manual(aval, where)
         if isinstance(x, Tracer) and all(isinstance(size, int) for size in aval.shape):
             where.shard_shape(aval.shape)
 
@@ -252,8 +254,9 @@ def _on_devices(where: shardings.Sharding) -> shardings.Sharding:
     mesh = device_mesh()
     if mesh.empty or mesh.abstract_mesh != where.mesh:
         raise ValueError(
-            f"The sharding {where} is over an AbstractMesh, which has no devices, and the mesh in "
-            "force is another: give a sharding over a Mesh, or set it with minijax.set_mesh(mesh)."
+            "is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`. The sharding "
+            f"{where} has no devices, and the mesh in force is another: give a sharding over a Mesh, "
+            "or set it with minijax.set_mesh(mesh)."
         )
     return NamedSharding(mesh, where.spec, memory_kind=where.memory_kind)
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from minijax.core.avals import ShapedArray
 from minijax.core.hooks import hooks
-from minijax.features.sharding.memory import MemorySpace
-from minijax.runtime.mesh import PartitionSpec, get_abstract_mesh
+from minijax.features.sharding.memory import MemorySpace, space_of, within
+from minijax.runtime.mesh import AxisType, PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = [
-    "MEMBERS", "ManualAxisType", "Placement", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
+    "MEMBERS", "ManualAxisType", "Placement", "check_manual", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
     "without_varying",
 ]  # fmt: skip
 
@@ -221,7 +221,25 @@ def _cotangent_type(aval: ShapedArray) -> ShapedArray:
 def _at(aval: ShapedArray, where: Any) -> ShapedArray:
     """Return the type of an array that lies as a sharding says."""
     explicit = where.explicit_part(aval.ndim)
-    return aval if explicit == explicit_of(aval) else aval.update(sharding=where)
+    aval = aval if explicit == explicit_of(aval) else aval.update(sharding=where)
+    if isinstance(where, NamedSharding) and space_of(where.memory_kind) is MemorySpace.Host:
+        return within(aval, MemorySpace.Host)
+    return aval
+
+
+def check_manual(aval: Any, where: Any) -> None:
+    """ValueError for a sharding whose mesh does not say that the axes are manual over which a value
+    varies, as that of a `shard_map` within it does.
+    """
+    kinds = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    for name in sorted(vma_of(aval), key=str):
+        if kinds.get(name, AxisType.Manual) is not AxisType.Manual:
+            raise ValueError(
+                "Axes mentioned in `manual_axis_type` field of ShapedArray should be of type `Manual`. "
+                f"Got manual_axis_type=ManualAxisType(varying={vma_of(aval)}, unreduced=frozenset(), "
+                f"reduced=frozenset()) with axis: {name} of type AxisType.{kinds[name].name}. Within "
+                "shard_map give a PartitionSpec, or a sharding over jax.sharding.get_abstract_mesh()."
+            )
 
 
 # -- how types are shown ---------------------------------------------------------------------------------

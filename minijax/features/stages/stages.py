@@ -37,6 +37,7 @@ from minijax.runtime import executables, platforms
 from minijax.runtime import sharding as shardings
 from minijax.runtime.layouts import Format, Layout, place_for, preferred, sharding_in
 from minijax.runtime.mlir_modules import as_hlo, described
+from minijax.runtime.named_sharding import is_empty
 from minijax.runtime.topologies import Placeholder
 from minijax.tracebacks import boundary
 from minijax.transforms.cached_calls import CACHE_MISS_ERRORS, cached_call, entry_of, gather
@@ -559,7 +560,7 @@ def signature_for(x: Any, aval: ShapedArray) -> Signature:
     if isinstance(x, ArrayImpl):
         return x.signature
     sharding = getattr(x, "sharding", None) if not isinstance(x, Tracer) else None
-    if sharding is not None:
+    if sharding is not None and not is_empty(sharding):
         given = getattr(x, "format", None)
         if layout_of(given) is not None:
             return Signature(aval, place_for(given, aval), True)
@@ -612,6 +613,8 @@ def lower(
     **kwargs: Any,
 ) -> Lowered:
     """Lower for arguments of these types; see `trace`."""
+    if jitted._asked is not None:
+        jitted._asked.check(jitted._marks.split(args, kwargs))
     return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
 

@@ -672,3 +672,19 @@ def test_names():
         "Indirect", "delay", "enable_poison_buffers", "get_global", "pallas_export_experimental",
         "select_ref",
     }, absent  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", ["BufferType", "ChipVersion", "CoreType", "SideEffectType", "Tiling"]
+)
+def test_kinds_that_kernels_for_tpus_name(name):
+    ours, theirs = (getattr(tpu(m), name) for m in (minijax, jax))
+
+    def shown(kind, names):
+        members = [kind[n] for n in names]
+        facts = [n for n, x in vars(ours).items() if isinstance(x, property)]
+        return [(m.name, m.value, str(m), repr(m), [getattr(m, f) for f in facts]) for m in members]
+
+    names = [member.name for member in ours]
+    assert shown(ours, names) == shown(theirs, names)
+    assert jax.__version__ != "0.10.2" or names == [member.name for member in theirs]

@@ -28,9 +28,10 @@ from minijax.runtime import platforms
 from minijax.typing import DTypeLike
 
 __all__ = [
-    "ARBITRARY", "CMEM", "CORE_PARALLEL", "CompilerParams", "GridDimensionSemantics", "HBM",
-    "InterpretParams", "MemorySpace", "PARALLEL", "PrefetchScalarGridSpec", "SEMAPHORE", "SMEM", "SUBCORE_PARALLEL",
-    "SemaphoreType", "VMEM", "VMEM_SHARED", "async_copy", "bitcast", "create_tensorcore_mesh",
+    "ARBITRARY", "BufferType", "CMEM", "CORE_PARALLEL", "ChipVersion", "CompilerParams", "CoreType",
+    "GridDimensionSemantics", "HBM", "InterpretParams", "LoweringException", "MemorySpace", "PARALLEL",
+    "PrefetchScalarGridSpec", "SEMAPHORE", "SMEM", "SUBCORE_PARALLEL", "SemaphoreType", "SideEffectType",
+    "Tiling", "VMEM", "VMEM_SHARED", "async_copy", "bitcast", "create_tensorcore_mesh",
     "einshape", "is_tpu_device", "load", "make_async_copy",
     "reset_tpu_interpret_mode_state", "roll", "store", "sync_copy", "touch",
 ]  # fmt: skip
@@ -68,6 +69,97 @@ class GridDimensionSemantics(enum.Enum):
 PARALLEL, ARBITRARY = GridDimensionSemantics.PARALLEL, GridDimensionSemantics.ARBITRARY
 CORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL
 SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
+
+
+class _Named(enum.Enum):
+    """Members whose text is their value."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ChipVersion(_Named):
+    """The generations and kinds of TPU chips."""
+
+    TPU_V2 = "v2"
+    TPU_V3 = "v3"
+    TPU_V4I = "v4i"
+    TPU_V4 = "v4"
+    TPU_V5E = "v5e"
+    TPU_V5P = "v5p"
+    TPU_V6E = "v6e"
+    TPU_7 = "7"
+    TPU_7X = "7x"
+    TPU_8I = "8i"
+
+    @property
+    def num_physical_tensor_cores_per_chip(self) -> int:
+        """The number of TensorCores."""
+        return 1 if self.is_lite else 2
+
+    @property
+    def supports_megacore(self) -> bool:
+        """Whether its TensorCores can be one device."""
+        return self in (ChipVersion.TPU_V4, ChipVersion.TPU_V5P)
+
+    @property
+    def is_lite(self) -> bool:
+        """Whether it has one TensorCore."""
+        return self in (ChipVersion.TPU_V4I, ChipVersion.TPU_V5E, ChipVersion.TPU_V6E)
+
+
+class CoreType(_Named):
+    """The kinds of cores of a TPU: TensorCores, and those of a SparseCore."""
+
+    TC = "tc"
+    SC_SCALAR_SUBCORE = "sc_scalar_subcore"
+    SC_VECTOR_SUBCORE = "sc_vector_subcore"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class BufferType(enum.Enum):
+    """What a buffer of a pipeline is for."""
+
+    INPUT = 1
+    OUTPUT = 2
+    INPUT_OUTPUT = 3
+    MANUAL = 4
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is read."""
+        return self in (BufferType.INPUT, BufferType.INPUT_OUTPUT)
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it is written."""
+        return self in (BufferType.OUTPUT, BufferType.INPUT_OUTPUT)
+
+
+class SideEffectType(enum.Enum):
+    """What a kernel does besides computing its results."""
+
+    PURE = "pure"
+    DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
+    SIDE_EFFECTING = "side_effecting"
+
+
+class Tiling(enum.Enum):
+    """How arrays are laid out in tiles."""
+
+    COMPACT = 1
+    SPARSE_CORE = 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a tile of elements of 32 bits."""
+        return (8, 128) if self is Tiling.COMPACT else (8,)
+
+
+class LoweringException(Exception):
+    """A kernel that a compiler for TPUs does not take."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -513,3 +513,42 @@ def test_saved_residuals_say_where(capsys):
     out = capsys.readouterr().out
     assert out.count("output of cos from ") == 3
     assert __file__ in out
+
+
+OFFLOADED = {
+    "names": (
+        lambda p: p.save_and_offload_only_these_names(
+            names_which_can_be_saved=["layer0"], names_which_can_be_offloaded=["layer1"],
+            offload_src="device", offload_dst="pinned_host",
+        ),
+        1,
+    ),
+    "dots": (lambda p: p.offload_dot_with_no_batch_dims("device", "pinned_host"), 3),
+    "to the device": (lambda p: p.offload_dot_with_no_batch_dims("device", "device"), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "scan"])
+@pytest.mark.parametrize("name", OFFLOADED)
+def test_offloaded_values_lie_on_the_host(name, how):
+    """By their types, and by the arrays that a backward pass keeps."""
+    make, count = OFFLOADED[name]
+
+    def found(m):
+        f = m.checkpoint(lambda x, w: layers(m, x, w).sum(), policy=make(m.checkpoint_policies))
+        if how == "scan":
+            body = lambda w: lambda x, _: (f(x, w) * x, None)
+            run = lambda x, w: m.lax.scan(body(w), x, None, length=2)[0].sum()
+        else:
+            run = f
+        given = m.numpy.asarray(matrix()), m.numpy.asarray(matrix() / 2)
+        pullback = lambda x, w: m.vjp(run, x, w)[1]
+        kept = (m.jit(pullback) if how == "jit" else pullback)(*given)
+        leaves = m.tree.leaves(kept)
+        on_host = [x for x in leaves if x.sharding.memory_kind == "pinned_host"]
+        assert len(on_host) == sum("<host>" in str(m.typeof(x)) for x in leaves)
+        return len(on_host), kept(np.float32(1))
+
+    ours, theirs = found(minijax), found(jax)
+    assert ours[0] == theirs[0] == count
+    assert_same(ours[1], theirs[1], size=10.0)

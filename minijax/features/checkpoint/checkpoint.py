@@ -31,7 +31,7 @@ from minijax.core.jaxpr import (
 from minijax.core.primitive import CallPrimitive, NoRule, Primitive
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import set_trace
-from minijax.features.checkpoint.offload import fetch, offload
+from minijax.features.checkpoint.offload import fetch, offload, stored_as
 from minijax.features.checkpoint.policies import Policy, decide, nothing_saveable
 from minijax.features.slots import slots
 from minijax.namespace import named
@@ -279,7 +279,7 @@ def _recomputing(
     linear = linearized.linear.jaxpr
     pool = [*primal.invars, *primal.outvars[count:]]
     sources = [pool[index] for index in linearized.residual_sources]
-    kept = [v if where is True else Var(v.aval) for v, where in saved.items()]
+    kept = [v if where is True else stored_as(v, where) for v, where in saved.items()]
     fetching = [
         fetch(stored, v, where)
         for stored, (v, where) in zip(kept, saved.items(), strict=True)

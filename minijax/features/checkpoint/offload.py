@@ -1,66 +1,39 @@
-"""Keeping a saved value in another memory, and getting it back. On a CPU, where there is one
-memory, both do nothing.
-"""
+"""Keeping a saved value in the memory of the host, and getting it back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minijax.arrays.array import as_array
-from minijax.arrays.dispatch import moved
 from minijax.core.jaxpr import JaxprEqn, Var
-from minijax.core.primitive import Primitive, no_effects
+from minijax.core.primitive import no_effects
 from minijax.features.checkpoint.policies import Offloadable
-from minijax.features.sharding.transfer import annotated
-from minijax.runtime import sharding
+from minijax.features.sharding.memory import space_of
+from minijax.features.sharding.transfer import device_put_p
+from minijax.runtime.buffers import CopySemantics
 
-__all__ = ["fetch", "memory_kind_p", "offload"]
-
-memory_kind_p = Primitive("memory_kind")
-
-
-@memory_kind_p.shape_rule
-def _(x, *, kind):
-    return x
+__all__ = ["fetch", "offload", "stored_as"]
 
 
-@memory_kind_p.impl
-def _(x, *, kind):
-    x = as_array(x)
-    where = x.sharding
-    if type(where) is not sharding.SingleDeviceSharding or where.device.platform == "cpu":
-        return x
-    target = where.with_memory_kind(kind)
-    if target == where:
-        return x
-    return moved(x, target)
-
-
-@memory_kind_p.jvp
-def _(primals, tangents, *, kind):
-    return memory_kind_p.bind(*primals, kind=kind), tangents[0]
-
-
-@memory_kind_p.transpose
-def _(ct, x, *, kind):
-    return [ct]
-
-
-@memory_kind_p.batch
-def _(args, dims, *, kind):
-    return memory_kind_p.bind(*args, kind=kind), dims[0]
-
-
-@memory_kind_p.lower
-def _(b, x, *, kind):
-    return annotated(b, x, x.aval, kind)
+def _into(kind: str) -> dict[str, Any]:
+    """The parameters of a copy of one value into the memory of this kind."""
+    return {
+        "devices": (space_of(kind),),
+        "srcs": (None,),
+        "copy_semantics": (CopySemantics.ALWAYS_COPY,),
+    }
 
 
 def offload(x: Any, where: Offloadable) -> Any:
     """The value, in the memory it is to be kept in."""
-    return memory_kind_p.bind(x, kind=where.dst)
+    (out,) = device_put_p.bind(x, **_into(where.dst))
+    return out
+
+
+def stored_as(var: Var, where: Offloadable) -> Var:
+    """A variable for a value that is stored."""
+    return Var(var.aval.update(memory_space=space_of(where.dst)))
 
 
 def fetch(stored: Var, var: Var, where: Offloadable) -> JaxprEqn:
     """The equation that brings a stored value back."""
-    return JaxprEqn([stored], [var], memory_kind_p, {"kind": where.src}, no_effects)
+    return JaxprEqn([stored], [var], device_put_p, _into(where.src), no_effects)

@@ -81,13 +81,13 @@ def _(b, *operands, **params):
     ]
 
 
-def annotated(b: Any, x: Value, out: Any, kind: str | None = None) -> Value:
-    """The value, which XLA is to put into the memory of its type, or of a kind; a CPU has one."""
+def annotated(b: Any, x: Value, out: Any) -> Value:
+    """The value, which XLA is to put into the memory of its type; within a program a CPU has one."""
     value = Value(b._name(), out)
     if b.platform == "cpu":
         value.name = x.name
         return value
-    kind = kind or (HOST_KIND if out.memory_space is MemorySpace.Host else "device")
+    kind = HOST_KIND if out.memory_space is MemorySpace.Host else "device"
     b.lines.append(
         f'{value.name} = "stablehlo.custom_call"({x.name}) <{{call_target_name = '
         f'"annotate_device_placement", api_version = 1 : i32, has_side_effect = true}}> '

@@ -1,5 +1,8 @@
 """`minijax.ad_checkpoint`: what rematerialization may save. Only re-exports."""
 
+from typing import Any
+
+from minijax.deprecated import moved
 from minijax.features.checkpoint.policies import (
     Offloadable,
     Recompute,
@@ -14,5 +17,10 @@ __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint_name", "checkpoint_policies",
     "print_saved_residuals",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    return moved(__name__, name)
+
 
 __dir__ = shown(__name__)

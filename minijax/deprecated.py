@@ -12,7 +12,7 @@ import operator
 import warnings
 from typing import Any
 
-__all__ = ["moved"]
+__all__ = ["moved", "why_removed"]
 
 _SAME_IN_EXTEND = (
     "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr",
@@ -156,6 +156,38 @@ _REMOVED: dict[str, dict[str, str]] = {
             )
         },
     },
+    "minijax.ad_checkpoint": {
+        name: (
+            f"minijax.ad_checkpoint.{name} was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; "
+            f"use minijax.{name} instead."
+        )
+        for name in ("checkpoint", "remat")
+    },
+    "minijax.interpreters.ad": {
+        "reducing_transposes": (
+            "minijax.interpreters.ad.reducing_transposes was deprecated in v0.9.0. and removed in "
+            "v0.10.0. It has been unused since JAX v0.4.38."
+        ),
+    },
+    "minijax.interpreters.batching": {
+        "NotMapped": "minijax.interpreters.batching.NotMapped is deprecated.",
+    },
+    "minijax.interpreters.pxla": {
+        **{
+            name: f"minijax.interpreters.pxla.{name} was removed in JAX v0.10.0."
+            for name in ("MapTracer", "PmapExecutable", "parallel_callable", "shard_args")
+        },
+        **{
+            name: (
+                f"minijax.interpreters.pxla.{name} was removed in JAX v0.10.0. Please use "
+                "`minijax.shard_map` instead of `minijax.pmap`."
+            )
+            for name in (
+                "Chunked", "NoSharding", "Replicated", "ShardedAxis", "ShardingSpec", "Unstacked",
+                "spec_to_indices",
+            )
+        },
+    },
     "minijax.lax": {
         "pvary": (
             "minijax.lax.pvary was deprecated in JAX v0.8.2 and removed in JAX v0.10.0; use "
@@ -177,15 +209,21 @@ _REMOVED: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
+def why_removed(module: str, name: str) -> str | None:
+    """What to say of a name that a module had, None of one that it never had."""
+    return _REMOVED.get(module, {}).get(name)
+
+
 def moved(module: str, name: str, absent: str | None = None) -> Any:
     """The object that the name of a module stands for, with a DeprecationWarning to its user.
 
     AttributeError if there is none, which says why if there was one, or else `absent`.
     """
-    found = _DEPRECATED.get(module, {}).get(name)
+    own = f"mini{module}" if module.startswith("jax.") else module  # where minijax stands in
+    found = _DEPRECATED.get(own, {}).get(name)
     if found is None:
-        gone = _REMOVED.get(module, {}).get(name)
-        raise AttributeError(gone or absent or f"module {module!r} has no attribute {name!r}")
+        said = why_removed(own, name) or absent
+        raise AttributeError(said or f"module {module!r} has no attribute {name!r}")
     place, _, attribute = found[0].partition(":")
     warnings.warn(found[1], DeprecationWarning, stacklevel=3)
     return operator.attrgetter(attribute or name)(importlib.import_module(place))

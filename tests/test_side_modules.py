@@ -159,7 +159,9 @@ def _deprecated():
 DEPRECATED = sorted(_deprecated()) if jax.__version__ == "0.10.2" else []
 REMOVED = [
     "core.get_aval", "core.TraceTag", "core.subjaxprs", "core.traverse_jaxpr_params",
-    "device_put_replicated", "lax.pvary", "scipy.special.sph_harm",
+    "device_put_replicated", "scipy.special.sph_harm", "ad_checkpoint.checkpoint",
+    "ad_checkpoint.remat", "interpreters.ad.reducing_transposes", "interpreters.batching.NotMapped",
+    "interpreters.pxla.shard_args", "interpreters.pxla.ShardingSpec", "lax.pvary", "numpy.fix",
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core.primitive import Primitive
+from minijax.deprecated import moved
 from minijax.interpreters.tables import RuleTable
 from minijax.namespace import shown
 from minijax.transforms import grad, primitives
@@ -202,6 +203,10 @@ def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None
         lambda t, x, y, **params: prim.bind(x, t, **params),
     )
     prim.rule_transpose = functools.partial(bilinear_transpose, lhs_rule, rhs_rule)
+
+
+def __getattr__(name: str) -> Any:
+    return moved(__name__, name)
 
 
 __dir__ = shown(__name__)

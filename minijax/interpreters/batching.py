@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core.primitive import Primitive
+from minijax.deprecated import moved
 from minijax.features.vmappable import register_vmappable, unregister_vmappable
 from minijax.interpreters.tables import RuleTable
 from minijax.lax import broadcast_in_dim, reduce_sum, reshape
@@ -129,6 +130,10 @@ def defbroadcasting(prim: Primitive) -> None:
 def defreducer(prim: Primitive) -> None:
     """The batching rule of a primitive that reduces over the axes of its param `axes`."""
     fancy_primitive_batchers[prim] = functools.partial(reducer_batcher, prim)
+
+
+def __getattr__(name: str) -> Any:
+    return moved(__name__, name)
 
 
 __dir__ = shown(__name__)

@@ -19,6 +19,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 import minijax
+from minijax.deprecated import why_removed
 from minijax.jax import logs, modules, names
 
 __all__ = ["API_VERSION", "Finder", "install", "is_installed"]
@@ -37,7 +38,7 @@ class Face(types.ModuleType):
         value = getattr(minijax, name, None)  # no public name stands for None
         if value is not None and not is_private_module(value):
             return value
-        raise AttributeError(missing(f"jax.{name}"))
+        raise AttributeError(why_removed("minijax", name) or missing(f"jax.{name}"))
 
     def __dir__(self) -> list[str]:
         shown = {name for name in dir(minijax) if not is_private_module(vars(minijax).get(name))}

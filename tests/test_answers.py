@@ -970,6 +970,40 @@ def test_gradients_with_respect_to_keys(name):
     assert _kinds(minijax_) == _kinds(jax_)
 
 
+_MODELS = {
+    "weak": lambda m: m.lax.full_like(m.numpy.asarray(1.0), 1.0, shape=(2,)),
+    "strong": lambda m: m.numpy.asarray([1.0, 2.0]),
+    "described": lambda m: m.ShapeDtypeStruct((2,), np.float32, weak_type=True),
+    "float": lambda m: 1.0,
+    "int": lambda m: 1,
+    "numpy": lambda m: np.float32(1),
+}
+_FILLS = {
+    "int": lambda m: 2, "bool": lambda m: True, "strong int": lambda m: m.numpy.int32(3),
+    "strong half": lambda m: m.numpy.float16(3), "numpy": lambda m: np.float32(2),
+    "weak": lambda m: m.numpy.asarray(2.0), "array": lambda m: np.array([2.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "int8"])
+@pytest.mark.parametrize("model", _MODELS)
+def test_weak_types_of_arrays_like_others(model, dtype):
+    """Weak as an array or number is, whatever they are filled with; never as a description."""
+
+    def made(m):
+        x = _MODELS[model](m)
+        for like in (m.numpy.zeros_like, m.numpy.ones_like, m.numpy.empty_like):
+            yield like(x, dtype=dtype)
+        for name, fill in _FILLS.items():
+            if name != "array" or model in ("weak", "strong", "described"):
+                yield m.numpy.full_like(x, fill(m), dtype=dtype)
+                yield m.jit(lambda f: m.numpy.full_like(x, f, dtype=dtype))(fill(m))
+            if name != "array":
+                yield m.lax.full_like(x, fill(m), dtype=dtype)
+
+    assert_same(*[[*made(m)] for m in BOTH])
+
+
 _OF_INTEGERS = {
     "vector": lambda m, x: x * 1.5,
     "matrix": lambda m, x: x * m.numpy.ones((2, 3, 3)),

@@ -221,9 +221,10 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     if dtype is None:
-        aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else get_aval(x)
+        described = hasattr(x, "shape") and hasattr(x, "dtype")
+        aval = getattr(x, "aval", x) if described else get_aval(x)
         dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
-        weak = getattr(aval, "weak_type", False)
+        weak = aval is not x and aval.weak_type
     else:
         dtype, weak = _of_dtype("full_like", dtype), False
     shape = np.shape(x) if shape is None else canonical_shape(shape)

@@ -27,7 +27,7 @@ from minijax.features.sharding.explicit import split_as
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
-from minijax.lax.convert import convert_element_type, copy_p
+from minijax.lax.convert import convert_element_type, copy_p, to_dtype
 from minijax.lax.joining import stack_p
 from minijax.lax.shapes import MOST_AXES
 from minijax.numpy.promotion import (
@@ -532,7 +532,7 @@ def full_like(
     if shape is None and device is None and out_sharding is None:
         out_sharding = getattr(aval, "explicit", None)
         device = None if np.ndim(fill_value) else creation.beside(a)
-    weak = dtype is None and getattr(aval, "weak_type", False) and not np.ndim(fill_value)
+    weak = dtype is None and _is_weak(a, aval) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
     out = placed(_full_like(sizes, fill_value, found, weak), device, out_sharding, "reshard")
@@ -541,7 +541,8 @@ def full_like(
 
 @library(static=("shape", "dtype", "weak"))
 def _full_like(shape, fill_value, dtype, weak):
-    return broadcast_to(converted(to_array("full_like", fill_value), dtype, weak), shape)
+    value = converted(to_array("full_like", fill_value), dtype, weak)
+    return broadcast_to(to_dtype(value, dtype, True) if weak else value, shape)
 
 
 def _type_of(name: str, a: Any) -> Any:
@@ -553,6 +554,11 @@ def _type_of(name: str, a: Any) -> Any:
         return a
     check_arraylike(name, a)
     return get_aval(a.__jax_array__() if hasattr(a, "__jax_array__") else a)
+
+
+def _is_weak(a: Any, aval: Any) -> bool:
+    """Whether results are weakly typed as `a` is: one that has a shape and a dtype only is not."""
+    return aval is not a and aval.weak_type
 
 
 def _like_shape(name: str, aval: Any, shape: Any) -> tuple[int, ...]:
@@ -570,7 +576,7 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return creation.full_like(a, value, dtype, shape)
     sizes = _like_shape(name, aval, shape)
-    if dtype is None and getattr(aval, "weak_type", False):
+    if dtype is None and _is_weak(a, aval):
         out = placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding, "reshard")
         return creation.varying_as(out, aval)
     found = (

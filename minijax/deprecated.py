@@ -87,7 +87,7 @@ _DEPRECATED: dict[str, dict[str, tuple[str, str]]] = {
     },
     "minijax.experimental.pjit": {
         "pjit": (
-            "minijax.transforms.jit:jit",
+            "minijax.experimental.pjit:_pjit",
             "minijax.experimental.pjit.pjit has been deprecated. Please use `minijax.jit` instead.",
         ),
     },

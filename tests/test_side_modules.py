@@ -185,6 +185,18 @@ def test_deprecated_name(path):
     assert callable(ours) == callable(theirs)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_pjit_takes_shardings_by_position():
+    def found(m):
+        pjit = importlib.import_module(f"{m.__name__}.experimental.pjit").pjit
+        mesh = m.make_mesh((1,), ("x",), axis_types=(m.sharding.AxisType.Auto,))
+        with mesh:
+            split = pjit(lambda x, n: x * n, None, m.P("x"), 1)(X, 3)
+        return pjit.__name__, str(split.sharding.spec), split
+
+    assert_same(found(minijax), found(jax))
+
+
 @pytest.mark.parametrize("path", REMOVED)
 def test_removed_name(path):
     (ours, said), (theirs, wanted) = (_looked_up(library, path) for library in (minijax, jax))

@@ -14,16 +14,15 @@ __all__ = ["shard_map"]
 __dir__ = shown(__name__)
 
 
-def _shard_map(
+def shard_map(
     f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
 ) -> Callable:
     """`minijax.shard_map`, whose `check_vma` was called `check_rep`."""
     return _by_name(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
 
 
-if TYPE_CHECKING:
-    shard_map = _shard_map
-else:
+if not TYPE_CHECKING:
+    _shard_map = globals().pop("shard_map")  # asked for by its name, it warns
 
     def __getattr__(name: str) -> Any:
         return moved(__name__, name)

@@ -94,7 +94,15 @@ class VJP(Pullback):
     """
 
     __dir__ = hiding(
-        "consts", "cotangents", "given", "in_avals", "live", "out_avals", "pull", "residuals"
+        "check_places",
+        "consts",
+        "cotangents",
+        "given",
+        "in_avals",
+        "live",
+        "out_avals",
+        "pull",
+        "residuals",
     )
 
     def __init__(self, *program, primals=None):

@@ -120,7 +120,7 @@ class CoreType(_Named):
 
 
 class BufferType(enum.Enum):
-    """What a buffer of a pipeline is for."""
+    """The uses of the buffers of a pipeline."""
 
     INPUT = 1
     OUTPUT = 2
@@ -139,7 +139,7 @@ class BufferType(enum.Enum):
 
 
 class SideEffectType(enum.Enum):
-    """What a kernel does besides computing its results."""
+    """The effects of a kernel besides its results."""
 
     PURE = "pure"
     DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
@@ -147,7 +147,7 @@ class SideEffectType(enum.Enum):
 
 
 class Tiling(enum.Enum):
-    """How arrays are laid out in tiles."""
+    """The layouts of arrays in tiles."""
 
     COMPACT = 1
     SPARSE_CORE = 2

@@ -19,6 +19,7 @@ from minijax.arrays.dispatch import Program, concrete, program_for
 from minijax.config import local
 from minijax.core.array import Array
 from minijax.core.caches import ProgramCache
+from minijax.core.hooks import hooks
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.staging import trace_to_jaxpr
 from minijax.core.trace import eval_trace
@@ -145,9 +146,13 @@ def _run(key: tuple, name: str, arrays: list[ArrayImpl], fun: Callable) -> Array
         program = _programs[key] = program_for(closed, name, arrays, keep_unused=True)
     if program.simple:  # as `Program.__call__` runs it: 0.7 of 11 us for a slice are saved
         next(released)
-        buffer = program.execute([a._buffer for a in arrays]).consume_with_handlers(
-            program.handlers
-        )[0]
+        try:
+            buffer = program.execute([a._buffer for a in arrays]).consume_with_handlers(
+                program.handlers
+            )[0]
+        except Exception as error:
+            hooks.check_executed(arrays, error)
+            raise
         signature = program.out_signatures[0]
         return ArrayImpl(buffer, signature)
     return program(arrays)[0]
@@ -186,9 +191,13 @@ def getitem(x: Array, idx: Any) -> Array:
                 program = None
             if program is not None and program.simple:
                 next(released)
-                buffer = program.execute([x._buffer, place._buffer]).consume_with_handlers(
-                    program.handlers
-                )[0]
+                try:
+                    buffer = program.execute([x._buffer, place._buffer]).consume_with_handlers(
+                        program.handlers
+                    )[0]
+                except Exception as error:
+                    hooks.check_executed([x, place], error)
+                    raise
                 signature = program.out_signatures[0]
                 return ArrayImpl(buffer, signature)
             index = ((), _WITHIN, *[(SLICE, 0, n, 1, n) for n in shape[1:]])

@@ -81,7 +81,7 @@ def _expn(n: Any, x: Any) -> Any:
     at_zero = jnp.where(n > 1, 1 / jnp.where(n > 1, n - 1, 1), np.inf)
     out = jnp.where(is_small, near, far)
     out = jnp.where(x == 0, at_zero, out)
-    unknown = is_small & (n != jnp.floor(n))  # the series is that of integers
+    unknown = is_small & (x != 0) & (n != jnp.floor(n))  # the series is that of integers
     return jnp.where((x < 0) | unknown | jnp.isnan(x), np.nan, out)
 
 
@@ -89,7 +89,7 @@ def _expn(n: Any, x: Any) -> Any:
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """Compute the integral of `exp(-x * t) / t**n` from 1 to infinity.
 
-    - `n`: integers of either sign, or real numbers where x > 1; others give NaN for smaller x
+    - `n`: nonnegative integers, or real numbers where x > 1; others give NaN for smaller x
     - `x`: nonnegative real array that broadcasts with `n`
 
     The result has the arguments' common shape and a floating-point dtype. ValueError for complex
@@ -99,7 +99,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> jax.scipy.special.expn(2, 0.0)
     Array(1., dtype=float32)
     """
-    return _expn_with_rule(to_array("expn", n), to_array("expn", x))
+    n, x = to_array("expn", n), to_array("expn", x)
+    return jnp.where((n < 0) & (x > 0) & (x <= 1), np.nan, _expn_with_rule(n, x))
 
 
 @custom_jvp

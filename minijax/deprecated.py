@@ -210,7 +210,7 @@ _REMOVED: dict[str, dict[str, str]] = {
 
 
 def why_removed(module: str, name: str) -> str | None:
-    """What to say of a name that a module had, None of one that it never had."""
+    """Return why a module has a name no longer; None for one that it never had."""
     return _REMOVED.get(module, {}).get(name)
 
 

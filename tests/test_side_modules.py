@@ -169,6 +169,8 @@ def _looked_up(library, path):
     """What a name gives, and the warnings or the words of the error."""
     *modules, name = path.split(".")
     module = importlib.import_module(".".join([library.__name__, *modules]))
+    if library is jax:
+        vars(module).pop(name, None)  # where another test has replaced it and put it back
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         try:

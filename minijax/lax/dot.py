@@ -281,7 +281,7 @@ def pulled_back(ct, aval, other, other_ndim, contracts, batches, is_left, params
     params = {**params, "out_sharding": cotangent_sharding(aval, places, ct, other)}
     out = dot_general_p.bind(ct, other, dimension_numbers=numbers, **params)
     out = permute(out, np.argsort(places))
-    return out if out.aval.dtype == aval.dtype else to_type(out, aval)
+    return out if get_aval(out).dtype == aval.dtype else to_type(out, aval)
 
 
 # -- batching -------------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ REASONS = {
     # Empty arrays, numbers, and arrays for numbers.
     r"reshape\([xM], \(": "upstream checks no sizes before it runs; the array has not those elements",
     r"(empty|numbers): .*fiedler_companion": "no other function of the module returns a weak type",
-    r"numbers: .*full_like\(f, 2\*\*63": "a number too large for an int32 is no weakly typed one",
     r"numbers: .*random\.multinomial": "weights without an axis",
     r"ormqr|_tridiagonal\(|scipy\.linalg\.hessenberg|RegularGrid|cov\(m, fw": _SHAPES,
     r"empty: .*(nonzero\(im, |polyadd|polysub|polyder)": _SHAPES,
@@ -36,7 +35,6 @@ REASONS = {
     r"arrays of empty: .*(cov\(|digitize|expm\(|rankdata|repeat\(2\.5, 2, axis=ARG)": _UNREAD,
     r"arrays of empty: .*insert\(m, ARG, f": _SHAPES,
     r"arrays of empty: .*histogramdd": "samples of no dimensions, which have one bin",
-    r"empty: .*unwrap": "upstream's weak type depends on whether there are elements",
     r"empty: .*precv": "psend and precv are of a platform that this is not",
     r"(arrays|defaults): .*(indices_are_sorted|unique_indices)=ARG": _FLAG,
     r"defaults: .*(max_iterations|lax\.gather\(.*fill_value)=ARG": _FLAG,

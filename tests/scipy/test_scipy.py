@@ -13,7 +13,7 @@ import scipy.special
 import scipy.stats
 
 import minijax
-from tests.harness.differential import sample, x64
+from tests.harness.differential import assert_same, sample, x64
 from tests.harness.libraries import Row, both, check_row, check_wide, ids, missing
 
 X = sample((3, 4), np.float32) * 2
@@ -115,6 +115,15 @@ WIDE = [
 @pytest.mark.parametrize("row", WIDE, ids=ids(WIDE))
 def test_special_in_64_bits(row):
     check_wide(row)
+
+
+@pytest.mark.parametrize("row", [row for row in SPECIAL if not row.label], ids=repr)
+def test_special_without_jit(row):
+    """Loops then run in Python, and their bodies get Python's numbers."""
+    wanted = row.call(minijax, *row.args)
+    with minijax.disable_jit():
+        found = row.call(minijax, *row.args)
+    assert_same(found, minijax.tree.map(np.asarray, wanted), weak=False, ulps=row.ulps)
 
 
 def test_fresnel_far_from_zero():

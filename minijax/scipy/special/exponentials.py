@@ -45,7 +45,7 @@ def _fraction(n: Any, z: Any, terms: int) -> Any:
     """exp(z) E_n(z) by its continued fraction (DLMF 8.19.17, two steps in one), from its end."""
 
     def step(i, tail):
-        k = (terms - i).astype(n.dtype)
+        k = lax.convert_element_type(terms - i, n.dtype)
         return k * (n + (k - 1)) / (z + (n + 2 * k) - tail)
 
     return 1 / (z + n - lax.fori_loop(0, terms, step, jnp.zeros_like(z)))
@@ -56,7 +56,7 @@ def _expn_series(n: Any, x: Any, terms: int) -> Any:
 
     def step(m, carry):
         total, power = carry
-        m = m.astype(x.dtype)
+        m = lax.convert_element_type(m, x.dtype)
         gap = m - n + 1
         total = total - jnp.where(gap == 0, 0, power / jnp.where(gap == 0, 1, gap))
         return total, power * (-x / (m + 1))
@@ -175,7 +175,7 @@ def _expi(x: Any) -> Any:
 
     def step(i, carry):
         total, power = carry
-        k = (i + 1).astype(x.dtype)
+        k = lax.convert_element_type(i + 1, x.dtype)
         power = power * (near / k)
         return total + power / k, power
 
@@ -186,7 +186,7 @@ def _expi(x: Any) -> Any:
     far = jnp.where(x >= limit, x, limit)
 
     def shrink(i, total):
-        return 1 + total * ((limit - i).astype(x.dtype) / far)
+        return 1 + total * (lax.convert_element_type(limit - i, x.dtype) / far)
 
     divergent = lax.fori_loop(0, limit, shrink, jnp.ones_like(x))
     asymptotic = jnp.exp(far) / far * divergent

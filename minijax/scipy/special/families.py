@@ -106,7 +106,7 @@ def _bessel(z: Any, v: int, n_iter: int) -> Any:
     def step(i, carry):
         above, current, total, kept = carry
         k = n_iter - i
-        below = (k + 1).astype(z.dtype) * inverse * current - above
+        below = lax.convert_element_type(k + 1, z.dtype) * inverse * current - above
         below = jnp.where(k < first, below, begun(k))
         total = total + jnp.where(k % 2 == 0, 2 * below, 0)
         kept = lax.dynamic_update_index_in_dim(kept, below, lax.min(k, v + 1), 0)
@@ -396,7 +396,7 @@ def _sph_harm_y(n, m, theta, phi, n_max):
 
     def step(k, carry):
         before, current = carry
-        at = k.astype(theta.dtype)
+        at = lax.convert_element_type(k, theta.dtype)
         # Along the diagonal up to the order, and then up in degree: both orthonormal.
         diagonal = -jnp.sqrt((2 * at + 1) / (2 * at)) * sine * current
         gap = jnp.where(k > order, at * at - mm, 1)

@@ -50,8 +50,8 @@ class Plan:
     """A run to be made: how many programs of each mode, of which seed, and within which limits.
 
     - `seconds`: of CPU time of all children; 0 for no limit
-    - `patience`, `memory`: seconds of CPU time of one program (or ten times as many of silence), and
-      bytes of a child, before it is ended
+    - `patience`, `memory`: seconds of CPU time of a group of programs, or of one (or ten times as many
+      of silence), and bytes of a child, before it is ended
     - `budget`: bytes of a child, after which another goes on: compiled programs leave some behind
     - `shrinking`: seconds of CPU time to shrink one finding
     - `subjects`: names of the two that are compared, as `judge` takes them
@@ -206,7 +206,9 @@ class _Run:
     def _told(self, mode: str, number: int, subjects: tuple[str, str], **other) -> dict | None:
         """Return what a child says of one program, None if it ends before."""
         child = self._child(mode, [number], {number}, subjects, **other)
-        watch = _Watch(child, self.plan)
+        # What one library did not end it does not end here; what both do may take long to be judged.
+        patience = self.plan.patience * (1 if subjects[0] == subjects[1] else 3)
+        watch = _Watch(child, dataclasses.replace(self.plan, patience=patience))
         child.stdout.readline()  # it has started
         watch.heard()
         entry = None

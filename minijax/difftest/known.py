@@ -1,4 +1,7 @@
-"""Known differences and undefined cases, read from `known.txt`, with the reason of each."""
+"""Known differences and undefined cases, read from `known.txt`, with the reason of each.
+
+Rows of the kind "hang" are of programs that upstream does not end: they are not run.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import fnmatch
 import functools
 import importlib.resources
 import re
+from collections.abc import Iterable
 
 from minijax.difftest.programs import Program, arguments_text, text
 
-__all__ = ["Known", "known", "reason_for"]
+__all__ = ["Known", "hanging", "known", "reason_for"]
 
 VERDICTS = ("known", "undefined", "upstream", "xla")
 
@@ -43,11 +47,21 @@ def known() -> tuple[Known, ...]:
 
 def reason_for(program: Program, kind: str, ours: str = "", theirs: str = "") -> Known | None:
     """Return the row that declares a difference of a program with two outcomes, or None."""
-    whole = f"{text(program)}\n{arguments_text(program)}\nminijax: {ours}\nupstream: {theirs}"
-    for row in known():
-        operations = program.operations()
-        if not any(fnmatch.fnmatchcase(name, row.operation) for name in operations):
-            continue
-        if fnmatch.fnmatchcase(kind, row.kind) and re.search(row.pattern, whole):
+    rows = (row for row in known() if fnmatch.fnmatchcase(kind, row.kind))
+    return _first(rows, program, f"\nminijax: {ours}\nupstream: {theirs}")
+
+
+def hanging(program: Program) -> Known | None:
+    """Return the row that says that a program does not end, or None."""
+    rows = (row for row in known() if row.kind == "hang")
+    return None if program.mode == "abstract" else _first(rows, program)
+
+
+def _first(rows: Iterable[Known], program: Program, outcomes: str = "") -> Known | None:
+    operations = program.operations()
+    whole = f"{text(program)}\n{arguments_text(program)}{outcomes}"
+    for row in rows:
+        named = any(fnmatch.fnmatchcase(name, row.operation) for name in operations)
+        if named and re.search(row.pattern, whole):
             return row
     return None

@@ -15,6 +15,7 @@ from minijax.difftest import fuzzing, scripts
 from minijax.difftest.generating import generate
 from minijax.difftest.grouping import judge_all
 from minijax.difftest.judging import Finding, judge
+from minijax.difftest.known import hanging
 from minijax.difftest.programs import arguments_text, text
 from minijax.difftest.running import library
 from minijax.difftest.shrinking import shrink
@@ -38,13 +39,18 @@ class Worker:
         """Yield what the journal says of programs that are judged together."""
         began = time.process_time()
         seed, mode = self.order["seed"], self.order["mode"]
-        made = [generate(seed, number, mode) for number in numbers]
-        found = judge_all(made, tuple(self.order["subjects"]))
+        made = {number: generate(seed, number, mode) for number in numbers}
+        known = {number: hanging(program) for number, program in made.items()}
+        run = [number for number in numbers if known[number] is None]
+        judged = judge_all([made[number] for number in run], tuple(self.order["subjects"]))
+        found = dict(zip(run, judged, strict=True))
         share = (time.process_time() - began) / len(numbers)
-        for number, finding in zip(numbers, found, strict=True):
+        for number in numbers:
             began = time.process_time()
             entry = {"mode": mode, "seed": seed, "number": number, "status": "same"}
-            if finding is not None:
+            if (row := known[number]) is not None:
+                entry["status"] = row.verdict
+            elif (finding := found[number]) is not None:
                 entry |= self.described(finding)
             cpu = round(share + time.process_time() - began, 4)
             yield entry | {"cpu": cpu, "memory": fuzzing.resident()}

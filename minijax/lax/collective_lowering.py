@@ -277,9 +277,9 @@ def partitions(b: Any, names: Sequence[Any], index_groups: Any) -> np.ndarray:
 
 def gathered(b: Any, rows: np.ndarray, x: Any) -> Any:
     """The rows of `x` of all partitions of a group, one after the other."""
-    out = x.aval.update(shape=(x.shape[0] * rows.shape[1], *x.shape[1:]))
     if x.shape[0] == 0:
         return x
+    out = x.aval.update(shape=(x.shape[0] * rows.shape[1], *x.shape[1:]))
     attributes = (
         f"all_gather_dim = 0 : i64, {_channel(b)}, replica_groups = {_dense(rows)}, "
         "use_global_device_ids"

@@ -372,6 +372,19 @@ def test_probabilities_of_counts(name):
     np.testing.assert_allclose(chances[seen], np.exp(wanted[seen]), rtol=8 * bound * eps)
 
 
+def test_hypergeometric_functions_of_large_parameters():
+    """Values of mpmath, to 32 units: of series that alternate, Euler's transformation has fewer signs."""
+    points = np.array([
+        (2.39, -88.5, 3.37, 0.25, 0.0016688158145512237), (0.3, -40.25, 3.37, 0.7, 0.4839744675787345),
+        (-20.5, -0.6, 1.5, 0.8, 4.743055469688585), (1.5, -30.25, 2.5, 0.5, 0.021269121678680135),
+        (90.5, 1.5, 2.25, 0.25, 20023134714.651356), (40.5, 30.2, 1.5, 0.6, 3.089771180854728e42),
+        (2.9, -88.5, -0.7, 0.7, -0.0001288429812775598),
+    ])  # fmt: skip
+    with x64(True):
+        out = minijax.scipy.special.hyp2f1(*points[:, :4].T)
+        np.testing.assert_array_max_ulp(out, points[:, 4], 32)
+
+
 def test_hypergeometric_functions_at_poles():
     """Parameters that are whole, zero or negative, and arguments of either sign and zero."""
     ends = (-2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0)

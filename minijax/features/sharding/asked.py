@@ -39,9 +39,8 @@ class AskedShardings:
         self.ins, self.outs = tuple(ins) if isinstance(ins, list) else ins, outs
         self.key = _hashable(ins), _hashable(outs)
         kinds = {getattr(sharding_in(x), "memory_kind", None) for x in tree_util.tree_leaves(ins)}
-        self.elsewhere = bool(
-            kinds - {None, "device"}
-        )  # whether an argument is not in device memory
+        # Whether an argument is asked for in another memory than that of its device.
+        self.elsewhere = bool(kinds - {None, "device"})
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, AskedShardings) and self.key == other.key

@@ -167,9 +167,9 @@ def _by_partials(fun: Callable, name: str) -> Callable:
     return library(whole=True)(made)
 
 
-def _sum(step: Callable, like: Any, limit: int) -> Any:
-    """The sum of 1 and of terms, each `step(k, term)` of the one before, until these vanish."""
-    eps = float(dtypes.finfo(like.dtype).eps) / 16
+def _sum(step: Callable, first: Any, limit: int) -> Any:
+    """The sum of a first term and of others, each `step(k, term)` of the one before, until these vanish."""
+    eps = float(dtypes.finfo(first.dtype).eps) / 16
 
     def go_on(carry):
         k, term, total = carry
@@ -177,11 +177,10 @@ def _sum(step: Callable, like: Any, limit: int) -> Any:
 
     def add(carry):
         k, term, total = carry
-        term = step(k.astype(like.dtype), term)
+        term = step(k.astype(first.dtype), term)
         return k + 1, term, total + term
 
-    ones = jnp.ones_like(like)
-    return lax.while_loop(go_on, add, (jnp.zeros((), np.int32), ones, ones))[2]
+    return lax.while_loop(go_on, add, (jnp.zeros((), np.int32), first, first))[2]
 
 
 def _hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -194,9 +193,10 @@ def _hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     def grow(k, term):
         return term * ((first + k) / (b + k) * near / (k + 1))
 
-    series = _sum(grow, x, 500)
+    one = jnp.ones_like(x)
+    series = _sum(grow, one, 500)
     # DLMF 13.7.1.
-    tail = _sum(lambda k, t: t * ((b - first + k) * (1 - first + k) / (far * (k + 1))), x, 40)
+    tail = _sum(lambda k, t: t * ((b - first + k) * (1 - first + k) / (far * (k + 1))), one, 40)
     growth = jnp.where(is_negative, 0, far) + (first - b) * jnp.log(far)
     sign = _gamma_sign(b) * _gamma_sign(first)
     large = sign * jnp.exp(lax.lgamma(b) - lax.lgamma(first) + growth) * tail
@@ -234,14 +234,18 @@ def _hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     is_negative = (x < 0) & ~is_polynomial
     second = jnp.where(is_negative, c - b, b)
     y = jnp.where(is_negative, x / (x - 1), x)
-    # Euler's makes the terms fall faster.
-    is_euler = (c - a - second < 0) & ~is_polynomial
+    # Euler's makes the terms fall faster; of series with many negative factors, that with fewer cancels less.
+    least, least_of_euler = jnp.minimum(a, second), jnp.minimum(c - a, c - second)
+    cancels = (jnp.minimum(least, least_of_euler) < -4) & (y < 0.9)
+    is_euler = jnp.where(cancels, least_of_euler > least, c - a - second < 0) & ~is_polynomial
     p, q = jnp.where(is_euler, c - a, a), jnp.where(is_euler, c - second, second)
     inside = (jnp.abs(y) < 1) | is_polynomial
     y = jnp.where(inside, y, 0)
-    series = _sum(lambda k, t: t * ((p + k) * (q + k) / ((c + k) * (k + 1)) * y), x, 20000)
-    rest = jnp.where(is_polynomial, 1, 1 - y)
-    out = series * jnp.where(is_euler, rest ** jnp.where(is_euler, c - a - second, 0), 1)
+    # Half of Euler's factor goes before the series, which may be as large as that is small.
+    rest = jnp.where(is_euler, 1 - y, 1)
+    factor = rest ** jnp.where(is_euler, (c - a - second) / 2, 0)
+    series = _sum(lambda k, t: t * ((p + k) * (q + k) / ((c + k) * (k + 1)) * y), factor, 20000)
+    out = series * factor
     out = out * jnp.where(is_negative, (1 - jnp.where(is_negative, x, 0)) ** -a, 1)
     at_one = _gauss(a, b, c)
     out = jnp.where(inside, out, jnp.where(x == 1, at_one, np.inf))

@@ -18,7 +18,7 @@ import numpy as np
 from minijax import dtypes, errors, monitoring
 from minijax.arrays.array import ArrayImpl, Signature, as_array, copies_of
 from minijax.config import local
-from minijax.core.avals import get_aval
+from minijax.core.avals import get_aval, opaque_types
 from minijax.core.caches import ProgramCache, also_cleared
 from minijax.core.effects import lowerable, observable
 from minijax.core.hooks import hooks
@@ -433,7 +433,7 @@ def concrete(x: Any) -> ArrayImpl:
             f"A traced array reached an operation that runs at once: {x!r}.\n{x.origin()}\nWithin "
             "ensure_compile_time_eval() all operands must be known."
         )
-    return as_array(x)
+    return as_array(x) if type(x) not in opaque_types else hooks.unvalued(x)
 
 
 def clear_programs() -> None:

@@ -350,12 +350,10 @@ def _array_aval(x: np.ndarray | np.generic) -> ShapedArray:
 
 def abstract(x: Any) -> ShapedArray:
     """Return the aval of an array, a number, or anything with a shape and a dtype."""
-    if type(x) in opaque_types or isinstance(x, np.ndarray):
+    if type(x) in opaque_types or isinstance(x, (np.ndarray, np.generic)):
         return get_aval(x)
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        if is_array_type(x):
-            return get_aval(x).update(dtype=dtype)
         return ShapedArray(tuple(x.shape), dtype, getattr(x, "weak_type", False))
     aval = get_aval(x)
     if type(x) is int:

@@ -47,6 +47,12 @@ class FeatureSlots(Slots):
             "Nothing replaces references: import minijax.features.references."
         )
 
+    # -- operands without values: features.stages -------------------------------------------------------
+
+    def without_unread(self, primitive: Any, args: Any, params: dict) -> tuple[Any, dict]:
+        """Return the operands and params of a call, less the operands that it makes no use of."""
+        return args, params
+
     # -- symbolic sizes: lax.dims, export.symbolic -------------------------------------------------------
 
     def extreme(self, name: str, x: Any, y: Any) -> Any:

@@ -62,7 +62,7 @@ class BatchTracer(Tracer):
         self.dim = dim
 
     def __repr__(self) -> str:
-        return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
+        return f"VmapTracer(aval={self.aval}, batched={get_aval(self.value)})"
 
 
 hooks.fill(batch_tracer=BatchTracer)
@@ -144,7 +144,8 @@ class BatchTrace(Trace):
         if isinstance(x, Array):
             aval = x.aval
         else:
-            x = _batchable(x)  # of NumPy: a library's implementation of its own primitive
+            # Of NumPy: from a library's implementation of its own primitive.
+            x = x if type(x) in opaque_types else as_array(x)
             aval = get_aval(x)
         return aval.batch_tracer(self, aval, x, dim)
 
@@ -208,10 +209,6 @@ def batch_flat(
     del trace, tracers, outs
     check()
     return [value for value, _ in pairs], [dim for _, dim in pairs]
-
-
-def _batchable(x: Any) -> Any:
-    return x if type(x) in opaque_types else as_array(x)
 
 
 def to_front(x: Any, dim: int | None, size: int) -> Any:

@@ -202,6 +202,8 @@ def bind_call(self: CallPrimitive, *args: Any, **params: Any) -> Any:
                     f"{self.name} takes no references: read them before, as in ref[...]."
                 )
             return _call_on_values(self, args, params)
+        if local.context.trace is eval_trace:
+            args, params = slots.without_unread(self, args, params)
     if local.context.trace.maps:
         _check_writes(self, args, params)
     return local.context.trace.process(self, args, params)

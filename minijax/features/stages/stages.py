@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import debug_info
-from minijax.arrays.array import ArrayImpl, Signature, as_array
+from minijax.arrays.array import ArrayImpl, Signature
 from minijax.arrays.dispatch import (
     Program,
     compile_lowered,
@@ -531,7 +531,7 @@ def _format(layout: Any, where: Any) -> Format:
 
 
 def _array(x: Any) -> ArrayImpl:
-    return x if type(x) is ArrayImpl else concrete(as_array(x))
+    return x if type(x) is ArrayImpl else concrete(x)
 
 
 def _strong(info: Any) -> Any:

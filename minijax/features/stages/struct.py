@@ -7,18 +7,23 @@ from typing import Any
 
 from minijax import dtypes, tree_util
 from minijax.arguments.functions import check_callable
+from minijax.arrays.array import ArrayImpl, Signature, as_array
 from minijax.core.avals import (
     ShapedArray,
     aval_makers,
     get_aval,
+    opaque_types,
 )
 from minijax.core.hooks import hooks
+from minijax.core.jaxpr import JaxprEqn, Var
 from minijax.core.trace import Tracer
 from minijax.features.sharding.types import ManualAxisType
+from minijax.features.slots import slots
+from minijax.runtime import platforms
 from minijax.runtime.layouts import AutoLayout, Format, sharding_in
 from minijax.runtime.mesh import PartitionSpec, device_mesh, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
-from minijax.runtime.sharding import Sharding
+from minijax.runtime.sharding import Sharding, single_device
 from minijax.tracebacks import boundary
 from minijax.transforms.jit import PjitFunction
 from minijax.transforms.make_jaxpr import avals_of, stage
@@ -198,9 +203,52 @@ def _struct(sharding, dtype, is_ref, manual_axis_type, shape, weak_type) -> Shap
     )
 
 
-aval_makers[ShapeDtypeStruct] = lambda x: ShapedArray(
-    x.shape, x.dtype, x.weak_type, sharding=x.sharding
-)
+def _aval_of(x: ShapeDtypeStruct) -> ShapedArray:
+    dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+    return ShapedArray(x.shape, dtype, x.weak_type, sharding=x.sharding)
+
+
+aval_makers[ShapeDtypeStruct] = _aval_of
+opaque_types.add(ShapeDtypeStruct)  # a function may be given one that it makes no use of
+
+
+class _NoValue:
+    """Stands for the buffer of an operand that has no value."""
+
+    __slots__ = ("struct",)
+
+    def __init__(self, struct: ShapeDtypeStruct) -> None:
+        self.struct = struct
+
+    def is_deleted(self) -> bool:
+        raise TypeError(
+            f"Argument of shape {get_aval(self.struct).str_short()} of type {type(self.struct)} is "
+            "not a valid JAX type. A ShapeDtypeStruct has no value: give an array, or use "
+            "jax.eval_shape, jax.make_jaxpr or the method `lower` of a jitted function."
+        )
+
+
+def unvalued(x: Any) -> ArrayImpl:
+    """See `core.hooks`. The array can only be given to programs that make no use of it."""
+    if type(x) is not ShapeDtypeStruct:
+        return as_array(x)
+    place = single_device(platforms.default_device())
+    return ArrayImpl(_NoValue(x), Signature(get_aval(x), place, False))
+
+
+def without_unread(primitive: Any, args: Any, params: dict) -> tuple[Any, dict]:
+    """See `features.slots`: of a call that is given structs, as far as its rule finds them."""
+    structs = any(type(x) is ShapeDtypeStruct for x in args)
+    if not structs or primitive.rule_dce is None or params.get("keep_unused"):
+        return args, params
+    avals = tuple(map(get_aval, args))
+    in_vars, out_vars = map(Var, avals), map(Var, primitive.out_avals(avals, params))
+    effects = primitive.effects_of(params, avals)
+    eqn = JaxprEqn([*in_vars], [*out_vars], primitive, params, effects)
+    used, reduced = primitive.rule_dce([True] * len(eqn.outvars), eqn)
+    if reduced is None:
+        return args, params
+    return [x for x, keep in zip(args, used, strict=True) if keep], reduced.params
 
 
 def shape_struct(aval: Any) -> Any:
@@ -234,4 +282,5 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return traced.out_tree.unflatten([shape_struct(aval) for aval in traced.closed.out_avals])
 
 
-hooks.fill(shape_struct=shape_struct)
+hooks.fill(shape_struct=shape_struct, unvalued=unvalued)
+slots.fill(without_unread=without_unread)

@@ -1,0 +1,51 @@
+"""Values that are no ordinary arrays, given to every kind of function, beside upstream."""
+
+import pytest
+
+from tests.harness.differential import BOTH, x64
+from tests.test_library_answers import answer, difference, expressions, space
+
+# `S` and `D` are of 32 and 64 bits; what a function makes no use of may be given so.
+STRUCTS = """
+    m.jit(lambda a, v: {{v|(v, a.shape)|v * a.size|jnp.zeros_like(a) + v|str(a.dtype) == "float32"|a|a + v}})({{S|D}}, w)
+    m.jit(lambda a, v: v, {{keep_unused=True|donate_argnums=0|inline=True}})(S, w) | m.jit(lambda t: t["b"])({"a": S, "b": w})
+    m.jit(lambda a, v: v)({{m.ShapeDtypeStruct((), m.random.key(0).dtype)|m.ShapeDtypeStruct((2,), m.dtypes.float0)}}, w)
+    m.vmap(lambda a, v: {{v|(a.shape, v)|a|v + a}}, ({{0|None}}, 0), {{0|None}})({{S|D}}, x[:2]) | m.vmap(lambda a: {{1.0|a|jnp.zeros_like(a)|jnp.sin(a)}})(S)
+    m.jvp(lambda a, v: {{a|v|a * v|v * a.size}}, (S, w), ({{S|w[:2]}}, w)) | m.jvp(lambda v: {{v|1.0|2 * v}}, (w[:2],), (S,)) | m.jvp(lambda a: a, (D,), (D,))
+    m.vjp(lambda a, v: {{a|v|a * v}}, {{S|D}}, w[:2])[1](w[:2]) | m.vjp(lambda v: {{w|2 * v}}, w)[1](m.typeof(w).shape and S)
+    m.{{grad|jacfwd|jacrev}}(lambda a, v: v.sum(), {{0|1|(0, 1)}})(S, w) | m.grad(lambda v, a: v.sum())(w, S) | m.value_and_grad(lambda v, a: (v.sum(), a), has_aux=True)(w, S)
+    m.linearize(lambda a, v: {{v|a * v}}, S, w[:2])[1](w[:2], w[:2]) | m.grad(m.jit(lambda a, v: v.sum()), {{0|1}})(S, w) | m.vmap(m.jit(lambda a, v: v), (None, 0))(S, w)
+    lax.scan(lambda c, r: {{(c, 1.0)|(c, r)|(c + r, 1.0)}}, {{w|S}}, {{S|D|x}}) | lax.map(lambda r: {{1.0|r}}, S) | lax.fori_loop(0, 3, lambda i, c: c, S)
+    lax.cond(True, lambda a, v: {{v|a}}, lambda a, v: v, S, w[:2]) | lax.switch(0, [lambda a: 1, lambda a: 2], D) | lax.associative_scan(jnp.add, S)
+    m.checkpoint(lambda a, v: {{a|v}})(S, w) | m.named_call(lambda a, v: v)(S, w) | m.jit(lambda a, v: v).lower(S, w).compile()(S, w)
+    m.typeof({{S|D}}) | m.eval_shape(lambda a: a, {{S|D}}) | m.make_jaxpr(lambda a: a)({{S|D}}) | m.jit(lambda a: a).lower(D).in_avals | m.jit(lambda a: a).eval_shape(D)
+    m.jit(lambda a: a).lower(D).compile()(np.ones(2)) | m.linear_transpose(lambda a: 2 * a, {{S|D}})(jnp.ones(2)) | m.export.export(m.jit(lambda a: a))(D).in_avals
+    m.tree.map(jnp.zeros_like, {"a": S, "b": w}) | jnp.{{zeros_like|ones_like|empty_like}}({{S|D}}) | jnp.result_type({{S|D}}) | jnp.shape(S)
+    jnp.{{sin|sum|array|ravel|negative}}(S) | w + S | jnp.concatenate([S, S]) | lax.sin(S) | m.jit(lambda: S)() | w[S] | m.block_until_ready(S) | m.device_put(S)
+"""  # fmt: skip
+
+
+def shown(m, found):
+    """An answer with types, of arrays or of programs, as text."""
+    if type(found).__module__.startswith(("jax", "minijax")) and not isinstance(found, m.Array):
+        return str(found)
+    is_struct = lambda v: isinstance(v, (m.ShapeDtypeStruct, m.core.ShapedArray))
+    return m.tree.map(lambda v: str(v) if is_struct(v) else v, found, is_leaf=is_struct)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
+def test_structs_are_handed_on(wide):
+    found = []
+    with x64(wide):
+        names = {}
+        for m in BOTH:
+            structs = {"S": m.ShapeDtypeStruct((2,), "float32")}
+            names[m] = space(m) | structs | {"D": m.ShapeDtypeStruct((2,), "float64")}
+        for text in expressions(STRUCTS):
+            theirs, ours = [shown(m, answer(m, text, names[m])) for m in BOTH]
+            if "'TypeError'" in str(theirs):
+                same = "'TypeError'" in str(ours)  # upstream's says where it was noticed
+                found.append(None if same else f"{text}\n  ours {ours}, upstream {theirs}")
+            elif str(theirs) != str(ours) or "Array" in str(theirs):
+                found.append(difference(text, theirs, ours))
+    assert not any(found), "\n".join(filter(None, found))

@@ -453,11 +453,14 @@ def _note(x: Any, is_static: bool, arrays: list, key: list) -> None:
 def _splitting(fun: Callable) -> Callable:
     """`fun`, whose result is split as its argument `out_sharding` says."""
 
+    name = fun.__name__
+    name = f"jnp.{name}" if fun.__module__.startswith("minijax.numpy.") else name
+
     @functools.wraps(fun)
     def split(*args, **kwargs):
         where = kwargs.get("out_sharding")
         out = fun(*args, **kwargs)
-        return out if where is None else hooks.placed_as(out, where, fun.__name__)
+        return out if where is None else hooks.placed_as(out, where, name)
 
     return split
 

@@ -14,19 +14,17 @@ from minijax.core.array import Array
 from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.primitive import Primitive, no_rule
 from minijax.core.trace import Tracer, eval_trace
+from minijax.features.sharding.explicit import constant_at, made_at
 from minijax.features.sharding.layouts import set_layout
-from minijax.features.sharding.transfer import device_put
 from minijax.features.sharding.types import vma_of
 from minijax.lax.casts import vary
 from minijax.lax.convert import convert_element_type, to_dtype
 from minijax.lax.rules import check_dtype
 from minijax.lax.shapes import as_value, broadcast_in_dim_p, canonical_shape
-from minijax.runtime.mesh import PartitionSpec
+from minijax.runtime.mesh import AbstractMesh
 from minijax.runtime.named_sharding import (
     NamedSharding,
     is_empty,
-    out_sharding_of,
-    sharding_of,
     sums_open,
 )
 from minijax.runtime.sharding import Sharding
@@ -111,12 +109,10 @@ def broadcasted_iota(
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    return iota_p.bind(
-        dtype=_of_dtype("broadcasted_iota", dtype),
-        shape=canonical_shape(shape),
-        dimension=known_index(dimension, "dimension argument of lax.broadcasted_iota"),
-        sharding=out_sharding_of(out_sharding, "broadcasted_iota"),
-    )
+    dtype, shape = _of_dtype("broadcasted_iota", dtype), canonical_shape(shape)
+    dimension = known_index(dimension, "dimension argument of lax.broadcasted_iota")
+    make = lambda over: iota_p.bind(dtype=dtype, shape=shape, dimension=dimension, sharding=over)
+    return make(None) if out_sharding is None else made_at(make, out_sharding, "broadcasted_iota")
 
 
 # -- full and empty -----------------------------------------------------------------------------
@@ -151,7 +147,14 @@ def full(
         )
     if dtype is not None:
         fill_value = _scalar(fill_value, _of_dtype("full", dtype))
-    return _filled(shape, fill_value, sharding)
+    return _filled_at(shape, fill_value, sharding)
+
+
+def _filled_at(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
+    """An array on a device, or as a sharding that a user gave says."""
+    if isinstance(getattr(where, "mesh", None), AbstractMesh) and not is_empty(where):
+        return made_at(lambda over: _filled(shape, scalar, over), where, "broadcast_in_dim")
+    return _filled(shape, scalar, where)
 
 
 def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
@@ -159,18 +162,23 @@ def _filled(shape: tuple[int, ...], scalar: Any, where: Any) -> Array:
 
     Of a sum that is still to be taken each device makes a summand.
     """
-    if isinstance(where, (NamedSharding, PartitionSpec)):
-        where = None if is_empty(where) else sharding_of(where, "full")
-    if where is not None and not sums_open(where) and local.context.trace is eval_trace:
+    where = None if is_empty(where) else where
+    if where is not None and not _is_typed(where):
         made = _filled(shape, scalar, None)
-        return device_put(convert_element_type(made, made.dtype), where)
-    if where is not None and not isinstance(where, NamedSharding):
-        return device_put(_filled(shape, scalar, None), where)
+        made = convert_element_type(made, made.dtype) if type(made) is ArrayImpl else made
+        return constant_at(made, where)
     if not shape and where is None:
         get_aval(scalar)  # TypeError for what is no number
         return as_value(scalar)
     _check_sizes("full", shape)
     return broadcast_in_dim_p.bind(scalar, shape=shape, broadcast_dimensions=(), sharding=where)
+
+
+def _is_typed(where: Any) -> bool:
+    """Whether a sharding is one of types: over a mesh without devices, or of a sum over its axes."""
+    if not isinstance(where, NamedSharding):
+        return False
+    return isinstance(where.mesh, AbstractMesh) or sums_open(where)
 
 
 def beside(x: Any) -> Any:
@@ -228,6 +236,7 @@ def full_like(
     else:
         dtype, weak = _of_dtype("full_like", dtype), False
     shape = np.shape(x) if shape is None else canonical_shape(shape)
+    given = sharding is not None
     if sharding is None and shape == np.shape(x):
         explicit = getattr(getattr(x, "aval", None), "explicit", None)
         concrete = type(x) is ArrayImpl and local.context.trace is eval_trace
@@ -243,7 +252,8 @@ def full_like(
         fill_value = fill_value.item()
     elif weak:
         fill_value = to_dtype(fill_value, dtype, True)
-    return varying_as(_filled(shape, fill_value, sharding), x)
+    out = (_filled_at if given else _filled)(shape, fill_value, sharding)
+    return varying_as(out, x)
 
 
 def varying_as(out: Array, x: Any) -> Array:
@@ -284,8 +294,9 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     >>> lax.empty((2,), jnp.float32)
     Array([0., 0.], dtype=float32)
     """
-    return empty_p.bind(
-        shape=canonical_shape(shape),
-        dtype=_of_dtype("empty", dtype),
-        out_sharding=out_sharding_of(out_sharding, "empty"),
+    dtype, shape = _of_dtype("empty", dtype), canonical_shape(shape)
+    return made_at(
+        lambda over: empty_p.bind(shape=shape, dtype=dtype, out_sharding=over),
+        out_sharding,
+        "empty",
     )

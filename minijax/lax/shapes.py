@@ -24,6 +24,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.errors import ShardingTypeError, shape_error
 from minijax.features.queries import is_dim, is_negative
+from minijax.features.sharding.explicit import made_at
 from minijax.features.sharding.layouts import layout, set_layout
 from minijax.features.sharding.sharding_rules import batched_sharding, kept_axes, parts_of
 from minijax.features.sharding.unreduced import first, refused
@@ -417,12 +418,10 @@ def broadcast_in_dim(
     dims = tuple(map(index, broadcast_dimensions))
     if out_sharding is None and np.shape(operand) == shape and dims == tuple(range(len(shape))):
         return as_value(operand)
-    return broadcast_in_dim_p.bind(
-        operand,
-        shape=shape,
-        broadcast_dimensions=dims,
-        sharding=out_sharding_of(out_sharding, "broadcast_in_dim"),
+    make = lambda over: broadcast_in_dim_p.bind(
+        operand, shape=shape, broadcast_dimensions=dims, sharding=over
     )
+    return make(None) if out_sharding is None else made_at(make, out_sharding, "broadcast_in_dim")
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:

@@ -23,7 +23,7 @@ from minijax.core.avals import ShapedArray, get_aval
 from minijax.core.staging import recording_trace
 from minijax.core.trace import Tracer, eval_trace
 from minijax.features.library import library
-from minijax.features.sharding.explicit import split_as
+from minijax.features.sharding.explicit import constant_at, split_as
 from minijax.features.sharding.transfer import device_put
 from minijax.lax import creation
 from minijax.lax.compare import ne_p
@@ -40,7 +40,6 @@ from minijax.numpy.promotion import (
     to_array,
 )
 from minijax.numpy.shapes import broadcast_to, expanded
-from minijax.runtime.layouts import Format
 from minijax.runtime.mesh import PartitionSpec, device_mesh
 from minijax.runtime.named_sharding import NamedSharding, is_empty
 from minijax.runtime.platforms import Device
@@ -57,26 +56,37 @@ __all__ = [
 _NUMBERS = dtypes.python_scalar_dtypes
 
 
-def placed(x: Any, device: Any, out_sharding: Any = None, name: str = "array") -> Any:
+def placed(x: Any, device: Any, out_sharding: Any = None, name: str = "", **options: bool) -> Any:
     """`x` on a device or sharding, if one was asked for; ValueError for a `Format`.
 
-    `name` is "reshard" where `out_sharding` may be over another mesh than that in force.
+    `name`: that of the function, for messages on `out_sharding`; `options`: those of `split_as`
     """
-    if isinstance(device, Format):
-        raise ValueError(
-            f"sharding={device} must be an instance of jax.sharding.Sharding: put the array there with "
-            "minijax.device_put(x, format)."
-        )
     if device is None or is_empty(device):
-        return split_as(x, out_sharding, name)
+        return split_as(x, out_sharding, name, **options)
+    if out_sharding is not None:
+        raise ValueError(
+            f"Only one of `device` or `out_sharding` can be set. Got {device=} and {out_sharding=}."
+        )
+    if not isinstance(device, (Device, Sharding)):
+        raise ValueError(
+            f"sharding={device!r} must be an instance of jax.sharding.Sharding: put the array there with "
+            "minijax.device_put(x, ...), or give a PartitionSpec as out_sharding."
+        )
     return device_put(x, device)
 
 
-def spread(x: Any, device: Any, out_sharding: Any = None) -> Any:
+def _constant_at(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
+    """Place an array of one value, as `placed` does but for programs, which do not place constants."""
+    if device is None or is_empty(device) or out_sharding is not None:
+        return placed(x, device, out_sharding, name)
+    return constant_at(x, device)
+
+
+def spread(x: Any, device: Any, out_sharding: Any, name: str, **options: bool) -> Any:
     """Place as `placed` what the host has made: it lies whole on each device of the mesh in force."""
     mesh = device_mesh()
     if mesh.empty or not (device is out_sharding is None) or type(x) is not ArrayImpl:
-        return placed(x, device, out_sharding)
+        return placed(x, device, out_sharding, name, **options)
     return x if x.committed else device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
@@ -130,8 +140,10 @@ def array(
         check_at_most("ndmin", ndmin, MOST_AXES)
         out = expanded(out, range(ndmin - out.ndim))
     if isinstance(object, Array) or hasattr(object, "__jax_array__"):
-        return placed(out, device, out_sharding)
-    return staged(spread(out, device, out_sharding))
+        return placed(out, device, out_sharding, "jnp.array", new=False)
+    if device is not None:
+        return placed(staged(out), device, out_sharding)
+    return staged(spread(out, None, out_sharding, "jnp.array", new=False))
 
 
 def asarray(
@@ -168,8 +180,10 @@ def asarray(
             f"asarray(copy=False): a copy is needed to convert {a.dtype.name} to {out.dtype.name}."
         )
     if isinstance(a, Array) or hasattr(a, "__jax_array__"):
-        return placed(out, device, out_sharding)
-    return staged(spread(out, device, out_sharding))
+        return placed(out, device, out_sharding, "jnp.array", new=False)
+    if device is not None:
+        return placed(staged(out), device, out_sharding)
+    return staged(spread(out, None, out_sharding, "jnp.array", new=False))
 
 
 def _to_array(x: Any, dtype: Any, copied: bool) -> Array:
@@ -380,7 +394,8 @@ def _constant(name: str, shape: Any, dtype: Any, value: int, device: Any, out: A
     found = dtypes.check_user_dtype_supported(dtype, name)
     if found == dtypes.float0:  # a matter of NumPy: no device holds it
         return np.zeros(sizes, found)
-    return placed(_filled(sizes, value, found), device, out)
+    called = "jnp.ones" if value else "jnp.zeros"
+    return _constant_at(_filled(sizes, value, found), device, out, called)
 
 
 def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
@@ -482,7 +497,9 @@ def full(
     _check_sizes("full", sizes)
     found = as_dtype(dtype, "full")
     out = _full(sizes, _fitted(fill_value, found), found)
-    return placed(out, device, out_sharding)
+    if not (device is None or is_empty(device) or isinstance(out, Tracer)) and out.aval.weak_type:
+        out = convert_element_type(out, out.dtype)
+    return _constant_at(out, device, out_sharding, "full")
 
 
 @library(static=("shape", "dtype"))
@@ -529,13 +546,15 @@ def full_like(
     sizes = _like_shape("full_like", aval, shape)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return creation.full_like(a, fill_value, as_dtype(dtype, "full_like"), sizes)
-    if shape is None and device is None and out_sharding is None:
-        out_sharding = getattr(aval, "explicit", None)
-        device = None if np.ndim(fill_value) else creation.beside(a)
+    inherited = shape is None and device is None and out_sharding is None
+    if inherited:
+        device, out_sharding = _place_of(a, aval)
+        device = None if np.ndim(fill_value) else device
     weak = dtype is None and _is_weak(a, aval) and not np.ndim(fill_value)
     found = dtypes.canonicalize_dtype(aval.dtype) if dtype is None else as_dtype(dtype, "full_like")
     fill_value = _fitted(fill_value, found)
-    out = placed(_full_like(sizes, fill_value, found, weak), device, out_sharding, "reshard")
+    out = _full_like(sizes, fill_value, found, weak)
+    out = _constant_at(out, device, out_sharding, "reshard" if inherited else "full_like")
     return creation.varying_as(out, aval)
 
 
@@ -556,6 +575,13 @@ def _type_of(name: str, a: Any) -> Any:
     return get_aval(a.__jax_array__() if hasattr(a, "__jax_array__") else a)
 
 
+def _place_of(a: Any, aval: Any) -> tuple[Any, Any]:
+    """Return the `device` and the `out_sharding` of what is made like `a`."""
+    if type(a) is ArrayImpl and local.context.trace is eval_trace and aval.explicit is not None:
+        return a.sharding, None
+    return creation.beside(a), getattr(aval, "explicit", None)
+
+
 def _is_weak(a: Any, aval: Any) -> bool:
     """Whether results are weakly typed as `a` is: one that has a shape and a dtype only is not."""
     return aval is not a and aval.weak_type
@@ -571,13 +597,14 @@ def _like_shape(name: str, aval: Any, shape: Any) -> tuple[int, ...]:
 
 def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     aval = _type_of(name, a)
+    called = f"jnp.{name}"
     if shape is None and device is None and out_sharding is None:
-        out_sharding, device = getattr(aval, "explicit", None), creation.beside(a)
+        (device, out_sharding), called = _place_of(a, aval), "reshard"
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return creation.full_like(a, value, dtype, shape)
     sizes = _like_shape(name, aval, shape)
     if dtype is None and _is_weak(a, aval):
-        out = placed(_full_like(sizes, value, aval.dtype, True), device, out_sharding, "reshard")
+        out = _constant_at(_full_like(sizes, value, aval.dtype, True), device, out_sharding, called)
         return creation.varying_as(out, aval)
     found = (
         dtypes.canonicalize_dtype(aval.dtype)
@@ -586,9 +613,8 @@ def _constant_like(name, a, dtype, shape, value, device, out_sharding) -> Array:
     )
     if found == dtypes.float0:
         return np.zeros(sizes, found)
-    return creation.varying_as(
-        placed(_filled(sizes, value, found), device, out_sharding, "reshard"), aval
-    )
+    out = _constant_at(_filled(sizes, value, found), device, out_sharding, called)
+    return creation.varying_as(out, aval)
 
 
 def zeros_like(

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core.array import Array
 from minijax.features.library import library
+from minijax.features.sharding.explicit import split_as
 from minijax.lax import compare, creation
 from minijax.lax.convert import to_dtype
 from minijax.lax.dot import dot_general
@@ -234,7 +235,7 @@ def _einsum(text, optimize, precision, preferred, dot, out_sharding, *operands):
             x = transpose_p.bind(x, permutation=order)
         terms.append((step.result, x))
     [(_, x)] = terms
-    return to_dtype(x, dtype, weak)
+    return split_as(to_dtype(x, dtype, weak), out_sharding, "einsum", new=False)
 
 
 def _result_type(arrays: Sequence[Any], preferred: Any) -> tuple[Any, bool]:

@@ -390,7 +390,7 @@ def _updating(kind: str, doc: str) -> Callable:
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
         if out_sharding is not None:
             made = lambda x, values: _update(kind, x, self.index, values, options)
-            return left_to_xla(made, out_sharding, kind, self.array, values)
+            return left_to_xla(made, out_sharding, f".{kind}", self.array, values)
         try:
             return _update(kind, self.array, self.index, values, options)
         except Exception as error:
@@ -468,7 +468,7 @@ class IndexRef:
         x, context = self.array, local.context
         if out_sharding is not None:
             made = lambda x: read(x, parse(self.index, x.aval.shape, options.wrap), options)
-            return left_to_xla(made, out_sharding, "get", asarray(x))
+            return left_to_xla(made, out_sharding, ".get", asarray(x))
         if (
             context.trace is not eval_trace
             or type(x) is not ArrayImpl

@@ -145,7 +145,7 @@ def matmul(
         a = squeeze_p.bind(a, dimensions=squeezed_a)
     if squeezed_b:
         b = squeeze_p.bind(b, dimensions=squeezed_b)
-    where = out_sharding_of(out_sharding, "matmul")
+    where = out_sharding_of(out_sharding, "dot_general")
     if where is not None and order is not None:
         parts = [*where.spec.partitions, *[None] * (len(order) - len(where.spec))]
         where = where.with_parts([parts[order.index(axis)] for axis in range(len(order))])

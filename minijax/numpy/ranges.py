@@ -75,7 +75,7 @@ def arange(
             return array_from_numpy(np.arange(start, dtype=dtypes.int_()), explicit=None)
     dtype = as_dtype(dtype, "arange")
     if is_dim(start) or is_dim(stop) or is_dim(step):
-        return spread(_symbolic_range(start, stop, step, dtype), device, out_sharding)
+        return spread(_symbolic_range(start, stop, step, dtype), device, out_sharding, "jnp.arange")
     if any(np.iscomplexobj(x) for x in (start, stop, step)):
         raise ValueError(
             "Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX "
@@ -94,7 +94,7 @@ def arange(
             "iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
             "complexfloating. Give arange a numeric dtype, and convert the result."
         )
-    return spread(_range(*bounds, dtype), device, out_sharding)
+    return spread(_range(*bounds, dtype), device, out_sharding, "jnp.arange")
 
 
 def _known(x: Any, name: str) -> Any:

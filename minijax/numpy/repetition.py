@@ -11,6 +11,7 @@ from minijax.arguments.values import known_index, needs_value
 from minijax.core.array import Array
 from minijax.core.trace import Tracer
 from minijax.features.library import library
+from minijax.features.sharding.explicit import split_as
 from minijax.lax import slicing
 from minijax.lax.joining import concatenate_p
 from minijax.numpy.cumulative import cumsum
@@ -49,7 +50,7 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]))
     Array([1, 1, 1, 2], dtype=int32)
     """
-    out_sharding_of(out_sharding, "repeat")
+    out_sharding_of(out_sharding, "repeat")  # whether it is one, before anything else
     if isinstance(repeats, float):
         raise TypeError(
             "broadcast_in_dim shape must have every element be an integer type, got "
@@ -78,8 +79,10 @@ def repeat(
         else:
             total_repeat_length = int(known.sum())
     if isinstance(repeats, (int, np.integer)):
-        return _repeat_each(a, int(repeats), axis, total_repeat_length)
-    return _repeat_by(a, repeats, axis, total_repeat_length)
+        out = _repeat_each(a, int(repeats), axis, total_repeat_length)
+    else:
+        out = _repeat_by(a, repeats, axis, total_repeat_length)
+    return split_as(out, out_sharding, "repeat")
 
 
 def _needs_length(repeats: Any) -> Exception:

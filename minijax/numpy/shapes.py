@@ -18,6 +18,7 @@ from minijax.core.array import Array
 from minijax.errors import InconclusiveDimensionOperation
 from minijax.features.library import library
 from minijax.features.queries import is_dim
+from minijax.features.sharding.explicit import split_as
 from minijax.lax import dynamic_slicing, slicing
 from minijax.lax.joining import concatenate_p
 from minijax.lax.shapes import MOST_AXES, items_of, reshape_p, rev_p, size_of, squeeze_p, tile_p
@@ -152,7 +153,7 @@ def reshaped(
 ) -> Any:
     """`lax.reshape` for sizes that are known to be right."""
     if dimensions is None and x.aval.shape == sizes:
-        return x
+        return split_as(x, where, "reshape", new=False)
     where = out_sharding_of(where, "reshape")
     return reshape_p.bind(x, new_sizes=sizes, dimensions=dimensions, sharding=where)
 

@@ -15,9 +15,10 @@ from minijax.core.trace import Tracer
 from minijax.errors import shape_error
 from minijax.features.library import library
 from minijax.features.queries import is_dim
+from minijax.features.sharding.transfer import device_put
 from minijax.lax import arithmetic, compare, creation
 from minijax.lax.arithmetic import add_p
-from minijax.numpy.creation import asarray, placed
+from minijax.numpy.creation import asarray
 from minijax.numpy.division import power
 from minijax.numpy.promotion import (
     canonical_shape,
@@ -89,8 +90,10 @@ def eye(
     if not is_integer or np.ndim(k):
         raise ValueError(f"k must be a scalar integer; got {k}")
     if isinstance(k, int):
-        return placed(_eye(rows, columns, k, found), device)
-    return placed(_eye_at(rows, columns, k, found), device)
+        out = _eye(rows, columns, k, found)
+    else:
+        out = _eye_at(rows, columns, k, found)
+    return out if device is None else device_put(out, device)
 
 
 @library(static=("rows", "columns", "k", "dtype"))

@@ -14,6 +14,7 @@ from minijax.arguments.values import known_count, known_index
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.features.library import library
+from minijax.features.sharding.explicit import split_as
 from minijax.lax.prng import random_bits_p
 from minijax.lax.random_floats import keys_from, unit_uniform
 from minijax.numpy.promotion import axis_of, check_arraylike
@@ -86,14 +87,15 @@ def permutation(
     """
     check_arraylike("permutation", x)
     if np.ndim(x):
-        return _shuffled_array(key, x, axis_of(axis, np.ndim(x)), bool(independent))
+        out = _shuffled_array(key, x, axis_of(axis, np.ndim(x)), bool(independent))
+        return split_as(out, out_sharding, "permutation")
     if not dtypes.issubdtype(get_aval(x).dtype, np.integer):
         raise TypeError(
             "x must be an integer or at least 1-dimensional: permutation got "
             f"{get_aval(x).str_short()}."
         )
     x = known_index(x, "argument x of jax.random.permutation()")
-    return _shuffled_range("permutation", key, x)
+    return split_as(_shuffled_range("permutation", key, x), out_sharding, "permutation")
 
 
 # -- choice ---------------------------------------------------------------------------------------------

@@ -478,12 +478,7 @@ class Mesh(_Interned, _Axes):
 
     @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
-        """The mesh without its devices; `mesh_of` finds them again."""
-        found = self._without_devices()
-        _last_with[found] = self
-        return found
-
-    def _without_devices(self) -> AbstractMesh:
+        """The mesh without its devices."""
         device = next(iter(self.devices.flat), None)
         kind = None
         if device is not None and self.axis_names:
@@ -536,17 +531,20 @@ class Mesh(_Interned, _Axes):
         local.context.refresh_key()
 
 
-_last_with: dict[AbstractMesh, Mesh] = {}
+def mesh_of(mesh: Mesh | AbstractMesh, devices: Sequence[Any] = ()) -> Mesh | AbstractMesh:
+    """A mesh of devices with these axes: that in force if it has them, else one of these devices.
 
-
-def mesh_of(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
-    """A mesh of devices with these axes: that in force if it has them, or the last that was made."""
+    `mesh` itself if they are not as many as it has places.
+    """
     if isinstance(mesh, Mesh):
         return mesh
     current = local.context.mesh
     if isinstance(current, Mesh) and current.shape_tuple == mesh.shape_tuple:
         return current.update(axis_types=mesh.axis_types)
-    return _last_with.get(mesh, mesh)
+    if mesh.empty or len(devices) != mesh.size:
+        return mesh
+    array = np.array(devices, dtype=object).reshape(mesh.axis_sizes)
+    return Mesh(array, mesh.axis_names, mesh.axis_types)
 
 
 # -- The mesh that is in force -----------------------------------------------------------------

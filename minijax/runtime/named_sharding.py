@@ -416,28 +416,47 @@ def no_sharding(where: Any, what: str) -> TypeError:
     )
 
 
-def out_sharding_of(where: Any, what: str) -> NamedSharding | None:
-    """Return the sharding that a user gave as `out_sharding`: over a mesh, without devices.
+def out_sharding_of(where: Any, what: str, new: bool = False) -> NamedSharding | None:
+    """Return the sharding that a user gave as `out_sharding`, over the Explicit axes of a mesh.
 
-    ValueError unless it is over the mesh in force, if there is one, but for `reshard`.
+    ValueError unless it is over the mesh in force, if there is one, but for `reshard`. If there is
+    none, that of a `new` array does not say which devices a program is for.
     """
     if where is None or isinstance(where, (NamedSharding, PartitionSpec)):
         found = sharding_of(where, what)
+        if found is None:
+            return None
         context = get_abstract_mesh()
-        if found is None or context.empty or what == "reshard":
-            return found
-        if found.mesh.abstract_mesh != context and not found.mesh.empty:
-            raise ValueError(
-                f"Context mesh {context} should match the mesh of sharding {found.mesh.abstract_mesh} "
-                f"passed to {what}. Give a PartitionSpec, which is over the mesh in force, or go to "
-                "another mesh with jax.sharding.reshard."
-            )
+        if not (context.empty or found.mesh.empty or what == "reshard"):
+            if found.mesh.abstract_mesh != context:
+                raise ValueError(
+                    f"Context mesh {context} should match the mesh of sharding "
+                    f"{found.mesh.abstract_mesh} passed to {what}. Give a PartitionSpec, which is over "
+                    "the mesh in force, or go to another mesh with jax.sharding.reshard."
+                )
+        _check_explicit(found, what)
+        if new and context.empty:
+            return NamedSharding(found.mesh.abstract_mesh, found.spec)
         return found
     raise TypeError(
         f"`out_sharding` argument of {what} only supports instances of `NamedSharding` or "
         f"`PartitionSpec`. Got {where!r} of type {type(where)}: a device is given with `device`, or "
         "device_put."
     )
+
+
+def _check_explicit(where: NamedSharding, what: str) -> None:
+    """ValueError for a sharding over axes that types say nothing of."""
+    types = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
+    for part in where.spec.partitions:
+        for name in part if isinstance(part, tuple) else (part,):
+            if types.get(name, AxisType.Explicit) is not AxisType.Explicit:
+                raise ValueError(
+                    f"PartitionSpec passed to {what} cannot contain axis names that are of type Auto or "
+                    f"Manual. Got PartitionSpec: {where.spec} with axis name: {name} of type: "
+                    f"AxisType.{types[name].name}. Use with_sharding_constraint, or make the mesh with "
+                    "axis_types=(AxisType.Explicit, ...)."
+                )
 
 
 # -- to and from the compiler ----------------------------------------------------------------------

@@ -270,9 +270,8 @@ class PjitFunction(Generic[_P, _R]):
         for c in traced.consts:
             if isinstance(c, Tracer):  # of a trace that has ended, or of another thread's
                 check_alive(c)
-        params = dict(self._params, donated_invars=call.donated)
-        if self._asked is not None:
-            params |= self._asked.params(call, traced.out_tree)
+        asked = {} if self._asked is None else self._asked.params(call, traced.out_tree)
+        params = {**self._params, "donated_invars": call.donated, **asked}
         program = program_of(traced.closed, traced.name, params, arrays)
         if traced.consts:
             consts = [*map(as_array, traced.consts)]
@@ -302,8 +301,7 @@ class PjitFunction(Generic[_P, _R]):
                 f"type {type(fun_name(fun))}, of {fun}."
             )
         began = time.time()
-        asked = self._asked
-        wrap = None if asked is None else lambda run: asked.constrain(run, call)
+        wrap = self._asked and (lambda run: self._asked.constrain(run, call))
         traced = trace_function(
             "jit", fun, call.in_tree, avals, statics=call.static_values(), wrap=wrap
         )
@@ -320,6 +318,8 @@ class PjitFunction(Generic[_P, _R]):
         if context.settings.disable_jit:
             return self._fun(*args, **kwargs)
         call = self._marks.split(args, kwargs)
+        if self._asked is not None:
+            self._asked.check(call)
         if self._params["compiler_options_kvs"] and recording_trace() is not None:
             raise ValueError(
                 "`compiler_options` can only be passed to top-level `jax.jit`: got "

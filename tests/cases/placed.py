@@ -283,9 +283,72 @@ EMPTY = "\n".join(
         "jax.reshard(X, S)", "jit(lambda x: jax.reshard(x, S))(X)", "jax.device_put(X, S)", "jit(lambda x: jax.device_put(x, S))(X)",
         "grad(lambda x: jax.device_put(x, S).sum())(X)", "jit(grad(lambda x: jax.device_put(x, S).sum()))(X)",
         "jit(lambda x: x * 2).lower(jax.ShapeDtypeStruct((4,), X.dtype, sharding=S)).compile()(X[0])",
-        "jnp.array(X).at[0].get(out_sharding=S)", "jit(lambda x: jnp.reshape(x, (4, 8), out_sharding=S))(X)",
+        "jnp.array(X).at[0].get(out_sharding=S)", "jnp.eye(4, device=S)", "jnp.eye(4, k=jnp.array(1), device=S)",
+        "jit(lambda: jnp.eye(4, device=S))()", "jnp.astype(jnp.array(X), int, device=S)", "lax.full_like(X, 1, sharding=S)", "jit(lambda x: jnp.reshape(x, (4, 8), out_sharding=S))(X)",
     )
 )  # fmt: skip
+
+# Where the results of functions with `out_sharding` or `device` lie, without a mesh in force.
+_NEW = (
+    "jnp.zeros((8, 4), {})", "jnp.ones((8, 4), {})", "jnp.full((8, 4), 1., {})", "jnp.empty((8, 4), {})", "jnp.arange(8, {})",
+    "jnp.zeros_like(a, {})", "jnp.ones_like(a, {})", "jnp.full_like(a, 2, {})", "lax.broadcasted_iota(int, (8, 4), 0, {})",
+    "lax.broadcast_in_dim(1., (8, 4), (), {})", "jnp.broadcast_to(a[:1], (8, 4), {})", "a.at[0].set(1., {})", "a.at[0].add(1., {})",
+    "jnp.repeat(a, 2, axis=0, total_repeat_length=16, {})", "jax.random.normal(KEY, (8, 4), {})", "jax.random.bits(KEY, (8, 4), {})",
+    "jax.random.randint(KEY, (8, 4), 0, 5, {})", "jax.random.bernoulli(KEY, 0.5, (8, 4), {})", "jax.random.permutation(KEY, 8, {})",
+    "jax.nn.initializers.zeros(KEY, (8, 4), {})", "jax.nn.initializers.normal()(KEY, (8, 4), {})",
+)  # fmt: skip
+_OF_OPERANDS = (
+    "jnp.array(np.ones((8, 4)), {})", "jnp.asarray(a, {})", "jnp.reshape(a, (4, 8), {})", "lax.reshape(a, (4, 8), {})", "a.reshape(8, 4, {})",
+    "jnp.ravel(a, {})", "a.ravel({})", "lax.reduce_sum(a, (1,), {})", "a.at[:, 0].get({})", "jnp.matmul(a, a.T, {})",
+    "jnp.einsum('ab,cb->ac', a, a, {})", "jnp.einsum('ab->ba', a, {})", "lax.dot(a, a.T, {})", "jnp.tensordot(a, a.T, 1, {})",
+)  # fmt: skip
+_SPLITS = (
+    "NamedSharding(mesh, P('x'))", "NamedSharding(mesh.abstract_mesh, P('x'))", "P('x')", "P('z')", "one[1]", "'x'",
+    "NamedSharding(explicit, P('x'))", "NamedSharding(explicit.abstract_mesh, P('x'))",
+)  # fmt: skip
+ASKED = "\n".join(
+    f"{program.format(call.format(f'out_sharding={where}'))}"
+    for call in (*_NEW, *_OF_OPERANDS)
+    for where in _SPLITS
+    for program in ("(lambda a: {})(A1)", "jit(lambda a: {})(A1)")
+    if not ("explicit" in where and call in _OF_OPERANDS)  # ignored by upstream
+    and not (where in ("one[1]", "'x'") and ".at[" in call)  # an assertion fails in upstream
+)  # fmt: skip
+ASKED += "\n" + "\n".join(
+    f"{program.format(call.format(f'device={where}'))}"
+    for call in _NEW[:8]
+    for where in (*_SPLITS, "devices[1]", "explicit", "NamedSharding(mesh, P('x')), out_sharding=P('x')")
+    for program in ("(lambda a: {})(A1)", "jit(lambda a: {})(A1)", "vmap(lambda a: {})(A1)", "grad(lambda a: ({}).sum() * a[0, 0])(A1)")
+    if "arange" not in call and not ("empty(" in call and "abstract" in where)
+    and not ("grad" in program and "explicit, P" in where)  # upstream's derivative of the sum fails
+)  # fmt: skip
+ASKED += """
+    jnp.arange(4, device=devices[1], out_sharding=P('x'))
+    jnp.linspace(0, 1, 4, device=P('x'))
+    jnp.linspace(0, 1, 4, device='x')
+    jnp.astype(A1, int, device=P('x'))
+    jit(lambda a: jnp.array(np.ones(4), device=devices[1]))(A1)
+    jit(lambda a: jnp.asarray(np.ones(4), device=one[1]) * 2)(A1)
+    jit(lambda a: jnp.asarray([1, 2.], device=named.update(spec=P())))(A1)
+    jax.reshard(A1, NamedSharding(explicit.abstract_mesh, P('x')))
+    jax.reshard(jax.device_put(X, NamedSharding(explicit, P('y'))), NamedSharding(explicit.abstract_mesh, P('x')))
+    jax.reshard(jax.device_put(X, NamedSharding(backwards, P('y'))), NamedSharding(explicit.abstract_mesh, P('x')))
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=P('x'))(A1)
+    jit(lambda a: lax.full((8, 4), 1., sharding=NamedSharding(explicit.abstract_mesh, P('x'))))(A1)
+    lax.full_like(A1, 1., sharding=NamedSharding(explicit.abstract_mesh, P('x')))
+    jit(lambda a: lax.full_like(a, 1., sharding=one[1]))(A1)
+    lax.full((8, 4), 1., sharding=P('x'))
+    jax.sharding.explicit_axes(lambda b: b * 2, in_sharding=P('x'))(A1)
+    jnp.zeros_like(jax.device_put(X, NamedSharding(explicit, P('x'))))
+    jnp.full_like(jax.device_put(X, NamedSharding(explicit, P('x'))), 2)
+    lax.full_like(jax.device_put(X, NamedSharding(explicit, P('x'))), 2)
+    jit(jnp.zeros_like)(jax.device_put(X, NamedSharding(explicit, P('x'))))
+    vmap(lambda x: jnp.zeros_like(x))(jax.device_put(X, NamedSharding(explicit, P('x'))))  # own words
+    jax.sharding.explicit_axes(lambda b: b * 2)(A1)
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=NamedSharding(explicit, P('x')))(A1)
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=NamedSharding(mesh, P('x')))(A1)
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=devices[1])(A1)
+"""
 
 # Explicit meshes of other devices than those of the argument, and meshes without devices.
 _EXPLICIT = (
@@ -448,6 +511,11 @@ EXPLICIT = """
     jax.typeof(lax.bitcast_convert_type(on(X, 'x').astype(jnp.int8), jnp.int32))
     jax.typeof(lax.bitcast_convert_type(on(X, 'x', 'y').astype(jnp.int8), jnp.int32))
     jax.sharding.auto_axes(lambda x: x, axes='z', out_sharding=P())(on(X))
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=NamedSharding(mesh, P('x')))(A1)
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=NamedSharding(mixed, P('x')))(A1)
+    jax.sharding.auto_axes(lambda b: b * 2, out_sharding=devices[1])(A1)  # own words
+    jax.sharding.auto_axes(lambda b: b * 2, axes='x', out_sharding=P('x'))(A1)
+    jax.sharding.explicit_axes(lambda b: b * 2, in_sharding=P('x'))(A1)
     S((8, 4), int, sharding=P('x'))
     S((8, 4), int, sharding=P('z'))
     S((8,), int, sharding=P('x', 'y'))
@@ -531,7 +599,8 @@ class Library:
         self.names |= {
             "jax": m, "jnp": m.numpy, "lax": m.lax, "np": np, "devices": np.array(m.devices()),
             "P": sharding.PartitionSpec, "jit": m.jit, "vmap": m.vmap, "grad": m.grad,
-            "constraint": m.lax.with_sharding_constraint, "X": X, "A": X.reshape(4, 4, 2), "S": m.ShapeDtypeStruct,
+            "constraint": m.lax.with_sharding_constraint, "X": X, "A": X.reshape(4, 4, 2), "A1": m.numpy.array(X),
+            "KEY": m.random.key(0), "S": m.ShapeDtypeStruct,
             "copy": importlib.import_module("copy"), "pickle": importlib.import_module("pickle"),
         }  # fmt: skip
         kinds = sharding.AxisType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from minijax import tree_util
 from minijax.arrays.array import ArrayImpl
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
+from minijax.core.staging import recording_trace
 from minijax.features.sharding.constraints import (
     check_asked,
     check_ranks,
@@ -22,6 +23,8 @@ from minijax.features.sharding.program_placement import check_memory
 from minijax.runtime.layouts import sharding_in
 from minijax.runtime.mesh import Mesh
 from minijax.runtime.named_sharding import NamedSharding
+from minijax.transforms.batching import BatchTracer
+from minijax.transforms.jvp import JVPTracer
 
 __all__ = ["AskedShardings"]
 
@@ -94,10 +97,10 @@ class AskedShardings:
 
     def check(self, call: Any) -> None:
         """ValueError for arrays in other memory than is asked for; values of the host are put there."""
-        if self.elsewhere:
+        if self.elsewhere and recording_trace() is None:
             for x, place in zip(call.leaves, self.arguments(call), strict=True):
-                if type(x) is ArrayImpl and place is not None:
-                    check_memory(x.signature, sharding_in(place))
+                for array in _held(x) if place is not None else ():
+                    check_memory(array.signature, sharding_in(place))
 
     def constrain(self, run: Callable, call: Any) -> Callable:
         """Return `run`, a function on leaves, with arguments and results constrained as asked."""
@@ -132,6 +135,17 @@ class AskedShardings:
             _marked(_constrained(x, place), place, True)
             for x, place in zip(outs, asked, strict=True)
         ]
+
+
+def _held(x: Any) -> Iterator[ArrayImpl]:
+    """Yield the arrays that an argument is, or that it holds under transforms that run now."""
+    if type(x) is ArrayImpl:
+        yield x
+    elif isinstance(x, JVPTracer):
+        yield from _held(x.primal)
+        yield from _held(x.tangent)
+    elif isinstance(x, BatchTracer) and getattr(x.value, "committed", True):
+        yield from _held(x.value)  # others may be of NumPy
 
 
 def _check(

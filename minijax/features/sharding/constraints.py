@@ -24,7 +24,7 @@ from minijax.features.sharding.memory import MemorySpace
 from minijax.features.sharding.memory_layouts import check_layout, layout_constraint_p, layout_of
 from minijax.features.sharding.sharding_rules import parts_of
 from minijax.features.sharding.transfer import device_put, put_array
-from minijax.features.sharding.types import check_manual, explicit_of, space_of_type
+from minijax.features.sharding.types import check_manual, check_size, explicit_of, space_of_type
 from minijax.features.sharding.unreduced import NO_SUMS, sums_of
 from minijax.runtime.layouts import AutoLayout, Format, Layout, sharding_in
 from minijax.runtime.mesh import (
@@ -75,8 +75,9 @@ def _(x, *, sharding):
 @sharding_constraint_p.impl
 def _(x, *, sharding):
     if isinstance(sharding, NamedSharding) and UNCONSTRAINED in sharding.spec.partitions:
-        where = NamedSharding(mesh_of(sharding.mesh), sharding.spec)
-        params = {"sharding": where}
+        x = as_array(x)
+        mesh = mesh_of(sharding.mesh, x.sharding._device_assignment)
+        params = {"sharding": NamedSharding(mesh, sharding.spec)}
         return run_primitive(eval_trace, sharding_constraint_p, (x,), params, use_impl=False)
     array = as_array(x)
     own, mesh = array.sharding, getattr(sharding, "mesh", None)
@@ -276,7 +277,10 @@ def _(x, *, dst_sharding, free):
         mesh = own.mesh.update(axis_types=mesh.axis_types)
     spec = dst_sharding.spec
     parts = [*spec.partitions, *[None] * (x.ndim - len(spec))]
-    where = NamedSharding(mesh_of(mesh), spec.update(partitions=parts))
+    mesh = mesh_of(mesh, own._device_assignment)
+    where = NamedSharding(mesh, spec.update(partitions=parts))
+    if not isinstance(mesh, Mesh):
+        check_size(x.aval.update(sharding=where), own._device_assignment)
     if (
         sums_open(where) and getattr(own, "mesh", None) != where.mesh
     ):  # the results are over one mesh

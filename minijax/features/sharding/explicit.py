@@ -12,6 +12,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import tree_util
 from minijax.arguments.functions import fun_name
 from minijax.arrays.array import ArrayImpl, as_array
@@ -19,27 +21,52 @@ from minijax.config import local
 from minijax.core.avals import get_aval, opaque_types
 from minijax.core.hooks import hooks
 from minijax.core.staging import recording_trace
-from minijax.core.trace import eval_trace
+from minijax.core.trace import Tracer, eval_trace
 from minijax.features.sharding.constraints import constrained, hidden, reshard_p, with_types
-from minijax.features.sharding.transfer import put_array
-from minijax.features.sharding.types import check_manual, explicit_of
-from minijax.runtime.mesh import AxisType, PartitionSpec, entered_mesh, mesh_of
+from minijax.features.sharding.transfer import device_put, put_array
+from minijax.features.sharding.types import check_manual, check_size, explicit_of
+from minijax.runtime.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    entered_mesh,
+    get_abstract_mesh,
+    mesh_of,
+)
 from minijax.runtime.named_sharding import NamedSharding, out_sharding_of
+from minijax.runtime.platforms import Device
+from minijax.runtime.sharding import Sharding
 from minijax.transforms.jit import jit
 
-__all__ = ["auto_axes", "explicit_axes", "left_to_xla", "reshard", "split_as"]
+__all__ = [
+    "auto_axes",
+    "constant_at",
+    "explicit_axes",
+    "left_to_xla",
+    "made_at",
+    "reshard",
+    "split_as",
+]
 
 
-def split_as(x: Any, where: Any, name: str = "reshard") -> Any:
-    """`x`, split as a sharding, or a PartitionSpec over the mesh in force, says; None says nothing."""
+def split_as(x: Any, where: Any, name: str = "reshard", *, new: bool = True) -> Any:
+    """`x`, split as a sharding, or a PartitionSpec over the mesh in force, says; None says nothing.
+
+    `new`: whether nothing but the mesh in force says over which devices.
+    """
     if where is None:
         return x
-    where = out_sharding_of(where, name)
+    where = out_sharding_of(where, name, new and explicit_of(get_aval(x)) is None)
     if where.mesh.empty:  # the sharding of a type says so
         return x
     if local.context.trace is eval_trace and not where.mesh.explicit_axes:
         return put_array(x, where)
-    return constrained(x, where)
+    if not where.mesh.explicit_axes:
+        return constrained(x, where)
+    if where.explicit_part(np.ndim(x)) == explicit_of(get_aval(x)):
+        return x
+    return reshard_p.bind(x, dst_sharding=where, free=False)
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -69,7 +96,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             )
     for x, where in zip(leaves, places, strict=True):
         check_manual(get_aval(x), where)
-        _check_explicit(where)
     if recording_trace() is not None:  # its devices are those of the program
         places = [NamedSharding(w.mesh.abstract_mesh, w.spec) for w in places]
     return tree.unflatten(
@@ -80,34 +106,25 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     )
 
 
-def _check_explicit(where: Any) -> None:
-    if not isinstance(where, NamedSharding):
-        return
-    types = dict(zip(where.mesh.axis_names, where.mesh.axis_types, strict=True))
-    for part in where.spec.partitions:
-        for name in part if isinstance(part, tuple) else (part,):
-            if name in types and types[name] is not AxisType.Explicit:
-                raise ValueError(
-                    "PartitionSpec passed to reshard cannot contain axis names that are of type "
-                    f"Auto or Manual. Got PartitionSpec: {where.spec} with axis name: {name} of "
-                    f"type: AxisType.{types[name].name}. Use with_sharding_constraint, or make the "
-                    "mesh with axis_types=(AxisType.Explicit, ...)."
-                )
-
-
 # -- modes -----------------------------------------------------------------------------------------
 
 
-def _mesh_for(what: str, arrays: Sequence[Any], axes: Any) -> tuple[Any, tuple]:
-    """The mesh in force, or that of the arguments; and the axes that are meant, all by default."""
-    mesh = local.context.mesh
+def _mesh_for(what: str, arrays: Sequence[Any], axes: Any, asked: Any) -> tuple[Any, tuple]:
+    """The mesh in force, of the arguments, or of the shardings asked for; and the axes that are meant,
+    all by default. ValueError if shardings are over another mesh than that in force.
+    """
+    mesh, asked = local.context.mesh, [getattr(where, "mesh", None) for where in asked]
+    asked = [other for other in asked if isinstance(other, (Mesh, AbstractMesh))]
     if mesh is None:
         found = [explicit_of(get_aval(x)) for x in arrays]
-        mesh = next((where.mesh for where in found if where is not None), None)
-    if mesh is None or mesh.empty:
+        over = [where.mesh for where in found if where is not None]
+        over += [other for other in asked if other.explicit_axes]
+        mesh = over[0] if over else AbstractMesh((), ())
+    elif others := [m for m in asked if m.abstract_mesh != mesh.abstract_mesh and not mesh.empty]:
         raise ValueError(
-            f"{what} needs a mesh: set one with minijax.set_mesh(mesh), or pass arrays that are "
-            "split over its explicit axes."
+            f"Context mesh {mesh.abstract_mesh} must match the mesh passed to shardings "
+            f"{others[0].abstract_mesh}. Recommended approach is to use `jax.set_mesh` and give {what} "
+            "a PartitionSpec, which is over the mesh in force."
         )
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     for name in names:
@@ -139,7 +156,10 @@ def auto_axes(
                 f"results of {fun_name(f)} are split: give it to auto_axes or to the call."
             )
         leaves, tree = tree_util.flatten((args, kwargs))
-        mesh, names = _mesh_for("auto_axes", leaves, axes)
+        shardings = tree_util.tree_leaves(out_sharding)
+        mesh, names = _mesh_for("auto_axes", leaves, axes, shardings)
+        if mesh.empty:  # no types, that say more than XLA is to know
+            return f(*args, **kwargs)
         free = with_types(mesh, names, AxisType.Auto)
 
         leaves = _on(free, leaves)
@@ -173,7 +193,12 @@ def explicit_axes(
                 "Missing required keyword argument: 'in_sharding'. explicit_axes must be told how "
                 f"the arguments of {fun_name(f)} are split: give it to explicit_axes or to the call."
             )
-        mesh, names = _mesh_for("explicit_axes", tree_util.tree_leaves(args), axes)
+        mesh, names = _mesh_for("explicit_axes", tree_util.tree_leaves(args), axes, ())
+        if mesh.empty:
+            raise ValueError(
+                "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh "
+                "context when using `explicit_axes` API."
+            )
         typed = with_types(mesh, names, AxisType.Explicit)
         leaves, tree = tree_util.flatten(args)
 
@@ -204,15 +229,40 @@ def _array_on(mesh: Any, x: Any) -> Any:
     elif x.committed:
         return x
     else:
-        mesh = mesh_of(mesh)
+        mesh = mesh_of(mesh, own._device_assignment)
+        if not isinstance(mesh, Mesh):
+            where = NamedSharding(mesh, spec)
+            check_size(x.aval.update(sharding=where), own._device_assignment)
     return put_array(x, NamedSharding(mesh, spec))
+
+
+def constant_at(x: Any, where: Any) -> Any:
+    """A new array on a device, or as a sharding says; within a program it lies as XLA likes."""
+    if not isinstance(where, (Sharding, Device)):
+        raise AttributeError(
+            f"{type(where).__name__!r} object has no attribute '_is_concrete': a new array is placed on "
+            f"a device or as a Sharding says, not by {where!r}. A PartitionSpec is given as "
+            "out_sharding."
+        )
+    if isinstance(getattr(where, "mesh", None), AbstractMesh):
+        return split_as(x, where, "broadcast_in_dim")
+    return x if isinstance(x, Tracer) else device_put(x, where)
+
+
+def made_at(make: Callable, where: Any, name: str) -> Any:
+    """`make(sharding)`, a new array of a type that a user asked for as `out_sharding`."""
+    where = out_sharding_of(where, name, new=True)
+    if where is None or not get_abstract_mesh().empty:
+        return make(where)
+    return split_as(make(None), where)  # over the devices of the operands, if there are any
 
 
 def left_to_xla(fun: Callable, where: Any, name: str, *args: Any) -> Any:
     """`fun(*args)`, split as a user asked for where types alone would not say how."""
     where = out_sharding_of(where, name)
-    if not where.mesh.explicit_axes:
-        return split_as(fun(*args), where, name)
+    known = any(explicit_of(get_aval(x)) is not None for x in args)
+    if not where.mesh.explicit_axes or not (known or local.context.mesh):
+        return split_as(fun(*args), where, name, new=name != ".get")
     call = auto_axes(fun, out_sharding=where)
     eager = local.context.trace is eval_trace and all(type(x) is ArrayImpl for x in args)
     return (jit(call) if eager else call)(*args)
@@ -223,6 +273,9 @@ def _typed(outs: Any, shardings: Any, mesh: Any, *, free: bool) -> Any:
     is_leaf = lambda x: x is None or isinstance(x, (NamedSharding, PartitionSpec))
     leaves, tree = tree_util.flatten(outs)
     given = tree_util.broadcast_prefix(shardings, outs, is_leaf=is_leaf)
+    for where in given:
+        if not isinstance(where, (NamedSharding, PartitionSpec)):
+            out_sharding_of(where, "reshard")
     typed = [
         reshard_p.bind(
             x,

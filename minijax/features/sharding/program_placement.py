@@ -23,7 +23,7 @@ from minijax.features.sharding.lowering import ShardedModule
 from minijax.features.sharding.memory import HOST_KIND, MemorySpace
 from minijax.features.sharding.memory_layouts import ProgramLayouts, asked_place_p, asked_places
 from minijax.features.sharding.transfer import device_put_p
-from minijax.features.sharding.types import explicit_of, space_of_type
+from minijax.features.sharding.types import check_size, explicit_of, space_of_type
 from minijax.lowering.types import physical
 from minijax.runtime import buffers, executables, platforms, sharding
 from minijax.runtime import mesh as meshes
@@ -211,8 +211,8 @@ def place(
         found = _agreed(wants, told)
         found.committed |= any(isinstance(w, MemorySpace) for eqn in placing for w in _named(eqn))
         for eqn in placing:
-            if eqn.primitive is reshard_p:
-                _check_type(eqn.outvars[0].aval, found.devices)
+            for var in eqn.outvars:
+                check_size(var.aval, found.devices)
     if found.spmd:
         for mesh in meshes_in(jaxpr, meshes.AbstractMesh):
             _check_size(mesh, found.devices)
@@ -306,17 +306,6 @@ def _check_size(mesh: Any, devices: Sequence[Any]) -> None:
         raise ValueError(
             f"AbstractMesh size: {mesh.size} does not match the device assignment size: "
             f"{len(devices)}. Name a mesh of {len(devices)} devices in {mesh}'s place."
-        )
-
-
-def _check_type(aval: Any, devices: Sequence[Any]) -> None:
-    """ValueError unless the mesh of a type has as many places as a program has devices."""
-    size = explicit_of(aval).mesh.size if explicit_of(aval) is not None else len(devices)
-    if size != len(devices):
-        raise ValueError(
-            f"Length of device assignment {len(devices)} is not equal to the size of the mesh {size} "
-            f"of aval {aval.str_short(True, mesh_axis_types=True)}. Please enter your `jit` into a "
-            "mesh context via `jax.set_mesh`."
         )
 
 

@@ -17,7 +17,7 @@ from minijax.runtime.mesh import AxisType, PartitionSpec, get_abstract_mesh
 from minijax.runtime.named_sharding import NamedSharding
 
 __all__ = [
-    "MEMBERS", "ManualAxisType", "Placement", "check_manual", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
+    "MEMBERS", "ManualAxisType", "Placement", "check_manual", "check_size", "explicit_of", "placed", "placement_of", "vma_of", "with_placement",
     "without_varying",
 ]  # fmt: skip
 
@@ -240,6 +240,17 @@ def check_manual(aval: Any, where: Any) -> None:
                 f"reduced=frozenset()) with axis: {name} of type AxisType.{kinds[name].name}. Within "
                 "shard_map give a PartitionSpec, or a sharding over jax.sharding.get_abstract_mesh()."
             )
+
+
+def check_size(aval: Any, devices: Sequence[Any]) -> None:
+    """ValueError unless the mesh of a type has as many places as a program has devices."""
+    size = explicit_of(aval).mesh.size if explicit_of(aval) is not None else len(devices)
+    if size != len(devices):
+        raise ValueError(
+            f"Length of device assignment {len(devices)} is not equal to the size of the mesh {size} "
+            f"of aval {aval.str_short(True, mesh_axis_types=True)}. Please enter your `jit` into a "
+            "mesh context via `jax.set_mesh`."
+        )
 
 
 # -- how types are shown ---------------------------------------------------------------------------------

@@ -161,7 +161,14 @@ def _check(
 def _constrained(x: Any, place: Any) -> Any:
     """Return a value with a constraint to the sharding asked for; none to that of one device."""
     where = sharding_in(place)
-    return constrained(x, where) if isinstance(where, NamedSharding) else x
+    if not isinstance(where, NamedSharding):
+        return x
+    return x if _is_marked(where) else constrained(x, where)
+
+
+def _is_marked(where: NamedSharding) -> bool:
+    """Whether a constraint would say of the type how a value is split: a jit says it of arrays alone."""
+    return bool(where.mesh.explicit_axes) and not where.spec.sums
 
 
 def _marked(x: Any, place: Any, result: bool) -> Any:
@@ -169,7 +176,7 @@ def _marked(x: Any, place: Any, result: bool) -> Any:
     if layout_of(place) is None:
         place = sharding_in(place)
     named = isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh)
-    if place is None or named or not hasattr(get_aval(x), "shape"):
+    if place is None or (named and not _is_marked(place)) or not hasattr(get_aval(x), "shape"):
         return x
     return asked_place_p.bind(x, place=place, result=result)
 

@@ -16,8 +16,10 @@ from minijax.core.hooks import hooks
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.primitive import Primitive
 from minijax.dtypes import is_extended
+from minijax.features.sharding.layouts import in_shape_rule, set_layout
 from minijax.lowering.types import physical
 from minijax.runtime.layouts import Format, Layout, placed, preferred
+from minijax.runtime.mesh import axes_of
 from minijax.transforms.batching import BatchTrace
 
 __all__ = [
@@ -185,8 +187,23 @@ def _says_where(name: str, kind: type[Primitive] = Primitive) -> Primitive:
 
 asked_place_p = _says_where("asked_place", _AskedPlace)
 asked_place_p.impl(lambda x, **params: x)
-asked_place_p.lower(lambda b, x, **params: x)
-asked_place_p.batch(lambda args, dims, **params: (asked_place_p.bind(*args, **params), *dims))
+set_layout(asked_place_p, parts=in_shape_rule)
+
+
+@asked_place_p.lower
+def _(b, x, *, place, result):
+    return b.split(x, place) if hasattr(place, "mesh") else x
+
+
+@asked_place_p.batch_axis
+def _(axis, args, dims, *, place, result):
+    (x,), (dim,) = args, dims
+    if hasattr(place, "mesh"):
+        parts, split = [*place.spec.partitions], axes_of(axis.spmd_name or axis.split)
+        parts += [None] * (x.ndim - 1 - len(parts))
+        parts.insert(dim, split if place.spec.split_axes.isdisjoint(split) else None)
+        place = place.with_parts(parts)
+    return asked_place_p.bind(x, place=place, result=result), dim
 
 
 @asked_place_p.transpose
@@ -197,11 +214,11 @@ def _(ct, x, *, place, result):
 def asked_places(jaxpr: Jaxpr) -> tuple[list[Any], list[Any]]:
     """Return the places that a program is asked for, of its arguments and of its results; or None.
 
-    Those over a mesh are constraints within it.
+    Those over the Auto axes of a mesh are constraints within it.
     """
     ins, outs = {}, {}
     for eqn in jaxpr.eqns:
-        if eqn.primitive is asked_place_p and not hasattr(eqn.params["place"], "mesh"):
+        if eqn.primitive is asked_place_p:
             found, var = (outs, eqn.outvars[0]) if eqn.params["result"] else (ins, eqn.invars[0])
             found[var] = eqn.params["place"]
     return [ins.get(var) for var in jaxpr.invars], [outs.get(var) for var in jaxpr.outvars]

@@ -16,7 +16,7 @@ from minijax.config import local
 from minijax.core.avals import get_aval
 from minijax.core.hooks import hooks
 from minijax.core.primitive import Misplaced, Primitive
-from minijax.core.staging import StagedTracer
+from minijax.core.staging import StagedTracer, recording_trace
 from minijax.features.queries import is_ref
 from minijax.features.sharding.layouts import CollectivePrimitive, in_shape_rule, layout, set_layout
 from minijax.features.sharding.sharding_rules import with_sums
@@ -216,6 +216,22 @@ def common_state(function: str, aval: Any, names: Sequence[Name]) -> str:
     return states.pop()
 
 
+def _check_bound(called: str, names: Sequence[Name]) -> None:
+    """NameError, or a ValueError where nothing is traced, for axes that no function is mapped over."""
+    bound = dict(local.context.axes)
+    for name in names:
+        if name in bound:
+            continue
+        if recording_trace() is None:
+            raise ValueError(
+                f"{called} should be called under jax.shard_map. No axis {name!r} is mapped over here."
+            )
+        raise NameError(
+            f"Found an unbound axis name: {name}. To fix this, please call {called} under "
+            "`jax.shard_map`."
+        )
+
+
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Cast values within `shard_map` to a type that states how they depend on mesh axes.
 
@@ -224,7 +240,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     - `to`: "varying" (each device has its own value), "unreduced" (each holds a summand, and `psum`
       gives the value) or "reduced" (equal everywhere, with an unreduced cotangent)
 
-    ValueError for other casts. Source: the Shardy dialect's manual computation.
+    ValueError for other casts; NameError outside of shard_map. Source: the Shardy dialect's manual computation.
 
     >>> f = jax.shard_map(lambda x: lax.pcast(x, "i", to="varying") + 1, in_specs=jax.P(),
     ...     mesh=jax.make_mesh((1,), ("i",)), out_specs=jax.P("i"))
@@ -240,6 +256,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if not names:
         return x
     if not local.context.varying.issuperset(names):
+        _check_bound("preduced" if to == "reduced" else "pvary", names)
         if to == "varying":  # where types say nothing of these axes
             return pvary(x, axis_name)
         raise ValueError(

@@ -212,6 +212,20 @@ COLLECTIVES += """
     lax.psum_scatter(X, ())
 """
 
+# Casts and collectives over no axes outside of shard_map.
+COLLECTIVES += "\n" + "\n".join(
+    program.format(call)
+    for call in (
+        "lax.pcast(a, 'x', to='varying')", "lax.pcast(a, 'x', to='reduced')", "lax.pcast(a, (), to='varying')", "lax.psum(a, ())",
+        "lax.pmean(a, ())", "lax.pmax(a, ())", "lax.all_gather(a, ())", "lax.psum_scatter(a, ())", "lax.axis_index(())", "lax.pvary(a, ())",
+    )
+    for program in (
+        "(lambda a: {})(A1)", "jit(lambda a: {})(A1)", "jax.make_jaxpr(lambda a: {})(A1).out_avals", "jax.eval_shape(lambda a: {}, A1)",
+        "grad(lambda a: jnp.sum({}, dtype=float))(A1)", "jit(vmap(lambda a: {}))(A1)", "jit(lambda a: lax.scan(lambda c, a: (c, {}), 0., a))(A1)",
+    )
+    if not ("reduced" in call and "vmap" in program) and not ("varying" in call and "'x'" in call and "scan" in program)
+)  # fmt: skip
+
 # Within shard_map over one axis, shard_map over the other one, with and without checks.
 NESTED = "\n".join(
     f"jit(mapped(lambda a: jax.shard_map(lambda a: {call}, in_specs=P(None, 'y'), out_specs=P(None, 'y'), "
@@ -599,7 +613,7 @@ EXPLICIT += "\n".join(
         "jit(grad(lambda a: JIT(a).sum()))(ARRAY)", "jax.jvp(JIT, (ARRAY,), (ARRAY,))[0]", "jax.linearize(JIT, ARRAY)[1](ARRAY)",
         "jit(lambda a: lax.scan(lambda c, _: (JIT(c), None), a, None, length=2)[0])(ARRAY)", "jit(lambda a: jax.checkpoint(JIT)(a))(ARRAY)",
     )
-    if given != "A1" or not program.startswith(("grad", "jax"))
+    if given != "A1" or (program == "JIT(ARRAY)" and which == "out_shardings")
 )  # fmt: skip
 
 EXPLICIT += "\n" + "\n".join(

@@ -388,13 +388,13 @@ def _agreed(wants: Sequence[tuple[Any, Any]], told: Callable[[Any], str]) -> Pro
         return ProgramPlacement(sharding.single_device(platforms.default_device()), False, None)
     placed = [(what, where) for what, where in wants if not _without_devices(where)]
     if not placed:
-        what, where = wants[0]
+        where = wants[0][1]
         raise ValueError(
             "Passing lowering_platforms via jax.export or "
             "jit(f).trace(*args).lower(lowering_platforms=...) is required when only AbstractMesh "
             f"exists in a jitted computation. Got context mesh: {meshes.device_mesh()}. "
-            f"{told(what)} names no devices to compile for: {where}. Give a sharding over a Mesh, or set one with "
-            "minijax.set_mesh(mesh)."
+            f"There are no devices to compile for, since {where} names none. Give a sharding over a Mesh, "
+            "or set one with minijax.set_mesh(mesh)."
         )
     for _, where in wants:
         if _without_devices(where):

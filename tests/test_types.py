@@ -1,5 +1,6 @@
 """Values that are no ordinary arrays, given to every kind of function, beside upstream."""
 
+import numpy as np
 import pytest
 
 from tests.harness.differential import BOTH, x64
@@ -48,4 +49,34 @@ def test_structs_are_handed_on(wide):
                 found.append(None if same else f"{text}\n  ours {ours}, upstream {theirs}")
             elif str(theirs) != str(ours) or "Array" in str(theirs):
                 found.append(difference(text, theirs, ours))
+    assert not any(found), "\n".join(filter(None, found))
+
+
+# `F` is of float0, `K` are random keys: what is no number.
+NO_NUMBERS = """
+    jnp.{{argmax|argmin|cumsum|nancumsum|cumprod|sort|argsort|frexp|ceil|floor|trunc|positive|rint|spacing|signbit|i0}}(F)
+    jnp.{{append|dot|cross|add|power|hypot|maximum|matmul|inner|vdot|vecdot}}({{F, F|F, x|x, F|F, 1}})
+    jnp.ldexp(F, {{F|x|1}})
+    scipy.special.{{expi|sici|fresnel|dawsn|erfcx|wofz|exp1}}(F) | m.nn.{{relu|softplus|celu|mish|hard_silu}}(F)
+    jnp.{{ceil|floor|trunc|rint|positive|sin|sort|argmax|cumsum}}(K) | jnp.array_equiv({{K, K|K, K[:1]|K, 1|x, K}})
+    jnp.insert(K, {{0|1|-1|[0, 1]|jnp.array([0, 1])|slice(0, 2)|3}}, {{K[0]|K[:2]}}) | jnp.insert(K[:0], 0, K[:2]) | jnp.insert(K[None], 1, K[0], axis=1)
+    m.jit(jnp.insert)(K, {{1|-9|9}}, K[0]) | m.vmap(lambda v: jnp.insert(v, 1, K[0]))(jnp.stack([K, K]))
+"""
+
+
+def test_what_is_no_number():
+    found = []
+    names = {m: space(m) | {"K": m.random.split(m.random.key(0), 3)} for m in BOTH}
+    for m in BOTH:
+        names[m]["F"] = np.zeros(3, m.dtypes.float0)
+    for text in expressions(NO_NUMBERS):
+        theirs, ours = [answer(m, text, names[m]) for m in BOTH]
+        if isinstance(theirs, tuple) and isinstance(theirs[0], list):
+            refused = isinstance(ours, tuple) and isinstance(ours[0], list)
+            same = refused and {"TypeError", "ValueError"} & {
+                *ours[0]
+            }  # upstream: by accident others
+            found.append(None if same else f"{text}\n  ours {ours}, upstream {theirs}")
+        elif m.dtypes.float0 != getattr(theirs, "dtype", None):
+            found.append(difference(text, theirs, ours))
     assert not any(found), "\n".join(filter(None, found))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from minijax import tree_util
+from minijax import dtypes, tree_util
 from minijax.arguments.calls import NonHashableStatic, non_hashable
 from minijax.arguments.functions import Stage
 from minijax.arrays.array import ArrayImpl, as_array, scalar_array, small_array
@@ -274,6 +274,10 @@ _of_any = cached_call(
 _BY_COUNT = {1: _of_one, 2: _of_two}
 
 
+class _Float0Error(TypeError, ValueError):
+    """An operation met an array of float0; upstream's class depends on which check meets it first."""
+
+
 class _Calls:
     """The programs of one function, by their arguments.
 
@@ -360,8 +364,17 @@ class _Calls:
     def _compiled(self, full, args, kwargs, arrays) -> tuple | None:
         try:
             entry = self._compile(args, kwargs, arrays)
-        except TypeError:
-            return None
+        except Exception as error:
+            if any(a.aval.dtype == dtypes.float0 for a in arrays):
+                raise _Float0Error(
+                    f"Called {self.fun.__name__} with a float0 array. float0s do not support any "
+                    "operations by design, because they are not compatible with non-trivial vector "
+                    "spaces. They are the tangents of integers: make an array of zeros of a dtype of "
+                    "your own in its place, as with np.zeros_like(x, dtype=float)."
+                ) from error
+            if isinstance(error, TypeError):
+                return None
+            raise
         self.programs[full] = entry
         program, out_tree = entry
         key = self._plain_key(args, kwargs, arrays)

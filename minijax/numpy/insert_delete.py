@@ -172,8 +172,13 @@ def insert(
     return _insert_each(arr, _known_arrangement(np.asarray(places), length), values, axis)
 
 
-def _parted(arr: Any, first: Any, count: int, axis: int) -> Any:
-    """`arr` with a gap of `count` slices from a place: a choice between two padded copies."""
+def _parted(arr: Any, first: Any, count: int, axis: int, values: Any) -> Any:
+    """`arr` with a gap for `values` from a place: a choice between two padded copies."""
+    length = arr.aval.shape[axis]
+    if dtypes.is_extended(arr.aval.dtype):  # of keys there is no zero
+        rows = creation.iota(dtypes.int_(), length + count)
+        rows = compare.clamp(0, choose_where(rows < first, rows, rows - count), length - 1)
+        return IndexHelper(arr)[(*(slice(None),) * axis, rows)].get() if length else values
     zero = np.zeros((), arr.aval.dtype)[()]
     widths = [[(0, 0, 0)] * arr.aval.ndim for _ in range(2)]
     widths[0][axis], widths[1][axis] = (0, count, 0), (count, 0, 0)
@@ -206,7 +211,7 @@ def _insert_block(arr, places, values, axis, scalar):
     values = broadcast_to(values, _resized(arr.aval.shape, axis, count))
     places = converted(places, dtypes.int_())
     first = compare.clamp(0, (places < 0) * length + places, length)[0]
-    out = _parted(arr, first, count, axis)
+    out = _parted(arr, first, count, axis, values)
     where = (*(slice(None),) * axis, first + creation.iota(dtypes.int_(), count))
     out = IndexHelper(out)[where].set(values)
     return weakened(out) if arr.aval.weak_type else out
@@ -246,7 +251,9 @@ def _insert_each(arr, arrangement, values, axis):
         return arr
     before = (slice(None),) * axis
     sizes = _resized(arr.aval.shape, axis, arr.aval.shape[axis] + count)
-    out = broadcast_to_shape(np.zeros((), arr.aval.dtype)[()], sizes)
+    dtype = arr.aval.dtype  # of keys there is no zero
+    zero = ravel(values)[0] if dtypes.is_extended(dtype) else np.zeros((), dtype)[()]
+    out = broadcast_to_shape(zero, sizes)
     for where, parts in ((new, take(values, order, axis=axis)), (old, arr)):
         places = IndexHelper(out)[(*before, where)]
         out = places.set(parts, unique_indices=True, indices_are_sorted=True)

@@ -29,6 +29,7 @@ from minijax.lax.compare import (
 )
 from minijax.lax.reductions import reduce_and_p
 from minijax.numpy.promotion import (
+    ExtendedDtypeError,
     broadcast_to_shape,
     check_arraylike,
     check_dtypes,
@@ -599,7 +600,9 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     a1, a2 = [x if is_arraylike(x) else np.asarray(x) for x in (a1, a2)]
     try:
         np.broadcast_shapes(np.shape(a1), np.shape(a2))
-        dtypes.result_type(a1, a2)
+        common_dtype((a1, a2), "equal")
+    except ExtendedDtypeError:
+        raise
     except ValueError:  # they fit neither in shape nor in dtype
         return to_array("array_equiv", np.zeros((), bool))
     return _array_equiv(a1, a2)

@@ -140,7 +140,9 @@ negative = _same(
     "negative", neg_p.bind, "Negate each element.\nTypeError for booleans.\n[1, -2] -> [-1,  2]"
 )
 positive = _same(
-    "positive", lambda x: x, "Return each element unchanged, as +x does.\n[1, -2] -> [ 1, -2]"
+    "positive",
+    lambda x: _unchanged("positive", x),
+    "Return each element unchanged, as +x does.\n[1, -2] -> [ 1, -2]",
 )
 sign = _same(
     "sign",
@@ -259,9 +261,28 @@ def clip(
 def _integers_stay(name: str, function: Callable, doc: str) -> UnaryFunction:
     def fun(x: ArrayLike, /) -> Array:
         x = promote_one(name, x)
-        return function(x) if x.aval.dtype.kind in "fcV" and _is_inexact(x) else x
+        if x.aval.dtype.kind in "fcV" and _is_inexact(x):
+            return function(x)
+        return _unchanged(name, x)
 
     return named(fun, name, doc, SAME, "float32")
+
+
+def _unchanged(name: str, x: Any) -> Any:
+    """The array, of integers. TypeError for random keys and float0, which are no numbers."""
+    dtype = x.aval.dtype
+    if dtype == dtypes.float0:
+        raise TypeError(
+            f"Called {name} with a float0 array. float0s do not support any operations by design "
+            "because they are not compatible with non-trivial vector spaces: make an array of zeros "
+            "of a dtype of your own in its place, as with np.zeros_like(x, dtype=float)."
+        )
+    if dtypes.is_extended(dtype) and name != "positive":
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type. {name} takes numbers: key_data(key) gives "
+            "the words of a random key."
+        )
+    return x
 
 
 def _is_inexact(x: Any) -> bool:
@@ -299,7 +320,7 @@ def trunc(x: ArrayLike) -> Array:
     """
     x = promote_one("trunc", x)
     if not _is_inexact(x):
-        return x
+        return _unchanged("trunc", x)
     negative_ones = compare.lt_p.bind(x, number_like(x, 0))
     return compare.select_n(negative_ones, arithmetic.floor(x), arithmetic.ceil(x))
 

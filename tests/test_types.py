@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.harness.differential import BOTH, x64
+from tests.harness.differential import BOTH, assert_same, x64
 from tests.test_library_answers import answer, difference, expressions, space
 
 # `S` and `D` are of 32 and 64 bits; what a function makes no use of may be given so.
@@ -80,3 +80,13 @@ def test_what_is_no_number():
         elif m.dtypes.float0 != getattr(theirs, "dtype", None):
             found.append(difference(text, theirs, ours))
     assert not any(found), "\n".join(filter(None, found))
+
+
+@pytest.mark.parametrize("x", [1.0, 1j, np.ones(2, "float32")])
+def test_one_hot_of_other_dtypes_is_deprecated(x):
+    said = "jax.nn.one_hot input should be integer-typed; got dtype="
+    outs = []
+    for m in BOTH:
+        with pytest.warns(DeprecationWarning, match=said):
+            outs.append(m.nn.one_hot(x, 3))
+    assert_same(*reversed(outs))

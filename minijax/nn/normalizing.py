@@ -7,6 +7,7 @@ differentiation, since the result does not depend on them.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -264,7 +265,15 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any | None = None, axis: Any = -
     """
     size = _class_count(num_classes)
     dtype = dtypes.check_user_dtype_supported(dtype, "astype")
-    return _one_hot(jnp.asarray(x), size, dtype=dtype, axis=axis)
+    x = jnp.asarray(x)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        warnings.warn(
+            f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}. Convert it with "
+            ".astype(int).",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    return _one_hot(x, size, dtype=dtype, axis=axis)
 
 
 def _class_count(num_classes: Any) -> int:

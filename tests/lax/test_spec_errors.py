@@ -123,6 +123,8 @@ def said(call, j):
     text = re.sub(r"\{V:.*?\}", "", text)  # said of some results only
     # Upstream names a function of its own where results are not replicated.
     text = re.sub(r"(function ')\w+|(function ')<lambda>", r"\1\2f", text)
+    names = lambda found: ", ".join(sorted(found[1].split(", ")))  # in any order
+    text = re.sub(r"frozenset\(\{(.*?)\}\)", names, text)
     return type(caught.value).__name__, text.strip()
 
 
